@@ -70,7 +70,7 @@ def classes_of(problems: Iterable[Problem]) -> list[ProblemClass]:
     for problem in problems:
         key = (problem.severity, problem.file, problem.pattern or problem.path)
         classes.setdefault(key, []).append(problem)
-    return [ProblemClass(tuple(found)) for _, found in sorted(classes.items(), key=lambda entry: entry[0][0])]
+    return [ProblemClass(tuple(same)) for _, same in sorted(classes.items(), key=lambda entry: entry[0][0])]
 
 
 class Bad(ValueError):

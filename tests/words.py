@@ -210,8 +210,12 @@ def _quoted(text: str) -> str:
 def compiled(catalog: Catalog) -> bytes:
     """As ``msgfmt`` makes it: tables of lengths and offsets, then the texts, each with a zero behind it."""
     header = "".join(json.loads(line) for line in catalog.head.splitlines() if line.startswith('"'))
-    pairs = sorted({"": header, **{text.key: said for text, said in catalog.texts.items() if said}}.items())
-    coded = [(key.encode(), said.encode()) for key, said in sorted(pairs, key=lambda pair: pair[0].encode())]
+    pairs = sorted(
+        {"": header, **{text.key: translation for text, translation in catalog.texts.items() if translation}}.items()
+    )
+    coded = [
+        (key.encode(), translation.encode()) for key, translation in sorted(pairs, key=lambda pair: pair[0].encode())
+    ]
     start, tables, body = 28 + 16 * len(coded), (list[int](), list[int]()), b""
     for column, table in enumerate(tables):
         for pair in coded:
@@ -237,7 +241,11 @@ def phrases_path(language: str) -> Path:
 
 def differing(catalog: Catalog) -> list[str]:
     """Texts whose translation is missing, or has other placeholders or tags."""
-    return [text.english for text, said in catalog.texts.items() if not said or _holes(text.english) != _holes(said)]
+    return [
+        text.english
+        for text, translation in catalog.texts.items()
+        if not translation or _holes(text.english) != _holes(translation)
+    ]
 
 
 def _holes(text: str) -> list[str]:

@@ -68,7 +68,7 @@ def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dic
     versions = versions_of(dialog, request.auth).get(turn.position or 0)
     if versions is None:
         return [{"dialog": dialog.pk, "current": True}]
-    return [{"dialog": found, "current": n == versions.number} for n, found in enumerate(versions.dialogs, start=1)]
+    return [{"dialog": pk, "current": n == versions.number} for n, pk in enumerate(versions.dialogs, start=1)]
 
 
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/feedback", response={204: None})

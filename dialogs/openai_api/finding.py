@@ -286,7 +286,7 @@ def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
     """How many of the messages ahead are the client's account of what was said, up to its summary."""
     messages = (*conversation.ahead, ClientMessage("user", conversation.message))
     holds = (stands_in(candidate.stored[-1].answered, without_spaces([one.text])) for one in messages)
-    return max((number for number, found in enumerate(holds, 1) if found), default=0)
+    return max((number for number, is_held in enumerate(holds, 1) if is_held), default=0)
 
 
 def _with_same_head(

@@ -39,7 +39,7 @@ MOST_TEMPLATES = 100
 
 
 PARTS = {  # each a page at the address that its form is sent to: what the list of them says, and that address's name
-    "look": (noop("Look and notifications"), "settings"),
+    "appearance": (noop("Look and notifications"), "settings"),
     "display": (noop("Context display"), "save-context-display"),
     "templates": (noop("Prompt templates"), "save-template"),
     "costs": (noop("Costs"), "costs"),
@@ -68,7 +68,7 @@ def part(name: str) -> Callable[[View], View]:
 @login_required
 @require_GET
 def show(request: PersonRequest) -> HttpResponse:
-    return _page(request, "look")
+    return _page(request, "appearance")
 
 
 @login_required
@@ -109,8 +109,8 @@ def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
     """What this part of the settings shows."""
     own = login.settings_of(request.user)
     match shown:
-        case "look":
-            return {"look_form": AppearanceForm(instance=own), "push": _push_of(request)}
+        case "appearance":
+            return {"appearance_form": AppearanceForm(instance=own), "push": _push_of(request)}
         case "display":
             return {"display_form": ContextDisplayForm(instance=own)}
         case "templates":
@@ -158,9 +158,9 @@ def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
     return redirect(to)
 
 
-@part("look")
+@part("appearance")
 def save_appearance(request: PersonRequest) -> HttpResponse:
-    return _save(request, AppearanceForm(request.POST, instance=login.settings_of(request.user)), "look")
+    return _save(request, AppearanceForm(request.POST, instance=login.settings_of(request.user)), "appearance")
 
 
 @part("display")

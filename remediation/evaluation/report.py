@@ -51,7 +51,7 @@ class Searched:
 
     format: str
     asked: int
-    found: int
+    answered: int
     unanswerable: int  # left out: their answer never stood in the dialog
 
 
@@ -110,16 +110,16 @@ def to_markdown(report: Report) -> str:
 
 def _fates_table(results: Sequence[Result]) -> str:
     rows = [
-        [*_names(result), measure, f"{found.needed:,}", _percent(found.in_sight, found.needed),
-         _percent(found.one_search_away, found.needed), _percent(found.lost, found.needed)]
-        for result in results for measure, found in result.tallies.items()
+        [*_names(result), measure, f"{counts.needed:,}", _percent(counts.in_sight, counts.needed),
+         _percent(counts.one_search_away, counts.needed), _percent(counts.lost, counts.needed)]
+        for result in results for measure, counts in result.tallies.items()
     ]  # fmt: skip
     return "## What is needed\n\n" + _table([*NAMES, "measure", "needed", "in sight", "one search away", "lost"], rows)
 
 
 def _searches_table(searches: Sequence[Searched]) -> str:
     rows = [
-        [result.format, f"{result.asked:,}", _percent(result.found, result.asked), f"{result.unanswerable:,}"]
+        [result.format, f"{result.asked:,}", _percent(result.answered, result.asked), f"{result.unanswerable:,}"]
         for result in searches
     ]
     return "## Search by the raw question\n\n" + _table(["dialogs", "questions", "found", "without an answer"], rows)

@@ -4,14 +4,14 @@ import { markDialogs } from "./sidebar.js";
 import { tr } from "./words.js";
 
 let known = null;
-let saidOld = false;
+let isOldReported = false;
 
 export function showBadges(frame) {
   applyPieces(frame.html);
   markDialogs(frame.dialogs);
-  showLook(frame.look);
-  if (frame.build !== document.body.dataset.build && !saidOld) {
-    saidOld = true;
+  showAppearance(frame.look);
+  if (frame.build !== document.body.dataset.build && !isOldReported) {
+    isOldReported = true;
     toast(tr("Dominds was updated. Reload this page."), "ask", location.href);
   }
   document.title = (frame.questions ? `(${frame.questions}) ` : "") + document.title.replace(/^\(\d+\) /, "");
@@ -21,13 +21,13 @@ export function showBadges(frame) {
 }
 
 /** Settings that were saved in another tab. */
-function showLook(look) {
-  document.documentElement.dataset.theme = look.theme;
-  document.body.dataset.notify = look.notify;
+function showAppearance(appearance) {
+  document.documentElement.dataset.theme = appearance.theme;
+  document.body.dataset.notify = appearance.notify;
   const bar = document.getElementById("breaking");
   if (!bar) return;
-  Object.assign(bar.dataset, look.breaking);
-  if (look.breaking.shown === "no") bar.hidden = true;
+  Object.assign(bar.dataset, appearance.breaking);
+  if (appearance.breaking.shown === "no") bar.hidden = true;
 }
 
 async function tell(question) {

@@ -60,7 +60,7 @@ function build() {
   return dialog;
 }
 
-const GROUPS = { dialogs: tr("Dialogs"), here: tr("This page"), agents: tr("New dialog with"), pages: tr("Go to"), look: tr("Appearance") };
+const GROUPS = { dialogs: tr("Dialogs"), here: tr("This page"), agents: tr("New dialog with"), pages: tr("Go to"), appearance: tr("Appearance") };
 const order = (item) => Object.values(GROUPS).indexOf(item.group);
 const go = (href) => () => location.assign(href);
 
@@ -70,8 +70,8 @@ function actions() {
     ...commands().map((item) => ({ ...item, name: item.hint, hint: item.slash, group: GROUPS.here })),
     ...pages.map((link) => ({ name: link.textContent.trim(), group: GROUPS.pages, run: () => link.click() })),
     { name: tr("Keyboard"), hint: "?", group: GROUPS.pages, run: () => document.getElementById("keys").showPopover() },
-    ...Object.entries(THEMES).map(([theme, words]) => ({ name: tr("Theme: {theme}", { theme: words }), group: GROUPS.look, run: () => wear(theme) })),
-    ...Object.entries(SIZES).map(([size, words]) => ({ name: tr("Text size: {size}", { size: words }), group: GROUPS.look, run: () => write(size) })),
+    ...Object.entries(THEMES).map(([theme, words]) => ({ name: tr("Theme: {theme}", { theme: words }), group: GROUPS.appearance, run: () => wear(theme) })),
+    ...Object.entries(SIZES).map(([size, words]) => ({ name: tr("Text size: {size}", { size: words }), group: GROUPS.appearance, run: () => write(size) })),
   ];
 }
 

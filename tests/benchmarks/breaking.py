@@ -186,13 +186,13 @@ def overview(results: Mapping[tuple[str, float], list[Result]]) -> list[str]:
         "| coherence mean / least | ms median / p95 |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for (chain, multiple), found in sorted(results.items(), key=lambda item: (item[0][1], item[0][0] == "literal")):
-        millis = quantiles([result.millis for result in found], n=20) if len(found) > 1 else [found[0].millis] * 19
+    for (chain, multiple), runs in sorted(results.items(), key=lambda item: (item[0][1], item[0][0] == "literal")):
+        millis = quantiles([result.millis for result in runs], n=20) if len(runs) > 1 else [runs[0].millis] * 19
         lines.append(
-            f"| {multiple:g}x | {chain} | {share(r.under_limit and not r.recovered for r in found)} "
-            f"| {share(k for r in found for k in r.kept)} | {share(k for r in found for k in r.kept_without_ledger)} "
-            f"| {100 * mean(r.important_kept for r in found):.1f} % "
-            f"| {mean(r.coherence for r in found):.3f} / {min(r.coherence for r in found):.3f} "
+            f"| {multiple:g}x | {chain} | {share(r.under_limit and not r.recovered for r in runs)} "
+            f"| {share(k for r in runs for k in r.kept)} | {share(k for r in runs for k in r.kept_without_ledger)} "
+            f"| {100 * mean(r.important_kept for r in runs):.1f} % "
+            f"| {mean(r.coherence for r in runs):.3f} / {min(r.coherence for r in runs):.3f} "
             f"| {millis[9]:.0f} / {millis[18]:.0f} |"
         )
     return lines

@@ -123,9 +123,9 @@ class Meter:
         self.began, self.at_start = time.monotonic(), {name: self._cpu(name) for name in self.processes}
 
     def sample(self) -> None:
-        for name, found in self.processes.items():
+        for name, members in self.processes.items():
             with suppress(psutil.NoSuchProcess):
-                mb = sum(process.memory_info().rss for process in found) / 1e6
+                mb = sum(process.memory_info().rss for process in members) / 1e6
                 self.peak_mb[name] = max(self.peak_mb.get(name, 0.0), mb)
 
     def rows(self) -> list[list[str]]:

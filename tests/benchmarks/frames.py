@@ -59,9 +59,9 @@ def long_dialog(owner: Any, agent: Any, turns: int, texts: Sequence[str]) -> Any
     code = "\n".join(f"def step_{n}(row: int) -> int:\n    return row + {n}  # {n}" for n in range(10))
     dialog = create_dialog(owner, agent.pk, "Frames")
     rows = []
-    for number, said in enumerate(islice(cycle(texts), turns), 1):
+    for number, sentence in enumerate(islice(cycle(texts), turns), 1):
         is_user = number % 2 == 1
-        text = said if is_user or number % (2 * CODE_EVERY) else f"{said}\n\n```python\n{code}\n```\n"
+        text = sentence if is_user or number % (2 * CODE_EVERY) else f"{sentence}\n\n```python\n{code}\n```\n"
         role, status = ("user", "answered") if is_user else ("assistant", "complete")
         rows.append(
             Turn(dialog=dialog, seq=number, position=number, round_number=1, role=role, status=status, text=text)

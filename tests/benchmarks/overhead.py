@@ -43,7 +43,7 @@ class Product:
 
     rig: Rig
     api: Any
-    look: Any
+    rows: Any
     redis: Any
 
     def exchange(self, dialog_id: UUID, text: str) -> tuple[float, float]:
@@ -58,7 +58,7 @@ class Product:
         accepted = time.perf_counter()
         assert answer.status_code == 202, answer.text
         while True:
-            state = self.look.execute("SELECT state FROM dialogs_dialog WHERE id = %s", (dialog_id,)).fetchone()[0]
+            state = self.rows.execute("SELECT state FROM dialogs_dialog WHERE id = %s", (dialog_id,)).fetchone()[0]
             if state == "idle":
                 ended = time.perf_counter()
                 pubsub.close()

@@ -28,7 +28,7 @@ SCRIPT = {
 }
 MINDS = {
     "providers": {
-        "bench": {"name": "Bench", "apiType": "scripted", "models": {"m": {"name": "M", "script": "said.yaml"}}},
+        "bench": {"name": "Bench", "apiType": "scripted", "models": {"m": {"name": "M", "script": "answers.yaml"}}},
     }
 }
 
@@ -121,7 +121,9 @@ def run(people: int, seconds: float) -> tuple[Measured, int]:
         url = f"sqlite:///{Path(folder) / 'people.sqlite3'}"
         settings = dict(rig.NO_LIMITS)
         with running(Stack(url, concurrency=64, settings=settings)) as stack:
-            stack.write_minds(llm=MINDS, said=SCRIPT, team={"members": {"bench": {"provider": "bench", "model": "m"}}})
+            stack.write_minds(
+                llm=MINDS, answers=SCRIPT, team={"members": {"bench": {"provider": "bench", "model": "m"}}}
+            )
             make_people(stack, people)
             measured = asyncio.run(day(stack, people, seconds))
             locked = sum(part.log_file.read_text(errors="replace").count("database is locked") for part in stack.parts)

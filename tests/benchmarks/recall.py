@@ -66,7 +66,7 @@ def measured(depth: int, messages: int) -> list[str]:
     rng, count = Random(1), counter_for("gpt-4o").count
     Turn.objects.bulk_create(turns(dialog, 1, depth, rng), batch_size=2_000)
 
-    def look(seq: int) -> bool:
+    def recalls_whole(seq: int) -> bool:
         """Whether the whole dialog was there to be found."""
         asked = Query(
             f"What became of case {rng.randrange(depth)}, the {rng.choice(WORDS)} and the {rng.choice(WORDS)}?"
@@ -78,18 +78,18 @@ def measured(depth: int, messages: int) -> list[str]:
             return index.corpus.entries >= depth
 
     begun, at = time.perf_counter(), time.thread_time()
-    is_whole = look(depth)
+    is_whole = recalls_whole(depth)
     first = ((time.perf_counter() - begun) * 1000, (time.thread_time() - at) * 1000)
     while not is_whole:
         time.sleep(0.2)
-        is_whole = look(depth)
+        is_whole = recalls_whole(depth)
     whole = time.perf_counter() - begun
     wall, processor = [], []
     for seq in range(depth + 1, depth + 1 + messages):
         Turn.objects.bulk_create(turns(dialog, seq, seq, rng))
         at = time.process_time()
         begun = time.perf_counter()
-        look(seq)
+        recalls_whole(seq)
         wall.append((time.perf_counter() - begun) * 1000)
         processor.append((time.process_time() - at) * 1000)
     warm = wall[5:]

@@ -68,9 +68,9 @@ def calibrated_errors(results: list[tuple[int, int, int]]) -> list[float]:
     from remediation.tokens.calibration import Counted, calibrate
 
     errors, known = [], None
-    for (raw, tools, reported), (total, part, told) in pairwise(results):
+    for (raw, tools, reported), (total, part, counted) in pairwise(results):
         known = calibrate(known, Counted(raw - tools, tools), reported)
-        errors.append(abs(known.expected(Counted(total - part, part)) - told) / told)
+        errors.append(abs(known.expected(Counted(total - part, part)) - counted) / counted)
     return errors
 
 

@@ -36,12 +36,12 @@ class Bench:
 def exchange(bench: Bench) -> Lines:
     wall, cpu = together.exchange_costs(bench.rig, bench.floor, bench.product, 500, 40)
     stored = together.storage(bench.rig, bench.floor, 400)
-    for name, found, unit, aim in (
+    for name, pair, unit, aim in (
         ("wall", wall, "ms", "2.2x"), ("processor", cpu, "ms", "4x"), ("storage, all rows", stored, "bytes", "2.2x"),
     ):  # fmt: skip
         yield (
             f"POST to idle, depth 500: {name}",
-            f"{found.ratio:.1f}x ({found.product:,.1f} of {found.floor:,.1f} {unit})",
+            f"{pair.ratio:.1f}x ({pair.product:,.1f} of {pair.floor:,.1f} {unit})",
             aim,
         )
 
@@ -165,8 +165,8 @@ def on_a_rig(parts: list[str]) -> Lines:
         from tests.harness.browser import session_key
 
         owner, floor = running.people(1)[0], Floor(conninfo(running), f"{running.model_url}/v1")
-        look = psycopg.connect(conninfo(running), autocommit=True)
-        product = Product(running, running.stack.api_as(owner), look, Redis.from_url(running.stack.redis.url))
+        rows = psycopg.connect(conninfo(running), autocommit=True)
+        product = Product(running, running.stack.api_as(owner), rows, Redis.from_url(running.stack.redis.url))
         bench = Bench(
             running, floor, product, together.Pages(running), session_key(owner), create_key(owner, name="bench")
         )

@@ -153,7 +153,7 @@ def end_to_page(rig: Rig, product: Product, pages: Pages, cookie: str, exchanges
             product.exchange(dialog.pk, text_of(USER_CHARS, number))
             time.sleep(0.2)
     committed = dict(
-        product.look.execute(
+        product.rows.execute(
             "SELECT seq, extract(epoch FROM pg_xact_commit_timestamp(xmin))::float8 FROM dialogs_turn "
             "WHERE dialog_id = %s AND seq > %s AND role = 'assistant'",
             (dialog.pk, dialog.last_turn_seq),
@@ -209,7 +209,7 @@ def all_at_once(rig: Rig, product: Product, pages: Pages, dialogs: int, *, watch
         sent = {line.split()[0]: int(line.split()[1]) / 1e6 + offset for line in done.stdout.splitlines()}
         ids, deadline = [dialog.pk for dialog in made], time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:
-            result = product.look.execute(
+            result = product.rows.execute(
                 "SELECT id::text, extract(epoch FROM pg_xact_commit_timestamp(xmin))::float8 FROM dialogs_dialog "
                 "WHERE id = ANY(%s) AND state = 'idle' AND last_turn_seq = 6",
                 (ids,),

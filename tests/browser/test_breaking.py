@@ -96,7 +96,7 @@ def _phase_of(message: str) -> str:
 
 
 @dataclass
-class Look:
+class Appearance:
     """What a person sees of the bar, its colour as the browser computed it."""
 
     phase: str
@@ -106,14 +106,14 @@ class Look:
     badge: str
 
 
-def look(page: Page, phase: str) -> Look:
+def shown_in(page: Page, phase: str) -> Appearance:
     """Wait for the phase and its words, then look."""
     box = page.locator("#breaking")
     expect(box).to_have_attribute("data-phase", phase)
     expect(page.locator("#breaking-message")).to_have_text(re.compile(TEXTS[phase]))
     expect(page.locator("#breaking-message")).to_be_visible()
     badge = page.locator("#breaking-priority")
-    return Look(
+    return Appearance(
         phase,
         box.evaluate("box => getComputedStyle(box).borderLeftColor"),
         str(page.locator("#breaking-icon").get_attribute("href")).partition("#")[2],
@@ -150,7 +150,7 @@ def watch(page: Page, network: SlowNetwork, last: str, colours: dict[str, str], 
     messages: list[str] = []
     while last not in messages:
         phase = eventually(lambda: _waited(page, network), seconds=60)
-        assert look(page, phase) == Look(
+        assert shown_in(page, phase) == Appearance(
             phase, colours.get(phase, colours[""]), ICONS[phase], phase in INDETERMINATE, badge
         )
         messages.append(phase)
@@ -210,7 +210,7 @@ def test_a_tag_is_shown_and_a_failed_rewrite_leaves_no_bar(
     page.get_by_text("more that would change nothing now").click()
     page.get_by_role("button", name="Reset Agent Chat").click()
     assert eventually(lambda: _waited(page, network)) == "recovery"
-    assert look(page, "recovery") == Look("recovery", RED, "retry", True, "P2")
+    assert shown_in(page, "recovery") == Appearance("recovery", RED, "retry", True, "P2")
     yellow = page.locator("#breaking-priority").evaluate("pill => getComputedStyle(pill).borderTopColor")
     assert yellow == "rgb(178, 137, 0)"
     network.deliver()

@@ -22,7 +22,7 @@ Opener = Callable[[str], Dialog]
 def test_the_ring_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     open_dialog("lights")
     ring = page.locator("#ring")
-    for times, (said, level, words) in enumerate(
+    for times, (message, level, words) in enumerate(
         [
             ("none", "unknown", "unknown · usage not reported"),
             ("50", "healthy", "50 tok · 0 % of 128,000 · Healthy"),
@@ -31,7 +31,7 @@ def test_the_ring_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page
         ],
         start=1,
     ):
-        send(page, said)
+        send(page, message)
         answered(page, times)
         expect(ring).to_have_attribute("data-level", level)
         expect(ring).to_contain_text(words)

@@ -36,8 +36,10 @@ class Thinker:
             return Reply(
                 ANSWER * 20, reasoning=THOUGHT, chunk_chars=12, chunk_seconds=0.02, after_piece=self._stopping(stops)
             )
-        look = Call("list_files", {"path": "."})
-        return Reply("", (look,), reasoning="I look first.\n" * 80, chunk_chars=12, after_piece=self._stopping([500]))
+        listing = Call("list_files", {"path": "."})
+        return Reply(
+            "", (listing,), reasoning="I look first.\n" * 80, chunk_chars=12, after_piece=self._stopping([500])
+        )
 
     def _stopping(self, stops: list[int]) -> Callable[[str], None]:
         message = 0

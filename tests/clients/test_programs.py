@@ -53,7 +53,7 @@ FORMS: dict[str, tuple[Turns, str, int]] = {
     "ai sdk, responses": (programs.script("vercel_objects.mjs", "responses"), CODER, 1),
     "ai sdk, messages": (programs.script("vercel_objects.mjs", "messages"), CLAUDE, 1),
 }
-FOUND = [SEARCH, "Call CronList {}", "Task 3"]
+SEARCHED = [SEARCH, "Call CronList {}", "Task 3"]
 
 
 def talk(served: Rig, turns: Turns, model: str, texts: list[str], folder: Path) -> tuple[list[str], str, list[Dialog]]:
@@ -122,7 +122,7 @@ def test_a_call_that_fails_is_tried_again_in_its_dialog(served: Rig, tmp_path: P
 
 
 def test_claude_code_searches_for_a_tool_and_uses_it(served: Rig, tmp_path: Path) -> None:
-    answers, _, dialogs = talk(served, programs.claude_code, CLAUDE, FOUND, tmp_path)
+    answers, _, dialogs = talk(served, programs.claude_code, CLAUDE, SEARCHED, tmp_path)
     assert answers[1] == "It says: No scheduled jobs."
     assert len(dialogs) == 1
 

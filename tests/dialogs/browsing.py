@@ -31,7 +31,7 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
 
 # Names of the addresses that only take a POST.
 ONLY_POST = {
-    "logout", "save-look", "revoke-key", "unlink",
+    "logout", "save-appearance", "revoke-key", "unlink",
     "subscribe-push", "remove-push",
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "move", "close",
     "choose-model",

@@ -10,7 +10,7 @@ UNLIKE = {"csrfmiddlewaretoken", "client_message_id"}  # fields that are new in 
 class _Elements(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: dict[str, str] = {}
+        self.by_id: dict[str, str] = {}
         self._open: list[tuple[str, str, list[str]]] = []  # tag, id, what stands inside
         self.feed(html)
 
@@ -40,7 +40,7 @@ class _Elements(HTMLParser):
         assert opened == tag, f"<{opened}> is closed by </{tag}>"
         whole = "".join(inside) + f"</{tag}>"
         if name:
-            self.found[name] = whole
+            self.by_id[name] = whole
         self._add(whole)
 
     def handle_data(self, data: str) -> None:
@@ -49,4 +49,4 @@ class _Elements(HTMLParser):
 
 def elements(html: str) -> dict[str, str]:
     """Every element that has an id, as text. Fails where tags are not closed in their order."""
-    return _Elements(html).found
+    return _Elements(html).by_id

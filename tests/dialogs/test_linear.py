@@ -129,11 +129,11 @@ def chatgpt_branch(number: int) -> dict[str, Any]:
         str(at): {
             "parent": str(at - 1),
             "message": {
-                "author": {"role": said["role"]},
-                "content": {"content_type": "text", "parts": [said["content"]]},
+                "author": {"role": message["role"]},
+                "content": {"content_type": "text", "parts": [message["content"]]},
             },
         }
-        for at, said in enumerate(talk(number))
+        for at, message in enumerate(talk(number))
     }
     return {"id": "a", "title": "Long", "mapping": nodes}
 

@@ -34,20 +34,20 @@ def test_each_state_has_its_facts(value: Facts, state: State) -> None:
 
 
 @given(facts)
-def test_what_is_closed_is_nothing_else(found: Facts) -> None:
-    assert (state_of(found) is State.CLOSED) == found.closed
+def test_what_is_closed_is_nothing_else(value: Facts) -> None:
+    assert (state_of(value) is State.CLOSED) == value.closed
 
 
 @given(facts)
-def test_only_what_owes_work_and_waits_for_nobody_may_be_driven(found: Facts) -> None:
+def test_only_what_owes_work_and_waits_for_nobody_may_be_driven(value: Facts) -> None:
     """The sweeper and the claim go by these two states."""
-    if state_of(found) in (State.QUEUED, State.GENERATING):
-        assert not found.closed
-        assert not found.open_question_kind
-        assert found.owes_work or found.leased
+    if state_of(value) in (State.QUEUED, State.GENERATING):
+        assert not value.closed
+        assert not value.open_question_kind
+        assert value.owes_work or value.leased
 
 
 @given(facts)
-def test_work_that_is_owed_is_never_shown_as_rest(found: Facts) -> None:
-    if found.owes_work:
-        assert state_of(found) not in (State.IDLE, State.FAILED)
+def test_work_that_is_owed_is_never_shown_as_rest(value: Facts) -> None:
+    if value.owes_work:
+        assert state_of(value) not in (State.IDLE, State.FAILED)

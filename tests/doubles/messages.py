@@ -195,8 +195,8 @@ class MessagesDouble(Double):
     def _events(self, message: dict[str, Any], reply: Reply) -> Iterator[bytes]:
         usage = message["usage"]
         zeros = {"input_tokens": 0, "output_tokens": 0}
-        early: Any = {**usage, "output_tokens": 1} if self.usage == "whole" else zeros
-        start: dict[str, Any] = {**message, "content": [], "stop_reason": None, "usage": early if usage else {}}
+        first: Any = {**usage, "output_tokens": 1} if self.usage == "whole" else zeros
+        start: dict[str, Any] = {**message, "content": [], "stop_reason": None, "usage": first if usage else {}}
         yield named({"type": "message_start", "message": start})
         yield named({"type": "ping"})
         for index, block in enumerate(message["content"]):

@@ -205,9 +205,9 @@ class ResponsesDouble(Double):
 
 
 def _stream(response: dict[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
-    early = {**response, "output": [], "status": "in_progress", "usage": None, "incomplete_details": None}
-    yield {"type": "response.created", "response": early}
-    yield {"type": "response.in_progress", "response": early}
+    first = {**response, "output": [], "status": "in_progress", "usage": None, "incomplete_details": None}
+    yield {"type": "response.created", "response": first}
+    yield {"type": "response.in_progress", "response": first}
     for index, item in enumerate(response["output"]):
         empty = {name: [] if isinstance(part, list) else part for name, part in item.items()}
         empty |= {"arguments": ""} if "arguments" in item else {}

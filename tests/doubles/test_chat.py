@@ -31,7 +31,7 @@ def body(*messages: Body, **fields: Any) -> Body:
     return {"model": "Qwen/Qwen3-14B", "messages": list(messages), **fields}
 
 
-def looks(url: str, **fields: Any) -> Body:
+def with_image(url: str, **fields: Any) -> Body:
     return body({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}, **fields)
 
 
@@ -48,11 +48,11 @@ RULES: dict[str, tuple[Body, Body, int, str]] = {
     "model": (body(USER), body(USER, model="qwen3"), 404, "The model `qwen3` does not exist."),
     "no messages": (body(USER), body(), 400, "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead."),
     "role": (body({**USER, "role": "developer"}, USER), body({**USER, "role": "runtime"}, USER), 400, "Invalid value: 'runtime'. Supported values are: 'system', 'developer', 'user', 'assistant', 'tool'."),
-    "unknown part": (looks(URL), body({"role": "user", "content": [{"type": "image", "source": {}}]}), 400, "Invalid value: 'image'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'."),
-    "image of the model": (looks(URL), body(USER, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": URL}}]}), 400, "Invalid value: 'image_url'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'."),
-    "broken image": (looks(URL), looks(URL[:80]), 400, BAD_IMAGE),
-    "mistaken image": (looks(URL), looks(URL.replace("png", "jpeg", 1)), 400, BAD_IMAGE),
-    "image elsewhere": (looks(URL), looks("https://example.com/a.png"), 400, BAD_IMAGE),
+    "unknown part": (with_image(URL), body({"role": "user", "content": [{"type": "image", "source": {}}]}), 400, "Invalid value: 'image'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'."),
+    "image of the model": (with_image(URL), body(USER, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": URL}}]}), 400, "Invalid value: 'image_url'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'."),
+    "broken image": (with_image(URL), with_image(URL[:80]), 400, BAD_IMAGE),
+    "mistaken image": (with_image(URL), with_image(URL.replace("png", "jpeg", 1)), 400, BAD_IMAGE),
+    "image elsewhere": (with_image(URL), with_image("https://example.com/a.png"), 400, BAD_IMAGE),
     "no content": (body({"role": "user", "content": ""}), body({"role": "user", "content": None}), 400, "Invalid value for 'content': expected a string, got null."),
     "call without result": (ROUND, body(USER, calling()), 400, NO_RESULT + "1"),
     "result behind another message": (body(USER, calling(), RESULT, USER), body(USER, calling(), USER, RESULT), 400, NO_CALL),

@@ -288,13 +288,13 @@ def test_a_short_prompt_is_not_cached() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "early", "late"), [("whole", 11, 11), ("last", 0, 11), ("zero", 0, 0), ("missing", None, None)]
+    ("usage", "first", "last"), [("whole", 11, 11), ("last", 0, 11), ("zero", 0, 0), ("missing", None, None)]
 )
-def test_usage_in_a_stream(usage: Any, early: int | None, late: int | None) -> None:
+def test_usage_in_a_stream(usage: Any, first: int | None, last: int | None) -> None:
     with MessagesDouble(usage=usage) as double:
         start, *_, delta, _ = events_of(post(double, PATH, base(stream=True), **HEADERS))
-    assert start["message"]["usage"].get("input_tokens") == early
-    assert delta["usage"].get("input_tokens") == late
+    assert start["message"]["usage"].get("input_tokens") == first
+    assert delta["usage"].get("input_tokens") == last
 
 
 @pytest.mark.parametrize(("usage", "expected"), [("zero", 0), ("missing", None)])

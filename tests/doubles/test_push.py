@@ -21,8 +21,8 @@ KEY = web_push.read_key(web_push.new_key())
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PushService]:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "push.pem"))
-    with push_service(tmp_path) as found:
-        yield found
+    with push_service(tmp_path) as running:
+        yield running
 
 
 def token(service: PushService, key: Any = KEY, **changed: Any) -> str:

@@ -37,7 +37,7 @@ def missing(name: str) -> Body:
     return {key: value for key, value in base().items() if key != name}
 
 
-def looks(url: str) -> Body:
+def with_image(url: str) -> Body:
     return base({"role": "user", "content": [{"type": "input_image", "image_url": url}]})
 
 
@@ -62,8 +62,8 @@ RULES: dict[str, Case] = {
     "arguments": ("openai-5.6", base(USER, CALL, OUTPUT), base(USER, {**CALL, "arguments": '{"city'}, OUTPUT), 400, "Invalid 'input[1].arguments': expected a JSON object.", None, "input[1].arguments"),
     "reference": ("openai-5.6", base(USER), base(USER, {"type": "item_reference", "id": "msg_1"}), 404, "Item with id 'msg_1' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", None, "input"),
     "previous": ("openai-5.6", base(USER), base(USER, previous_response_id="resp_1"), 400, "Previous response with id 'resp_1' not found.", "previous_response_not_found", "previous_response_id"),
-    "broken image": ("openai-5.6", looks(URL), looks(URL[:80]), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
-    "image type": ("openai-5.6", looks(URL), looks(URL.replace("png", "tiff", 1)), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
+    "broken image": ("openai-5.6", with_image(URL), with_image(URL[:80]), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
+    "image type": ("openai-5.6", with_image(URL), with_image(URL.replace("png", "tiff", 1)), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
     "model": ("openai-5.6", base(), base(model="gpt-5"), 404, "The model 'gpt-5' does not exist or you do not have access to it.", "model_not_found", None),
 }  # fmt: skip
 

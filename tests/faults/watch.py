@@ -23,8 +23,8 @@ class Watch(AppConfig):
         def note(ended: Transaction) -> None:
             wrong = ended.is_wrong(MOST_COMPUTED_SECONDS)
             if wrong or not file.exists():
-                with file.open("a") as found:
-                    found.write(f"{ended}\n" if wrong else "")
+                with file.open("a") as log:
+                    log.write(f"{ended}\n" if wrong else "")
 
         self._watching = ExitStack()  # as long as the process lives
         self._watching.enter_context(watched(note))

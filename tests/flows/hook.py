@@ -13,7 +13,7 @@ WAIT_SECONDS = 10
 class Hook(ModelServer):
     def __init__(self) -> None:
         super().__init__()
-        self._told: queue.Queue[Any] = queue.Queue()
+        self._bodies: queue.Queue[Any] = queue.Queue()
         self.headers: dict[str, str] = {}  # of the last call
         self.fails: list[int] = []  # statuses of the next answers, before it takes what comes
 
@@ -23,11 +23,11 @@ class Hook(ModelServer):
             if self.fails:
                 plain(self.fails.pop(0), "")(connection)
                 return
-            self._told.put(asked.body)
+            self._bodies.put(asked.body)
             plain(204, "")(connection)
 
     def wait(self) -> Any:
-        return self._told.get(timeout=WAIT_SECONDS)
+        return self._bodies.get(timeout=WAIT_SECONDS)
 
 
 @contextmanager

@@ -91,12 +91,12 @@ def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve, staf
     assert "Budget exceeded" in evidence and "Continue with a raised budget" in evidence
     assert "Clear with this hand-over note" not in evidence
     resolve = f"/api/questions/{question.pk}/resolve"
-    for given, said in (
+    for given, reason in (
         ({"action": "retry"}, "raise_budget, close"),
         ({"action": "raise_budget"}, "expected an amount"),
     ):
         refused = client.post(resolve, given, content_type="application/json")
-        assert refused.status_code == 400 and said in refused.json()["error"]["message"]
+        assert refused.status_code == 400 and reason in refused.json()["error"]["message"]
     too_low = client.post(resolve, {"action": "raise_budget", "budget_usd": "2"}, content_type="application/json")
     assert "spent already" in too_low.json()["error"]["message"]
     raised = client.post(resolve, {"action": "raise_budget", "budget_usd": "2.5"}, content_type="application/json")

@@ -90,9 +90,9 @@ def mind() -> Mind:
 
 @pytest.fixture
 def double(mind: Mind) -> Iterator[MessagesDouble]:
-    with start(BOUND, mind) as found:
-        assert isinstance(found, MessagesDouble)
-        yield found
+    with start(BOUND, mind) as running:
+        assert isinstance(running, MessagesDouble)
+        yield running
 
 
 @pytest.fixture

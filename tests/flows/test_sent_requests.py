@@ -52,9 +52,9 @@ class Listener(Mind):
 
 @pytest.fixture
 def double() -> Iterator[MessagesDouble]:
-    with start(BOUND, Listener()) as found:
-        assert isinstance(found, MessagesDouble)
-        yield found
+    with start(BOUND, Listener()) as running:
+        assert isinstance(running, MessagesDouble)
+        yield running
 
 
 @pytest.fixture

@@ -138,10 +138,10 @@ def of_dialect(protocol: str, minds: Minds, monkeypatch: Any) -> tuple[Double, s
 
 
 @pytest.mark.parametrize(
-    ("protocol", "said"), [("chat/completions", CHAT), ("responses", RESPONSES), ("messages", MESSAGES)]
+    ("protocol", "requests"), [("chat/completions", CHAT), ("responses", RESPONSES), ("messages", MESSAGES)]
 )
 def test_a_request_equals_the_one_that_its_model_would_get_directly(
-    minds: Minds, monkeypatch: pytest.MonkeyPatch, protocol: str, said: list[Messages]
+    minds: Minds, monkeypatch: pytest.MonkeyPatch, protocol: str, requests: list[Messages]
 ) -> None:
     double, provider = of_dialect(protocol, minds, monkeypatch)
     with double:
@@ -150,8 +150,8 @@ def test_a_request_equals_the_one_that_its_model_would_get_directly(
         else:
             name_server(double, minds, monkeypatch, DIALECTS[protocol])
         program = Program(protocol, double, provider)
-        directly = program.arrived(program.ask_itself, said)
-        assert program.arrived(program.ask, said) == directly
+        directly = program.arrived(program.ask_itself, requests)
+        assert program.arrived(program.ask, requests) == directly
         assert sum("Rhyme" in text for _, text in directly[-1]) == 1
         assert program.dialog.context_epoch == 0, "what was sent before stands as it stood"
         shown = sent_request(program.dialog.generations.latest("pk")).pieces

@@ -41,4 +41,4 @@ def shown(dialog: Dialog, staff: User) -> dict[str, str]:
 
 
 def shown_holding(dialog: Dialog, staff: User, text: str) -> list[str]:
-    return [address for address, said in shown(dialog, staff).items() if text in said]
+    return [address for address, page in shown(dialog, staff).items() if text in page]

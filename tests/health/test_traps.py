@@ -96,7 +96,7 @@ def test_a_limit_stated_for_lm_studio_is_ignored_with_a_warning(minds: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "reason"),
     [
         ({"context_length": 128_000}, ""),
         (
@@ -107,9 +107,11 @@ def test_a_limit_stated_for_lm_studio_is_ignored_with_a_warning(minds: Path) -> 
     ],
 )
 def test_a_start_says_which_rule_holds_where_critical_is_not_nine_tenths(
-    minds: Path, model: dict[str, int], told: str
+    minds: Path, model: dict[str, int], reason: str
 ) -> None:
     write(minds, **model)
     messages = [str(message.msg) for message in catalog_is_sound() if message.id == "health.I002"]
     of_mine = [message for message in messages if "own/m at 14," in message]
-    assert [message.startswith(f"Critical begins by {told}, in tokens: ") for message in of_mine] == [True] * bool(told)
+    assert [message.startswith(f"Critical begins by {reason}, in tokens: ") for message in of_mine] == [True] * bool(
+        reason
+    )

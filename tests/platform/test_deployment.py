@@ -118,9 +118,9 @@ class Proxy:
 
 def start(command: list[str], port: int, folder: Path) -> Proxy:
     log = folder / "log"
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdout=said, stderr=said, env={**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+            command, stdout=output, stderr=output, env={**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
         )
     proxy = Proxy(port, process)
 

@@ -70,8 +70,8 @@ def test_each_fact_stands_at_its_turn(dialog: Dialog) -> None:
 
 def test_no_fact_is_in_sight_before_it_is_said(dialog: Dialog) -> None:
     """So the turn is the first one, and of a revised fact the older form does not count."""
-    early = [fact.id for fact in dialog.facts if in_sight(fact, text_of(dialog.messages[: fact.turn]))]
-    assert early == []
+    too_soon = [fact.id for fact in dialog.facts if in_sight(fact, text_of(dialog.messages[: fact.turn]))]
+    assert too_soon == []
 
 
 def test_no_fact_is_in_sight_in_another_dialog(dialog: Dialog) -> None:

@@ -160,8 +160,8 @@ def _models(now: str) -> list[tuple[str, Any]]:
     """By provider, those that can be used, and the one that an agent has ``now``."""
     pairs = sorted((pair, model) for pair, model in limits.catalog().models.items() if not model.unusable)
     groups = [
-        (provider, [(f"{provider}/{model}", model) for (_provider, model), _info in found])
-        for provider, found in groupby(pairs, key=lambda entry: entry[0][0])
+        (provider, [(f"{provider}/{model}", model) for (_provider, model), _info in entries])
+        for provider, entries in groupby(pairs, key=lambda entry: entry[0][0])
     ]
-    known = {value for _provider, found in groups for value, _model in found}
+    known = {value for _provider, entries in groups for value, _model in entries}
     return [*groups, *([(_now("not usable now"), [(now, now)])] if now and now not in known else [])]

@@ -15,7 +15,7 @@ CHOICES: dict[str, Any] = {
     "thinking": Thinking,
     "echo": Echo,
     "modalities": tuple,
-    "image_bounds": lambda found: ImageBounds(**found),
+    "image_bounds": lambda bounds: ImageBounds(**bounds),
 }
 PARAMS = ("model_params", "thinking_off")
 

@@ -46,10 +46,10 @@ def units() -> dict[str, Parts]:
 
 
 UNITS = units()
-MESSAGE, PAGE_OF_IT, LOOK = (
+MESSAGE, PAGE_OF_IT, OPENED_DIALOG = (
     UNITS["a message, retention"],
     UNITS["the page's part of a message"],
-    UNITS["a look at a dialog"],
+    UNITS["a dialog's page"],
 )
 OPENING, TOKENS = UNITS["opening a page's socket"], UNITS["1,000 tokens to a page"]
 REST, MEMORY = UNITS["rest, a second"], UNITS["memory, MB"]
@@ -67,7 +67,7 @@ class Day:
     hours: int = 8  # in which they are written
     peak: int = 4  # messages in the busiest minutes, as a multiple of the average of these hours
     days: int = 22  # a month
-    looks: float = 0.5  # a dialog is opened or loaded anew, for each message
+    page_loads: float = 0.5  # a dialog is opened or loaded anew, for each message
     open_pages: float = 0.4  # of the people, in the busiest minutes
     asked_chars: int = 300
     answered_chars: int = 1_600
@@ -97,7 +97,7 @@ class Need:
 
         def of(part: str) -> float:
             fixed = sum(getattr(each, part) for each in (MESSAGE, PAGE_OF_IT))
-            looked = DAY.looks * (getattr(LOOK, part) + getattr(OPENING, part))
+            looked = DAY.page_loads * (getattr(OPENED_DIALOG, part) + getattr(OPENING, part))
             return float(fixed + looked + DAY.answered_tokens / 1000 * getattr(TOKENS, part))
 
         return Parts(*(of(part) for part in ("web", "worker", "redis", "database")))
@@ -231,7 +231,7 @@ def assumptions() -> str:
             ["messages a person a day, within hours, days a month", f"{d.messages}, {d.hours}, {d.days}"],
             ["the busiest minutes, times the average of these hours", f"{d.peak}"],
             ["a message and its answer, characters", f"{d.asked_chars} and {d.answered_chars:,} ({d.answered_tokens} tokens, {d.tokens_per_second} a second)"],
-            ["pages loaded for each message", f"{d.looks}"],
+            ["pages loaded for each message", f"{d.page_loads}"],
             ["people who have a page open in the busiest minutes", f"{d.open_pages:.0%}".replace("%", " %")],
             ["a core is filled to, in the busiest minutes", f"{FILL:.0%}".replace("%", " %")],
         ],
@@ -242,7 +242,7 @@ def unit_figures() -> str:
     named = {
         "a message, stored to stored, with retention": MESSAGE,
         "one open page's part of it": PAGE_OF_IT,
-        "a look at a dialog": LOOK,
+        "a dialog's page": OPENED_DIALOG,
         "opening a page's socket": OPENING,
         "1,000 tokens that stream to a page": TOKENS,
         "at rest, a second": REST,

@@ -6,7 +6,7 @@ in ``docs/costs.md``, is made of these by ``tables.py``.
 
 rest            a second in which nobody does anything
 a message       POST to the API until all is stored, no page open; by the whole history, and by retention in 8,000 tokens
-a look          the page of a dialog, whole, as a browser gets it first
+a page          the page of a dialog, whole, as a browser gets it first
 opening         the socket of a page
 the page's part of a message   what one page that is open takes more of it
 a token         of an answer that streams 25 a second to one open page
@@ -159,7 +159,7 @@ def measured(rig: Rig, times: int, streams: int, advance: Callable[[], None]) ->
         advance()
         result["a message, retention"] = meter.each(times, ask(kept))
         advance()
-        result["a look at a dialog"] = meter.each(times, lambda _: browser.get(f"/d/{whole}/").raise_for_status())
+        result["a dialog's page"] = meter.each(times, lambda _: browser.get(f"/d/{whole}/").raise_for_status())
         advance()
         newest = "SELECT last_event_seq FROM dialogs_dialog WHERE id = %s"
         with page(rig, whole, looking.execute(newest, (whole,)).fetchone()[0], cookie):  # type: ignore[index]

@@ -80,7 +80,7 @@ class Dominds:
     def ask(self, dialog: UUID, text: str, window: int | None) -> float:
         taken = self.product.exchange(dialog, text)[0] * 1000
         newest = "SELECT text FROM dialogs_turn WHERE dialog_id = %s ORDER BY seq DESC LIMIT 1"
-        answer = self.product.look.execute(newest, (dialog,)).fetchone()[0]
+        answer = self.product.rows.execute(newest, (dialog,)).fetchone()[0]
         assert len(answer) == ANSWER_CHARS, f"{self.name} answered {answer!r}"
         return taken
 

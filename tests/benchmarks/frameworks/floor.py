@@ -44,7 +44,7 @@ class Floor:
         ).fetchall()[::-1]
         last = result[-1][0] if result else 0
         messages = [{"role": "system", "content": INSTRUCTIONS}]
-        messages += [{"role": role, "content": said} for _, role, said in result]
+        messages += [{"role": role, "content": text} for _, role, text in result]
         messages.append({"role": "user", "content": text})
         body = {"model": self.model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
         if tools:

@@ -20,7 +20,7 @@ class OfLangGraph:
     async def store(self, dialog: str, exchanges: list[tuple[str, str]]) -> None:
         from langchain_core.messages import AIMessage, HumanMessage
 
-        messages = [message for asked, told in exchanges for message in (HumanMessage(asked), AIMessage(told))]
+        messages = [message for asked, answered in exchanges for message in (HumanMessage(asked), AIMessage(answered))]
         await self.whole.aupdate_state(_config(dialog, None), {"messages": messages}, as_node="model")
 
     async def answer(self, dialog: str, text: str, window: int | None) -> str:

@@ -19,8 +19,8 @@ class OfOpenAIAgents:
 
     async def store(self, dialog: str, exchanges: list[tuple[str, str]]) -> None:
         items = []
-        for asked, told in exchanges:
-            content = [{"type": "output_text", "text": told, "annotations": []}]
+        for asked, answered in exchanges:
+            content = [{"type": "output_text", "text": answered, "annotations": []}]
             answer = {"type": "message", "role": "assistant", "status": "completed", "content": content}
             items += [{"role": "user", "content": asked}, {"id": "__fake_id__", **answer}]
         await self._session(dialog).add_items(items)

@@ -31,9 +31,9 @@ SECONDS = 60
 
 
 def port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 async def main(url: str) -> list[str]:
@@ -47,12 +47,12 @@ async def main(url: str) -> list[str]:
         page = socketio.AsyncClient()
         ended: dict[str, asyncio.Event] = {}
 
-        async def heard(event: dict[str, Any], *_: Any) -> None:
+        async def note_end(event: dict[str, Any], *_: Any) -> None:
             data = event["data"]
             if data.get("type") == "chat:completion" and data["data"].get("done"):
                 ended[event["message_id"]].set()
 
-        page.on("events", heard)
+        page.on("events", note_end)
         await page.connect(url, socketio_path="/ws/socket.io", auth={"token": token["token"]}, transports=["websocket"])
         await page.emit("user-join", {"auth": {"token": token["token"]}})
         chat, parent, answers = None, None, []

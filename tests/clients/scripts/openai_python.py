@@ -47,6 +47,6 @@ def by_responses(text: str, texts: list[Any]) -> str:
         new = [{"type": "function_call_output", "call_id": call.call_id, "output": text} for call, text in results]
 
 
-said: list[Any] = []
+history: list[Any] = []
 turn = by_responses if os.environ.get("WIRE") == "responses" else by_chat
-report([turn(text, said) for text in sys.argv[1:]])
+report([turn(text, history) for text in sys.argv[1:]])

@@ -18,9 +18,9 @@ provider = OpenAIProvider(base_url=f"{place['BASE_URL']}/v1", api_key=place["KEY
 output = NativeOutput(Done) if FORM else str
 agent = Agent(OpenAIChatModel(place["MODEL"], provider=provider), instructions="Be brief.", output_type=output)
 agent.tool_plain(run)
-answers, said = [], []
+answers, history = [], []
 for text in sys.argv[1:]:
-    done = agent.run_sync(text, message_history=said)
+    done = agent.run_sync(text, message_history=history)
     answers.append(done.output.model_dump_json() if FORM else done.output)
-    said = done.all_messages()
+    history = done.all_messages()
 report(answers)

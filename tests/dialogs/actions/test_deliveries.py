@@ -492,7 +492,7 @@ def test_settings_keep_the_address_and_the_secret(settings: Any) -> None:
     settings.PRIVATE_WEBHOOKS = True
     operator = make_operator()
     client = browser_of(operator)
-    client.post("/settings/look/", {"theme": "dark", "email": "op@example.org"})
+    client.post("/settings/appearance/", {"theme": "dark", "email": "op@example.org"})
     operator.refresh_from_db()
     assert (operator.email, operator.dominds_settings.question_mails) == ("op@example.org", False)
     site = {"webhook_url": "http://127.0.0.1:9/hook", "webhook_secret": SECRET, "question_deadline_minutes": "60"}

@@ -30,8 +30,8 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> I
     """A push service that this process trusts and may call."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "push.pem"))
     settings.PRIVATE_PUSH = True
-    with push_service(tmp_path) as found:
-        yield found
+    with push_service(tmp_path) as running:
+        yield running
 
 
 def subscribed(service: PushService, client: Client) -> Browser:
@@ -128,7 +128,7 @@ def test_a_browser_that_is_gone_is_forgotten(dialog: Dialog, service: PushServic
     gone, there = [subscribed(service, client) for _ in range(2)]
     gone.is_gone = status == 410
     if status == 404:
-        service.browsers = {path: found for path, found in service.browsers.items() if found is there}
+        service.browsers = {path: browser for path, browser in service.browsers.items() if browser is there}
     ask(dialog)
     send_due()
     assert len(there.shown) == 1

@@ -181,7 +181,7 @@ def asked(*contents: Any, agent: str = "a") -> bytes:
 
 
 ANSWER = {"role": "assistant", "content": "Nice."}
-LOOK = [{"type": "text", "text": "look"}, part(f"data:image/png;base64,{coded(picture())}")]
+PICTURE = [{"type": "text", "text": "look"}, part(f"data:image/png;base64,{coded(picture())}")]
 OTHER = [{"type": "text", "text": "look"}, part(f"data:image/png;base64,{coded(picture('PNG', (9, 9)))}")]
 
 
@@ -194,14 +194,14 @@ def test_a_client_goes_on_with_the_dialog_that_holds_its_images(script: Script) 
         drive(run.dialog_id)
         return Dialog.objects.get(pk=run.dialog_id)
 
-    first = begun(LOOK)
-    assert begun(LOOK, "and now?") == first and first.attachments.count() == 1
+    first = begun(PICTURE)
+    assert begun(PICTURE, "and now?") == first and first.attachments.count() == 1
     other = begun(OTHER, "and now?")  # the same words beside another image are another conversation
     assert other != first and other.attachments.count() == 1
     kept = other.turns.get(seq=1)
     assert (kept.text, kept.attachments[0]["width"]) == ("look", 9)
 
-    branch = begun(LOOK, "or rather?")  # goes on from an older place: the image comes along
+    branch = begun(PICTURE, "or rather?")  # goes on from an older place: the image comes along
     assert branch != first and bytes(branch.attachments.get().content) == picture()
 
 
@@ -236,7 +236,7 @@ def test_a_file_part_of_text_is_text() -> None:
 def test_a_message_with_an_image_is_no_answer_to_a_question(script: Script) -> None:
     dialog, _ = asked_dialog(script)
     create_key(dialog.owner)
-    body = {**orjson.loads(asked(LOOK, agent=dialog.agent_id)), "metadata": {"dialog_id": str(dialog.pk)}}
+    body = {**orjson.loads(asked(PICTURE, agent=dialog.agent_id)), "metadata": {"dialog_id": str(dialog.pk)}}
     with pytest.raises(ApiError, match="waits for an answer in words"):
         conversations.begin(ApiKey.objects.get(owner=dialog.owner), parse(orjson.dumps(body)))
     messages.stop(dialog.pk)

@@ -346,9 +346,7 @@ def test_prompts_in_other_languages_quote_short_answers(
     ],
     ids=["en", "zh"],
 )
-def test_a_title_that_is_asked_for_behind_the_conversation_is_no_part_of_it(
-    key: ApiKey, agent: str, topic: str
-) -> None:
+def test_a_title_asked_for_behind_the_conversation_is_no_part_of_it(key: ApiKey, agent: str, topic: str) -> None:
     dialog = conversation(key, agent, "Hello", "Tell of cats")
     beside = posted(key, agent, *as_history("Hello", "Tell of cats"), topic)
     assert (beside.origin, beside.expires_at is not None, beside.forked_from) == ("background", True, None)
@@ -548,10 +546,10 @@ def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, scri
         {"match": "degrees", "text": "It is warm."},
     )
     agent = str(AgentFactory.create().pk)
-    look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
+    tool = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
 
     def begun(*lines: ClientMessage) -> Dialog:
-        run = conversations.begin(key, ChatRequest(model=agent, messages=lines, tools=[look]))
+        run = conversations.begin(key, ChatRequest(model=agent, messages=lines, tools=[tool]))
         drive(run.dialog_id)
         return Dialog.objects.get(pk=run.dialog_id)
 
@@ -559,12 +557,12 @@ def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, scri
     first = begun(asked)
     calls = tuple(Call(**made) for made in first.turns.get(role=Turn.Role.ASSISTANT).tool_calls)
     result = ClientMessage("tool", "30 degrees", call_id=calls[0].id)
-    told_so_far = (asked, ClientMessage("assistant", "Let me look.", calls), result)
-    begun(*told_so_far)
-    last = begun(*told_so_far, ClientMessage("user", ASKED))
+    so_far = (asked, ClientMessage("assistant", "Let me look.", calls), result)
+    begun(*so_far)
+    last = begun(*so_far, ClientMessage("user", ASKED))
     assert (last.pk, Dialog.objects.count()) == (first.pk, 1)
     assert texts_in(last)[-3:] == ["It is warm.", ASKED, SUMMED]
-    other = begun(*told_so_far)
+    other = begun(*so_far)
     assert other.pk != first.pk, "another answer to the result"
 
 
@@ -591,11 +589,11 @@ def test_what_failed_and_is_sent_again_stays_in_its_dialog(key: ApiKey, script: 
 def test_a_first_message_whose_tool_was_called_is_no_failure(key: ApiKey, script: Script) -> None:
     script({"tool_calls": [{"name": "look", "arguments": {}}]})
     agent = str(AgentFactory.create().pk)
-    look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
+    tool = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
     runs = []
     for _ in range(2):
         runs.append(
-            conversations.begin(key, ChatRequest(model=agent, messages=(ClientMessage("user", "Hi"),), tools=[look]))
+            conversations.begin(key, ChatRequest(model=agent, messages=(ClientMessage("user", "Hi"),), tools=[tool]))
         )
         drive(runs[-1].dialog_id)
     assert runs[0].dialog_id != runs[1].dialog_id
@@ -603,12 +601,12 @@ def test_a_first_message_whose_tool_was_called_is_no_failure(key: ApiKey, script
 
 def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> None:
     """As smolagents does: each step was a dialog of its own."""
-    look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
+    tool = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
     script({"match": "enough", "text": "It is warm."}, {"tool_calls": [{"name": "look", "arguments": {}}]})
     agent = str(AgentFactory.create().pk)
     lines = [ClientMessage("user", "Hi")]
     for number in range(4):
-        request = ChatRequest(model=agent, messages=tuple(lines), tools=[look] if number < 3 else [])
+        request = ChatRequest(model=agent, messages=tuple(lines), tools=[tool] if number < 3 else [])
         run = conversations.begin(key, request)
         drive(run.dialog_id)
         answer = Turn.objects.filter(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).latest("seq")

@@ -525,13 +525,13 @@ def test_what_codex_sends_is_understood(stack: Stack, key: str) -> None:
         return events[-1]["response"]
 
     called = completed()
-    patch, look = called["output"]
+    patch, read = called["output"]
     assert (patch["type"], patch["name"], patch["input"]) == ("custom_tool_call", "apply_patch", "*** Begin Patch")
-    assert (look["type"], look["namespace"], look["name"]) == ("function_call", "mcp__files", "read")
+    assert (read["type"], read["namespace"], read["name"]) == ("function_call", "mcp__files", "read")
     client = Client.objects.get(dialog=dialog_of(called["id"]))
     assert (client.instructions, client.system_messages) == ("You are a coding agent.", [[0, "Sandboxed."]])
-    items += [patch, look, {"type": "custom_tool_call_output", "call_id": patch["call_id"], "output": "Applied."},
-              {"type": "function_call_output", "call_id": look["call_id"], "output": [{"type": "input_text", "text": "A"}]}]  # fmt: skip
+    items += [patch, read, {"type": "custom_tool_call_output", "call_id": patch["call_id"], "output": "Applied."},
+              {"type": "function_call_output", "call_id": read["call_id"], "output": [{"type": "input_text", "text": "A"}]}]  # fmt: skip
     answer = completed()
     assert answer["output"][0]["content"][0]["text"] == "Done."
     assert dialog_of(answer["id"]).pk == dialog_of(called["id"]).pk

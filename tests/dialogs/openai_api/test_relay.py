@@ -37,7 +37,7 @@ def test_an_answer_that_is_made_while_we_look_is_nobody_elses(script: Script, mo
         connection.close()
 
     with connection.execute_wrapper(answer_after):
-        look = _read(run, 0)
+        news = _read(run, 0)
     assert answered
-    texts = {event["data"]["generation"] for event in look.events if event["data"].get("role") == "assistant"}
-    assert texts <= look.ours
+    texts = {event["data"]["generation"] for event in news.events if event["data"].get("role") == "assistant"}
+    assert texts <= news.ours

@@ -305,7 +305,7 @@ def test_more_messages_than_a_transaction_should_store_are_refused(
         assert refused.value.status == 400
 
 
-def test_the_first_system_message_is_the_instructions_and_notices_are_stripped() -> None:
+def test_first_system_message_is_instructions_without_notices() -> None:
     messages = [
         {"role": "system", "content": "Be kind."},
         {"role": "developer", "content": "Be polite."},

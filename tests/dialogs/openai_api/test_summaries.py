@@ -9,7 +9,7 @@ from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.likeness import DISTINCT_CHARS, LastAnswer, asks_for_summary
 from tests.quality.facts import Dialog, load_dialogs
 
-Told = list[ClientMessage]
+Messages = list[ClientMessage]
 DIALOGS = load_dialogs()
 CHINESE = [
     ("user", "请帮我们规划从热那亚出发的航行,船上有四十桶油。"),
@@ -33,18 +33,18 @@ GERMAN_SUMMARY = (
 )
 
 
-def summed_up(dialog: Dialog) -> tuple[Told, str]:
+def summed_up(dialog: Dialog) -> tuple[Messages, str]:
     """What people and the agent said up to its longest summary, and that."""
     summary = dialog.good_summaries[-1]
     texts = [one for one in dialog.messages[: summary.upto] if one["role"] in ("user", "assistant") and one["content"]]
     return [ClientMessage(one["role"], one["content"]) for one in texts], summary.text
 
 
-def of_pairs(pairs: Sequence[tuple[str, str]]) -> Told:
+def of_pairs(pairs: Sequence[tuple[str, str]]) -> Messages:
     return [ClientMessage(role, text) for role, text in pairs]
 
 
-CONVERSATIONS: dict[str, tuple[Told, str]] = {
+CONVERSATIONS: dict[str, tuple[Messages, str]] = {
     **{dialog.name: summed_up(dialog) for dialog in DIALOGS},
     "Chinese": (of_pairs(CHINESE), CHINESE_SUMMARY),
     "German": (of_pairs(GERMAN), GERMAN_SUMMARY),
@@ -61,11 +61,11 @@ def assistant(text: str) -> ClientMessage:
 
 # -- how programs compact: what they ask, how the model answers it, and what they tell then -------------------------------
 
-Form = tuple[str, str, Callable[[Told, str], Told]]
+Form = tuple[str, str, Callable[[Messages, str], Messages]]
 NEW = user("Now the next step.")
 
 
-def kept_messages(before: Told, summary: str) -> Told:
+def kept_messages(before: Messages, summary: str) -> Messages:
     """Codex: all that the user said, and the summary behind it as the newest message, where it goes on by itself."""
     return [*(one for one in before if one.role == "user"), user(f"Here is what another model found out:\n{summary}")]
 
@@ -102,12 +102,12 @@ FORMS: dict[str, Form] = {
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS.values(), ids=CONVERSATIONS)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_a_summary_stands_for_its_conversation(form: Form, conversation: tuple[Told, str]) -> None:
+def test_a_summary_stands_for_its_conversation(form: Form, conversation: tuple[Messages, str]) -> None:
     asked, answer, tell = form
     before, summary = conversation
     last = LastAnswer.of([*before, user(asked), assistant(answer.format(summary))])
     assert last.place_in(tell(before, summary)) is not None
-    others = [said for said, text in CONVERSATIONS.values() if text != summary]
+    others = [messages for messages, text in CONVERSATIONS.values() if text != summary]
     assert all(last.place_in(other) is None for other in others)
 
 
@@ -154,7 +154,7 @@ def test_other_requests_are_none_for_a_summary_of_the_conversation(asked: str) -
 
 # -- how texts are quoted --------------------------------------------------------------------------------------------------
 
-QUOTED: dict[str, Callable[[Told, str], Told]] = {
+QUOTED: dict[str, Callable[[Messages, str], Messages]] = {
     "to be improved": lambda before, answer: [user(f"Improve this text: {answer}")],
     "as a plan, behind what each session begins with": lambda before, answer: [before[0], user(f"Do this:\n{answer}")],
     "as a file": lambda before, answer: [user(f"I added a file:\n{answer}"), assistant("Ok."), user("Shorten it.")],
@@ -167,7 +167,7 @@ QUOTED: dict[str, Callable[[Told, str], Told]] = {
 @pytest.mark.parametrize("tell", QUOTED.values(), ids=QUOTED)
 @pytest.mark.parametrize("conversation", CONVERSATIONS.values(), ids=CONVERSATIONS)
 def test_an_answer_that_is_quoted_is_no_summary(
-    conversation: tuple[Told, str], tell: Callable[[Told, str], Told]
+    conversation: tuple[Messages, str], tell: Callable[[Messages, str], Messages]
 ) -> None:
     """Each answer of a conversation, told elsewhere."""
     answer, _ = conversation

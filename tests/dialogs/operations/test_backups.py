@@ -57,7 +57,7 @@ def rows(using: str = "default") -> list[Any]:
         else:
             current.append(json.dumps(line))
     tables["dialogs.SiteSettings"] = []  # a restore gives the database another generation
-    return sorted((model, sorted(found)) for model, found in tables.items())
+    return sorted((model, sorted(lines)) for model, lines in tables.items())
 
 
 @pytest.mark.parametrize("prefer_portable", [False, True], ids=["pg_dump", "portable"])
@@ -74,7 +74,7 @@ def test_postgresql_comes_back_as_it_was(dialog: Dialog, tmp_path: Path, prefer_
         cursor.execute("SELECT count(*) FROM django_session")
         assert cursor.fetchone() == (0,), "a stolen backup logs nobody in"
     newer = reminders.add(dialog.pk, "numbers go on where they were")
-    assert newer.pk not in {row[0] for model, found in before if model == "dialogs.Reminder" for row in found}
+    assert newer.pk not in {row[0] for model, lines in before if model == "dialogs.Reminder" for row in lines}
 
 
 def test_sqlite_comes_back_as_it_was_and_the_portable_form_fits_both(dialog: Dialog, tmp_path: Path, lite: str) -> None:

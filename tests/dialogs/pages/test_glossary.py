@@ -14,7 +14,7 @@ CITED = re.compile(r'{% term "([^"]+)"')
 
 
 def test_each_word_that_pages_link_is_explained_once() -> None:
-    terms = [term for _, found in groups() for term in found]
+    terms = [term for _, group in groups() for term in group]
     anchors = [term.anchor for term in terms]
     cited = {word for page in (ROOT / "templates").rglob("*.html") for word in CITED.findall(page.read_text())}
     assert len(anchors) == len(set(anchors)) > 60 and "" not in anchors
@@ -23,10 +23,10 @@ def test_each_word_that_pages_link_is_explained_once() -> None:
 
 
 def test_a_translated_glossary_explains_the_same_words() -> None:
-    assert [term.anchor for _, found in groups("zh-hans") for term in found] == [
-        term.anchor for _, found in groups() for term in found
+    assert [term.anchor for _, group in groups("zh-hans") for term in group] == [
+        term.anchor for _, group in groups() for term in group
     ]
-    assert {"智能体", "圆环"} <= {term.words for _, found in groups("zh-hans") for term in found}
+    assert {"智能体", "圆环"} <= {term.words for _, group in groups("zh-hans") for term in group}
 
 
 @pytest.mark.django_db

@@ -178,8 +178,10 @@ class Story:
         self.crashes, self.stop = 0, False
 
     def call(self, behaviour: Behaviour, prompt: int) -> None:
-        owed = self.forced_under == (self.rounds, self.limits)
-        match decide(none.POLICY, Context(self.level, failed_clears=self.counters.failed_clears, clear_due=owed)):
+        is_clear_due = self.forced_under == (self.rounds, self.limits)
+        match decide(
+            none.POLICY, Context(self.level, failed_clears=self.counters.failed_clears, clear_due=is_clear_due)
+        ):
             case Suspend():
                 self.suspend()
             case Proceed(clear_only=True):
@@ -282,8 +284,8 @@ class DriverMachine(RuleBasedStateMachine):
         story = self.story
         story.crashes, story.held = story.crashes + story.held, True
         story.take_next()
-        owed = story.forced_under == (story.rounds, story.limits)
-        context = Context(story.level, failed_clears=story.counters.failed_clears, clear_due=owed)
+        is_clear_due = story.forced_under == (story.rounds, story.limits)
+        context = Context(story.level, failed_clears=story.counters.failed_clears, clear_due=is_clear_due)
         may_call = not (story.clear_requested or story.stop) and story.owes and story.crashes < MAX_CRASHES
         if in_call and may_call and isinstance(decide(none.POLICY, context), Proceed):
             call_and_vanish(self.dialog)

@@ -93,10 +93,12 @@ def test_a_damaged_row_stops_its_dialog_and_no_other(script: Script, model: type
     names = {field.name for field in model._meta.concrete_fields}
     keys = {Agent: dialog.agent_id, Dialog: dialog.pk}
     mine = {"pk": keys[model]} if model in keys else {"dialog": dialog} if "dialog" in names else {}
-    looks = list(everywhere(dialog, bystander, boss))
+    requests = list(everywhere(dialog, bystander, boss))
     for value in WILD:
         assert model._default_manager.filter(**mine).update(**{column: value})
-        looks = [look for look in looks if reads(column, look)]  # what does not read it shows the same again
+        requests = [
+            request for request in requests if reads(column, request)
+        ]  # what does not read it shows the same again
 
 
 def everywhere(dialog: Dialog, bystander: Dialog, boss: User) -> Iterator[Callable[[], None]]:
@@ -130,7 +132,7 @@ def everywhere(dialog: Dialog, bystander: Dialog, boss: User) -> Iterator[Callab
         yield partial(sound, operator, address)
 
 
-def reads(column: str, look: Callable[[], None]) -> bool:
+def reads(column: str, request: Callable[[], None]) -> bool:
     """Whether the column was asked for."""
     asked = []
 
@@ -139,7 +141,7 @@ def reads(column: str, look: Callable[[], None]) -> bool:
         return execute(sql, *others)
 
     with connection.execute_wrapper(watch):
-        look()
+        request()
     return any(asked)
 
 

@@ -40,21 +40,13 @@ def listening(redis: Redis, dialog_id: UUID) -> Received:
     return received
 
 
-def test_a_step_is_told_of_with_what_follows_it(redis_client: Redis) -> None:
+@pytest.mark.parametrize("seqs", [(3, 4, 6), (10, 9)], ids=["in their order", "as threads come"])
+def test_steps_are_announced_with_what_follows_them_by_the_newest(redis_client: Redis, seqs: tuple[int, ...]) -> None:
     dialog_id = uuid4()
     received = listening(redis_client, dialog_id)
-    poke_dialog(dialog_id, 3, is_step=True)
-    poke_dialog(dialog_id, 4, is_step=True)
-    poke_dialog(dialog_id, 6, is_step=False)
-    assert received() == [6]
-
-
-def test_the_newest_is_told_of_in_whatever_order_threads_come(redis_client: Redis) -> None:
-    dialog_id = uuid4()
-    received = listening(redis_client, dialog_id)
-    poke_dialog(dialog_id, 10, is_step=True)
-    poke_dialog(dialog_id, 9, is_step=False)
-    assert received() == [10]
+    for seq in seqs:
+        poke_dialog(dialog_id, seq, is_step=seq != seqs[-1])
+    assert received() == [max(seqs)]
 
 
 def test_a_step_that_nothing_follows_is_told_of_soon(redis_client: Redis) -> None:

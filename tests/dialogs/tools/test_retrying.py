@@ -58,18 +58,16 @@ def test_a_tool_that_recovers_answers(failures: int, pauses: list[float]) -> Non
     assert clock.pauses == pauses
 
 
-def test_the_last_failure_is_raised() -> None:
+@pytest.mark.parametrize(
+    ("repeatable", "patience", "runs"),
+    [(True, 99, 4), (False, 99, 1), (True, 1, 2)],
+    ids=["all tries", "once", "stopped"],
+)
+def test_the_last_failure_is_raised(repeatable: bool, patience: int, runs: int) -> None:
     flaky = Flaky(9)
-    with pytest.raises(ConnectionError, match="failure 4"):
-        tried(tool(flaky), Clock())
-    assert flaky.runs == 4
-
-
-def test_what_must_not_be_repeated_runs_once() -> None:
-    flaky = Flaky(1)
-    with pytest.raises(ConnectionError):
-        tried(tool(flaky, repeatable=False), Clock())
-    assert flaky.runs == 1
+    with pytest.raises(ConnectionError, match=f"failure {runs}"):
+        tried(tool(flaky, repeatable=repeatable), Clock(patience=patience))
+    assert flaky.runs == runs
 
 
 def test_a_failed_result_is_an_answer() -> None:
@@ -78,10 +76,3 @@ def test_a_failed_result_is_an_answer() -> None:
     clock = Clock()
     assert tried(asked, clock) is answer
     assert clock.pauses == []
-
-
-def test_stop_ends_the_tries() -> None:
-    flaky = Flaky(9)
-    with pytest.raises(ConnectionError, match="failure 2"):
-        tried(tool(flaky), Clock(patience=1))
-    assert flaky.runs == 2

@@ -158,7 +158,7 @@ class Axe:
     page: Page
     styles: set[str] = field(default_factory=set)
 
-    def found(self) -> list[str]:
+    def problems(self) -> list[str]:
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE_SCRIPT)
         styles = set(self.page.evaluate(STYLES))
@@ -177,7 +177,7 @@ def refused_limits(axe: Axe, base: str) -> list[str]:
     )
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Not saved.").wait_for()
-    return axe.found()
+    return axe.problems()
 
 
 def connecting(axe: Axe, base: str, settings: Any) -> list[str]:
@@ -189,7 +189,7 @@ def connecting(axe: Axe, base: str, settings: Any) -> list[str]:
         page.get_by_label("Address").fill(double.url)
         page.get_by_role("button", name="Test").click()
         page.get_by_text("answered: 1 model").wait_for()
-        return axe.found()
+        return axe.problems()
 
 
 def refused_sign_in(axe: Axe, base: str, settings: Any) -> list[str]:
@@ -200,7 +200,7 @@ def refused_sign_in(axe: Axe, base: str, settings: Any) -> list[str]:
     axe.page.goto(f"{base}/login/provider/")
     axe.page.get_by_text("cannot be reached now").wait_for()
     settings.OIDC_PROVIDERS = ()
-    return axe.found()
+    return axe.problems()
 
 
 def popovers(axe: Axe, address: str, *names: str) -> list[str]:
@@ -210,7 +210,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
     results = []
     for name in names:
         page.evaluate("name => { document.getElementById(name).showPopover() }", name)
-        results += [f"{name}: {problem}" for problem in axe.found()]
+        results += [f"{name}: {problem}" for problem in axe.problems()]
         page.evaluate("name => document.getElementById(name).hidePopover()", name)
     return results
 
@@ -232,12 +232,12 @@ def unseen(dialogs: dict[str, Dialog]) -> set[str | None]:
 def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page: Page, settings: Any) -> None:
     base, problems, axe = str(live_server), list[str](), Axe(page)
     page.goto(f"{base}/setup/")
-    problems += [f"setup: {problem}" for problem in axe.found()]
+    problems += [f"setup: {problem}" for problem in axe.problems()]
     dialogs, person = made(script)
     assert not unseen(dialogs)
     page.goto(f"{base}/login/")
     page.get_by_role("button", name="Log in").wait_for()
-    problems += [f"login: {problem}" for problem in axe.found()]
+    problems += [f"login: {problem}" for problem in axe.problems()]
     problems += [f"sign-in: {problem}" for problem in refused_sign_in(axe, base, settings)]
     page.context.add_cookies([{"name": "sessionid", "value": session_key(person), "url": base}])
     page.evaluate("localStorage.setItem('dominds:side', 'open')")  # a dialog's details, beside it on the desk
@@ -249,7 +249,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
             page.set_viewport_size(size)
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             page.evaluate(OPEN)
-            problems += [f"{address} {scheme}: {problem}" for problem in axe.found()]
+            problems += [f"{address} {scheme}: {problem}" for problem in axe.problems()]
     problems += [f"refused: {problem}" for problem in refused_limits(axe, base)]
     problems += [f"connecting: {problem}" for problem in connecting(axe, base, settings)]
     for address, names in (
@@ -259,9 +259,9 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
         problems += [f"popovers: {problem}" for problem in popovers(axe, base + address, *names)]
     page.keyboard.press("Control+k")
     page.get_by_role("option", name="Theme: dark").wait_for()
-    problems += [f"palette: {problem}" for problem in axe.found()]
+    problems += [f"palette: {problem}" for problem in axe.problems()]
     page.goto(f"{base}/d/{dialogs['answered'].pk}/")
     page.fill("#text", "/")
     page.get_by_role("option", name="/prune").wait_for()
-    problems += [f"commands: {problem}" for problem in axe.found()]
+    problems += [f"commands: {problem}" for problem in axe.problems()]
     assert not problems, "\n".join(problems)

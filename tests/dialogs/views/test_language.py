@@ -35,8 +35,8 @@ def choose(user: User, language: str) -> None:
 
 def test_pages_speak_the_language_that_a_person_chose(dialog: Dialog) -> None:
     client = browser_of(dialog.owner)
-    look = {"theme": "system", "language": "zh-hans", "email": ""}
-    saved = client.post("/settings/look/", look, follow=True, headers={"Accept-Language": "en"})
+    fields = {"theme": "system", "language": "zh-hans", "email": ""}
+    saved = client.post("/settings/appearance/", fields, follow=True, headers={"Accept-Language": "en"})
     html = saved.content.decode()
     assert saved.status_code == 200 and '<html lang="zh-Hans" dir="ltr"' in html
     assert "已保存。" in html and "外观与通知" in html and "Look and notifications" not in html
@@ -92,6 +92,6 @@ def test_what_is_stored_is_english(script: Script, dialog: Dialog) -> None:
 
 def test_a_language_that_there_is_not_is_refused(dialog: Dialog) -> None:
     user = UserFactory.create()
-    answer = browser_of(user).post("/settings/look/", {"theme": "dark", "language": "tlh", "email": ""})
+    answer = browser_of(user).post("/settings/appearance/", {"theme": "dark", "language": "tlh", "email": ""})
     assert answer.status_code == 400
     assert not PersonSettings.objects.filter(user=user, language="tlh").exists()

@@ -153,14 +153,14 @@ def test_a_link_does_not_log_out() -> None:
 def test_settings_are_kept_and_bad_ones_refused() -> None:
     user = UserFactory.create()
     client = browser_of(user)
-    client.post("/settings/look/", {"theme": "dark", "notifications": "on"})
+    client.post("/settings/appearance/", {"theme": "dark", "notifications": "on"})
     given = {"show_breaking_progress": "on", "progress_detail": "detailed", "auto_hide_seconds": "7"}
     client.post("/settings/context-display/", given)
     own = PersonSettings.objects.get(user=user)
     assert (own.theme, own.notifications, own.auto_hide_seconds, own.highlight_p1) == ("dark", True, 7, False)
     assert 'data-theme="dark"' in client.get("/settings/").content.decode()
     assert client.post("/settings/context-display/", {**given, "auto_hide_seconds": "11"}).status_code == 400
-    assert client.post("/settings/look/", {"theme": "pink"}).status_code == 400
+    assert client.post("/settings/appearance/", {"theme": "pink"}).status_code == 400
 
 
 def test_an_api_key_is_shown_once_and_can_be_revoked() -> None:
@@ -272,7 +272,7 @@ def test_a_limit_of_the_file_below_the_minimum_is_reported(settings: Any, tmp_pa
     [
         ("context-display", {"progress_detail": "normal", "auto_hide_seconds": 11}, "from 1 to 10"),
         ("context-display", {"progress_detail": "loud", "auto_hide_seconds": 3}, "loud is not one of"),
-        ("look", {"theme": "pink"}, "pink is not one of"),
+        ("appearance", {"theme": "pink"}, "pink is not one of"),
         ("password", {"old_password": "wrong"}, "Old password: "),
         ("keys", {"name": "x" * 81}, "it has 81"),
     ],

@@ -109,7 +109,7 @@ def test_an_image_that_took_less_is_charged_for_what_it_took(
     assert statuses == [200, 200, 200, 429]
 
 
-def test_nothing_is_fetched_where_that_is_switched_off_or_cannot_be_counted(
+def test_nothing_is_fetched_where_it_is_off_or_cannot_be_counted(
     dialog: Dialog, host: PictureHost, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PRIVATE_IMAGES = True

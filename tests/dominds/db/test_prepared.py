@@ -139,11 +139,11 @@ def test_a_transaction_that_has_failed_takes_no_more(dialog: Dialog) -> None:
 def test_whoever_looks_at_what_is_executed_sees_it(dialog: Dialog) -> None:
     seen: list[str] = []
 
-    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         seen.append(sql.split(maxsplit=1)[0])
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(look):
+    with connection.execute_wrapper(watch):
         Select(turns_after)(dialog.pk, 0, "user")
         prepared.update(Turn, {"dialog_id": dialog.pk, "seq": 2}, {"text": "seen"})
         prepared.insert(Event(dialog=dialog, seq=1, type="turn", data={}))

@@ -26,7 +26,7 @@ def test_all_commands_of_a_channel_go_through_one_client(channel: Channel) -> No
 def test_after_a_loss_another_client_uses_the_new_connections(channel: Channel) -> None:
     with channel.conn_or_acquire() as lost:
         channel._disconnect_pools()
-    with channel.conn_or_acquire() as found:
-        assert found is not lost
-        assert found.connection_pool is channel.pool
-        assert found.ping()
+    with channel.conn_or_acquire() as renewed:
+        assert renewed is not lost
+        assert renewed.connection_pool is channel.pool
+        assert renewed.ping()

@@ -11,7 +11,7 @@ from tests.remediation.building import model, numbered, prose, system, tool, use
 BEFORE = numbered(
     system(), user("Build a boat", pinned=True), model(prose("oak", 40)), tool(prose("saw", 40)), user("What now?")
 )
-PROMPT, TASK, SAID, CALL, NEWEST = BEFORE
+PROMPT, TASK, ANSWER, CALL, NEWEST = BEFORE
 MUST_STAY = "took away, changed or moved"
 
 

@@ -67,9 +67,9 @@ def test_management_prunes_above_80_percent_alone() -> None:
 def test_what_retention_keeps_follows_its_weights() -> None:
     """The old exchanges speak of commands, the newer ones of nothing that counts."""
     talk = [
-        said(f"{prose(f'{who}{turn}', 40)} {'command' if turn < 20 else ''}")
+        author(f"{prose(f'{who}{turn}', 40)} {'command' if turn < 20 else ''}")
         for turn in range(40)
-        for who, said in (("ask", user), ("say", model))
+        for who, author in (("ask", user), ("say", model))
     ]
     asked = task(numbered(system(), *talk, user("And now?")), 4_000, 50)
     kept = []

@@ -78,13 +78,13 @@ def test_what_stands_in_the_request_does_not_come_back():
 
 
 def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits():
-    def found(budget: int, in_sight: tuple[int, ...] = ()) -> list[int]:
+    def turns_within(budget: int, in_sight: tuple[int, ...] = ()) -> list[int]:
         archive = index_of(TALK)
         return turns_of(recall(archive, in_sight, "", Query("zebra"), budget, count_characters, pinned=(5, 12)))
 
-    assert found(120) == [5, 12]
-    assert found(80) == [5]
-    assert found(120, in_sight=(5,)) == [12]
+    assert turns_within(120) == [5, 12]
+    assert turns_within(80) == [5]
+    assert turns_within(120, in_sight=(5,)) == [12]
 
 
 def test_what_was_said_twice_comes_back_once():

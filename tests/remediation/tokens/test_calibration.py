@@ -146,10 +146,10 @@ def test_single_digits_bring_estimates_within_5_percent_after_two_reports():
 
     def errors(single_digits: int) -> list[float]:
         calibration, result = None, []
-        for (text, digits, told), (after, digits_after, told_after) in pairwise(SMOLLM):
-            calibration = calibrate(calibration, Counted(text + single_digits * digits, 896), told)
+        for (text, digits, reported), (after, digits_after, reported_after) in pairwise(SMOLLM):
+            calibration = calibrate(calibration, Counted(text + single_digits * digits, 896), reported)
             expected = calibration.expected(Counted(after + single_digits * digits_after, 896))
-            result.append(abs(expected - told_after) / told_after)
+            result.append(abs(expected - reported_after) / reported_after)
         return result[1:]
 
     assert max(errors(0)) > 0.07

@@ -8,7 +8,7 @@ from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, k
 
 OWNER = Owner.of("anthropic", "m", "a-key", 3)
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
-said = st.lists(
+answers = st.lists(
     st.one_of(texts, st.just(Called()), st.builds(Opaque, st.dictionaries(texts, texts, max_size=2))), max_size=8
 )
 
@@ -20,7 +20,7 @@ def answer_of(pieces: list[str | Called | Opaque], owner: Owner = OWNER) -> Mess
     return Message(Role.ASSISTANT, text, calls, provider_items=kept(owner, stored))
 
 
-@given(said)
+@given(answers)
 def test_an_answer_with_something_opaque_comes_back_as_it_was(pieces: list[str | Called | Opaque]) -> None:
     back = list(replayed(OWNER, answer_of(pieces)))
     if any(isinstance(piece, Opaque) for piece in pieces):
@@ -28,7 +28,7 @@ def test_an_answer_with_something_opaque_comes_back_as_it_was(pieces: list[str |
     assert "".join(piece for piece in back if isinstance(piece, str)) == answer_of(pieces).text
 
 
-@given(said)
+@given(answers)
 def test_to_anyone_else_only_text_and_calls_go(pieces: list[str | Called | Opaque]) -> None:
     answer = answer_of(pieces)
     strangers = [

@@ -45,8 +45,8 @@ words = st.lists(st.sampled_from([*CLOSING, "</think>", "</thi", "<", "think>", 
 
 
 @given(words, st.data())
-def test_where_the_chunks_are_cut_does_not_matter(said: list[str], data: st.DataObject) -> None:
-    text = "".join(said)
+def test_where_the_chunks_are_cut_does_not_matter(drawn: list[str], data: st.DataObject) -> None:
+    text = "".join(drawn)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)))))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True) if text[start:end]]
     assert parted(pieces) == parted([text] if text else [])

@@ -1,23 +1,24 @@
 """The breaking chain's fourth strategy: what goes, and what stands in its place."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 
 from remediation.config import DiscardLowRel
-from remediation.context import UnitKind, total_tokens
+from remediation.context import UnitKind, Units, total_tokens
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
-from remediation.strategies.stand_ins import BRIEF_PLACEHOLDER
 from tests.remediation.building import ids, model, numbered, prose, system, texts, tool, toolbox, user
 from tests.remediation.strategies.breaking.test_prioritize_recent import rated
 from tests.remediation.strategies.laws import check_laws, context, rows, talk
 
 OPTIONS = DiscardLowRel()
+LINKED = DiscardLowRel(placeholder_detail="linked")
 ALIKE = {"alike": lambda a, b: 1.0}
 
 
-def scored(*scores: float, **fields: object) -> tuple:
+def scored(*scores: float, **fields: Any) -> tuple:
     texts = (model(f"{score} {prose(f'm{i}', 20)}", **fields) for i, score in enumerate(scores))
     return numbered(system(), *texts, user("now"))
 
@@ -53,28 +54,18 @@ def test_placeholders_stand_where_the_text_stood() -> None:
     assert after[2].source == (3, 4)
 
 
-def test_a_brief_placeholder_says_the_documents_words() -> None:
-    after = discard_low_rel(scored(0.1, 0.9, 0.9), OPTIONS, toolbox(relevant=rated, **ALIKE), 1).units
-    assert after[1].text == BRIEF_PLACEHOLDER == "[Omitted low-relevance prior context]"
-
-
 @pytest.mark.parametrize(
-    ("scores", "text"),
+    ("units", "options", "text"),
     [
-        ((0.1, 0.9, 0.9), "[Omitted – see archive, turn 2]"),
-        ((0.1, 0.1) + (0.9,) * 5, "[Omitted – see archive, turns 2-3]"),
+        (scored(0.1, 0.9, 0.9), OPTIONS, "[Omitted low-relevance prior context]"),
+        (scored(0.1, 0.9, 0.9), LINKED, "[Omitted – see archive, turn 2]"),
+        (scored(0.1, 0.1, *(0.9,) * 5), LINKED, "[Omitted – see archive, turns 2-3]"),
+        (tuple(replace(unit, source=()) for unit in scored(0.1, 0.9, 0.9)), LINKED, "[Omitted – see archive]"),
     ],
+    ids=["brief", "one turn", "two turns", "without turns"],
 )
-def test_a_linked_placeholder_names_the_turns(scores: tuple[float, ...], text: str) -> None:
-    options = DiscardLowRel(placeholder_detail="linked")
-    after = discard_low_rel(scored(*scores), options, toolbox(relevant=rated, **ALIKE), 1).units
-    assert after[1].text == text
-
-
-def test_a_linked_placeholder_without_turns_still_points_to_the_archive() -> None:
-    units = tuple(replace(u, source=()) for u in scored(0.1, 0.9, 0.9))
-    after = discard_low_rel(units, DiscardLowRel(0.3, "linked"), toolbox(relevant=rated, **ALIKE), 1).units
-    assert after[1].text == "[Omitted – see archive]"
+def test_a_placeholder_says_what_was_omitted(units: Units, options: DiscardLowRel, text: str) -> None:
+    assert discard_low_rel(units, options, toolbox(relevant=rated, **ALIKE), 1).units[1].text == text
 
 
 def test_a_placeholder_never_costs_more_than_it_saves() -> None:
@@ -113,13 +104,9 @@ def test_priority_two_goes_when_no_three_is_left() -> None:
     assert placeholders(discard_low_rel(units, OPTIONS, toolbox(relevant=rated, **ALIKE), 1).units) == [1]
 
 
-def test_priority_one_survives_by_rule() -> None:
-    units = scored(0.0, 0.0, 0.0, priority=1)
-    assert discard_low_rel(units, DiscardLowRel(1.0), toolbox(relevant=rated, **ALIKE), 1).units == units
-
-
-def test_pinned_units_survive() -> None:
-    units = scored(0.0, 0.0, 0.0, pinned=True)
+@pytest.mark.parametrize("mark", [{"priority": 1}, {"pinned": True}])
+def test_priority_one_and_pinned_units_survive(mark: dict[str, Any]) -> None:
+    units = scored(0.0, 0.0, 0.0, **mark)
     assert discard_low_rel(units, DiscardLowRel(1.0), toolbox(relevant=rated, **ALIKE), 1).units == units
 
 

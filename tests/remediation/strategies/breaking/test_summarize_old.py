@@ -1,6 +1,7 @@
 """The breaking chain's first strategy: what is summarised, what is not, and what happens to a bad summary."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,21 +48,12 @@ def test_the_summary_says_what_it_is_and_remembers_its_sources() -> None:
     assert summary.source == tuple(range(2, 13))
 
 
-def test_plan_references_stay_verbatim() -> None:
-    units = tuple(replace(u, kind=UnitKind.PLAN_REF) if i in (3, 5) else u for i, u in enumerate(talk(18)))
+@pytest.mark.parametrize("mark", [{"kind": UnitKind.PLAN_REF}, {"priority": 1}, {"pinned": True}])
+def test_plan_references_priority_one_and_pinned_units_stay_verbatim(mark: dict[str, Any]) -> None:
+    units = tuple(replace(u, **mark) if i in (3, 5) else u for i, u in enumerate(talk(18)))
     after = summarize_old(units, SHORT, toolbox(**ALIKE), 1).units
     assert units[3] in after
     assert units[5] in after
-
-
-def test_priority_one_stays_verbatim() -> None:
-    units = tuple(replace(u, priority=1) if i == 4 else u for i, u in enumerate(talk(18)))
-    assert units[4] in summarize_old(units, SHORT, toolbox(**ALIKE), 1).units
-
-
-def test_pinned_units_stay_verbatim() -> None:
-    units = tuple(replace(u, pinned=True) if i == 4 else u for i, u in enumerate(talk(18)))
-    assert units[4] in summarize_old(units, SHORT, toolbox(**ALIKE), 1).units
 
 
 def test_priority_three_goes_before_priority_two() -> None:
