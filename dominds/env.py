@@ -49,13 +49,14 @@ def flag(name: str, *, default: bool) -> bool:
     raise BadEnvironment(name, value, "one of 1, true, yes, on, 0, false, no, off")
 
 
-def number(name: str, *, default: int, minimum: int = 0) -> int:
-    """Return a whole number of at least ``minimum``."""
+def number(name: str, *, default: int, minimum: int = 0, maximum: int | None = None) -> int:
+    """Return a whole number of at least ``minimum``, and at most ``maximum``."""
     value = text(name)
     if not value:
         return default
-    if not value.isdecimal() or int(value) < minimum:
-        raise BadEnvironment(name, value, f"a whole number of at least {minimum}")
+    if not value.isdecimal() or int(value) < minimum or (maximum is not None and int(value) > maximum):
+        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise BadEnvironment(name, value, f"a whole number {bounds}")
     return int(value)
 
 
@@ -87,7 +88,11 @@ def folder(name: str, default: str, *, base: Path) -> Path:
     """Return an absolute folder: the given one, seen from where the command was called, or ``default`` in ``base``."""
     given = text(name)
     path = Path(given).expanduser().resolve() if given else base / default
-    if path.exists() and not path.is_dir():
+    try:
+        is_file = path.exists() and not path.is_dir()
+    except OSError as error:
+        raise BadEnvironment(name, str(path), f"a folder that this user may open ({error.strerror})") from None
+    if is_file:
         raise BadEnvironment(name, str(path), "a folder, not a file")
     return path
 

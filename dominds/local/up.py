@@ -9,8 +9,8 @@ import os
 import socket
 import subprocess
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -23,6 +23,7 @@ from dominds.local.supervisor import Part, PartKeepsDying, Supervisor, say
 
 HELP = "Start the embedded parts, migrations, web and worker, which sweeps; Ctrl-C or SIGTERM stops them all."
 DEFAULT_PORT = 8000
+LARGEST_PORT = 65_535
 DEFAULT_CONCURRENCY = 1_000  # threads of the worker, made as they are needed: so many answers at once
 LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
@@ -44,8 +45,32 @@ def main(arguments: Sequence[str]) -> None:
 
 def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=None, help="port to listen on (default: PORT, or 8000)")
-    parser.add_argument("--concurrency", type=int, default=DEFAULT_CONCURRENCY, help="answers at once (default 1000)")
+    add_port(parser)
+    answers = whole_number(1)
+    parser.add_argument(
+        "--concurrency", type=answers, default=DEFAULT_CONCURRENCY, help="answers at once (default 1000)"
+    )
+
+
+def add_port(parser: ArgumentParser) -> None:
+    port = whole_number(1, LARGEST_PORT)
+    parser.add_argument("--port", type=port, default=None, help="port to listen on (default: PORT, or 8000)")
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A reader of an option's value, for ``type`` of argparse."""
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+
+    def read(value: str) -> int:
+        if not value.isdecimal() or int(value) < least or (most is not None and int(value) > most):
+            raise ArgumentTypeError(f"found {value!r}, expected a whole number {bounds}")
+        return int(value)
+
+    return read
+
+
+def port_of(given: int | None) -> int:
+    return given or env.number("PORT", default=DEFAULT_PORT, minimum=1, maximum=LARGEST_PORT)
 
 
 def run(host: str, port: int | None, concurrency: int) -> None:
@@ -55,7 +80,7 @@ def run(host: str, port: int | None, concurrency: int) -> None:
     2. Web and worker load their code while the database is prepared, and wait at the gate.
     3. They are watched until a signal asks to stop.
     """
-    port = port or env.number("PORT", default=DEFAULT_PORT, minimum=1)
+    port = port_of(port)
     refuse_open_host(host)
     refuse_busy_port(host, port)
     env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
@@ -111,10 +136,13 @@ def refuse_busy_port(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            why = "is already in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
-            raise CannotStart(
-                f"Port {port} on {host} {why}. Stop the other program, or choose another port with --port or PORT."
-            ) from None
+            if error.errno == errno.EADDRINUSE:
+                why, hint = "is already in use", "Stop the other program, or choose another port with --port or PORT."
+            elif error.errno == errno.EACCES:
+                why, hint = "may not be used by this user", "Choose one above 1023 with --port or PORT."
+            else:
+                why, hint = f"cannot be used: {error.strerror}", "Choose another address with --host."
+            raise CannotStart(f"Port {port} on {host} {why}. {hint}") from None
 
 
 @contextmanager

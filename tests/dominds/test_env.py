@@ -61,6 +61,13 @@ def test_default_folders_lie_in_the_checkout(tmp_path: Path, monkeypatch: pytest
     assert env.folder(NAME, "var", base=Path("/checkout")) == tmp_path.resolve() / "here"
 
 
+def test_a_folder_that_cannot_even_be_asked_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one in somebody else's home; a name that is too long fails alike, also for root."""
+    monkeypatch.setenv(NAME, "/tmp/" + "x" * 300)
+    with pytest.raises(env.BadEnvironment, match="a folder that this user may open"):
+        env.folder(NAME, "var", base=Path("/checkout"))
+
+
 def test_a_file_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv(NAME, str(tmp_path / "file"))

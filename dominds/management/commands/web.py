@@ -6,8 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dominds import env
-from dominds.local.up import DEFAULT_PORT, refuse_open_host, web_command
+from dominds.local.up import add_port, port_of, refuse_open_host, web_command
 
 
 class Command(BaseCommand):
@@ -15,9 +14,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-        parser.add_argument("--port", type=int, default=None, help="port to listen on (default: PORT, or 8000)")
+        add_port(parser)
 
     def handle(self, *, host: str, port: int | None, **_: Any) -> None:
         refuse_open_host(host)
-        command = web_command(host, port or env.number("PORT", default=DEFAULT_PORT, minimum=1))
+        command = web_command(host, port_of(port))
         os.execv(command[0], command)  # nosec B606: our own command

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.core.management import CommandError, call_command
 from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
@@ -225,3 +226,19 @@ def test_a_key_that_only_reads_has_no_budget() -> None:
     for scope in ("all", "v1"):
         assert browser.post("/settings/keys/", {"scope": scope, "budget_usd": "5"}).status_code == 200
     assert set(ApiKey.objects.values_list("scope", "budget_usd")) == {("all", 5), ("v1", 5)}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--days", "0"), ("--days", "-1"), ("--days", "99999999999"), ("--keep-days", "0"),
+        ("--budget-usd", "-1"), ("--budget-usd", "nan"), ("--budget-usd", "1e30"),
+    ],
+)  # fmt: skip
+@pytest.mark.django_db
+def test_the_command_holds_a_key_to_the_bounds_of_the_page(option: str, value: str) -> None:
+    """``--days 0`` made a key that holds for ever."""
+    owner = UserFactory.create()
+    with pytest.raises(CommandError, match=option):
+        call_command("apikey", owner.username, f"{option}={value}")
+    assert not ApiKey.objects.exists()

@@ -98,6 +98,26 @@ def test_sqlite_comes_back_as_it_was_and_the_portable_form_fits_both(dialog: Dia
     assert rows() == before, "and from SQLite to PostgreSQL"
 
 
+def test_a_backup_is_unpacked_by_every_python_of_3_11(
+    dialog: Dialog, tmp_path: Path, lite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``extractall`` has no ``filter`` before 3.11.4, and Debian 12 brings 3.11.2: each restore failed there."""
+    file = tmp_path / "backup.tar"
+    back_up(file, using="default", prefer_portable=True)
+    monkeypatch.delattr(tarfile.TarFile, "extractall")
+    restore(file, using=lite)
+    assert Dialog.objects.using(lite).filter(pk=dialog.pk).exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/dominds-out"])
+def test_nothing_of_a_backup_leaves_its_folder(name: str, tmp_path: Path, lite: str) -> None:
+    file = tmp_path / "backup.tar"
+    with tarfile.open(file, "w") as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    with pytest.raises(BackupFailed, match="no file below its folder"):
+        restore(file, using=lite)
+
+
 def test_a_database_in_use_is_not_replaced_unasked(dialog: Dialog, tmp_path: Path) -> None:
     file = tmp_path / "backup"
     call_command("backup", str(file), portable=True, stdout=StringIO())

@@ -227,6 +227,59 @@ def test_a_busy_port_is_said_clearly(another: Callable[..., Up]) -> None:
         assert "Traceback" not in refused.output
 
 
+def manage(folder: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command of ``manage.py`` in a data folder of its own, to its end."""
+    kept = {name: value for name, value in os.environ.items() if name not in UNSET}
+    places = {"DOMINDS_DATA_DIR": str(folder / "data"), "DOMINDS_MINDS_DIR": str(folder / "minds")}
+    command = [sys.executable, str(ROOT / "manage.py"), *words]
+    environment = {**kept, **places, **settings}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "expected"),
+    [
+        (["up", "--port", "99999"], {}, "--port: found '99999', expected a whole number from 1 to 65535"),
+        (["up", "--port", "0"], {}, "--port: found '0', expected a whole number from 1 to 65535"),
+        (["web", "--port", "-1"], {}, "--port: found '-1', expected a whole number from 1 to 65535"),
+        (["up", "--concurrency", "0"], {}, "--concurrency: found '0', expected a whole number of at least 1"),
+        (["worker", "--concurrency", "-3"], {}, "--concurrency: found '-3', expected a whole number of at least 1"),
+        (["up"], {"PORT": "70000"}, "PORT is '70000', but should be a whole number from 1 to 65535."),
+        (["up"], {"DEBUG": "maybe"}, "DEBUG is 'maybe', but should be one of"),
+        (["createuser", "ada"], {"DOMINDS_LOG": "xml"}, "DOMINDS_LOG is 'xml', but should be one of console, json."),
+        (["apikey", "ada"], {}, "The database has no tables of this version. Make them with `dominds prepare`"),
+        (["prepare"], {"DATABASE_URL": "sqlite:////proc/x.db"}, "(file /proc/x.db) cannot be used: unable to open"),
+        (
+            ["prepare"],
+            {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "SECRET_KEY": "s" * 50},
+            '(none at 127.0.0.1) cannot be used: connection to server at "127.0.0.1", port 1 failed: Connection refused',
+        ),
+        (["overflowing_dialogs", "/proc/x"], {}, "/proc/x: No such file or directory"),
+        (["overflowing_dialogs", "x", "--multiple", "0"], {}, "--multiple: found '0', expected a number from 0.1"),
+    ],
+)
+def test_what_only_the_caller_can_mend_is_said_in_a_sentence(
+    words: list[str], settings: dict[str, str], expected: str, tmp_path: Path
+) -> None:
+    ended = manage(tmp_path, *words, **settings)
+    assert ended.returncode != 0
+    assert expected in ended.stderr + ended.stdout
+    assert "Traceback" not in ended.stderr + ended.stdout
+
+
+def test_a_setting_s_traceback_is_shown_on_request(tmp_path: Path) -> None:
+    ended = manage(tmp_path, "createuser", "ada", "--traceback", DEBUG="maybe")
+    assert "Traceback" in ended.stderr
+
+
+def test_a_python_without_the_packages_is_told_what_to_do() -> None:
+    command = [sys.executable, "-I", "-S", str(ROOT / "manage.py"), "up"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert "has no django, which Dominds needs." in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_it_is_not_opened_to_the_network_by_accident(another: Callable[..., Up]) -> None:
     refused = another("--host", "0.0.0.0")
     assert refused.process.wait(30) != 0
