@@ -8,6 +8,7 @@ from django.templatetags.i18n import do_translate
 from django.utils import translation
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from remediation.strategies import reasons
 from remediation.tokens.calibration import COUNTED
@@ -65,8 +66,9 @@ def step_note(note: str) -> str:
 
 
 def _clause(clause: str) -> str:
-    if clause.partition(", ")[0] == reasons.BY_RULE and translation.get_language() != "en":
-        return translated(reasons.BY_RULE)  # why, says the server's log
+    by_rule, because, cause = clause.partition(f"{reasons.BY_RULE}, because ")
+    if because and not by_rule:
+        return gettext("chosen by rule, because {cause}").format(cause=_clause(cause))
     clause = clause.replace("summarised", "summarized")  # rows of older versions, as with _ONE
     form = _NUMBER.sub("{}", clause).replace("{} unit ", "{} units ")
     form = form + "s" if form.endswith("{} unit") else form

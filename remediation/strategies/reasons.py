@@ -34,6 +34,19 @@ NOTES = (  # what steps say that they did, a number each where the braces stand
     "said in short what {} units said",
     "kept the newest {} units",
     "the tail stays word for word",
+    "asked once more for {} missing facts, {} went to the ledger",
+    "{} missing facts went to the ledger",
+    "prepared while the dialog rested",
+    # why a summary was chosen by rule: what was wrong with a model's
+    "the summary is empty",
+    "the summary holds the model's reasoning instead of prose",
+    "the summary is a tool call instead of prose",
+    "the summary is an error text",
+    "the model refused to summarise",
+    "the summary is cut off",
+    "the summary is no smaller than its input ({} tokens for {})",
+    "the summary is longer than asked ({} tokens for at most {})",
+    "the summary says nothing of what it stands for",
 )
 REASONS = {
     "mask": "old tool output: a line says what it was and how to read it again",

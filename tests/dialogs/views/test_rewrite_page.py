@@ -169,6 +169,16 @@ def test_masked_output_is_told_from_what_a_strategy_chose(script: Script) -> Non
             "summarized 1 unit; nothing to judge",
             "总结了 1 个单元; 没有可判断的内容",
         ),
+        (
+            "chosen by rule, because the summary is longer than asked (1,200 tokens for at most 900)",
+            "chosen by rule, because the summary is longer than asked (1,200 tokens for at most 900)",
+            "按规则选取，因为摘要超出要求的长度（1,200 个 token，上限 900 个）",
+        ),
+        (
+            "2 missing facts went to the ledger",
+            "2 missing facts went to the ledger",
+            "2 条缺失的事实已列入关键事实清单",
+        ),
         ("a plug-in's own words", "a plug-in's own words", "a plug-in's own words"),
     ],
 )
