@@ -47,7 +47,8 @@ class Sent:
     """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which the
     request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``system`` are
     messages of that role in the middle: how many stand before each, and its part; ``as_user`` where the model takes none.
-    ``recalled`` are turns with the parts of their texts. ``sizes`` are characters, one for each category; an image has four a token."""
+    ``recalled`` are turns with the parts of their texts. ``sizes`` are characters by category, up to the last that has any; an image
+    has four a token."""
 
     digest: str
     epoch: int = 0
@@ -131,9 +132,16 @@ def remembered(
         called=once.called,
         force=request.force or "",
         output=request.max_output_tokens,
-        sizes=tuple(sizes[category] for category in Category),
+        sizes=_without_last_zeros([sizes[category] for category in Category]),
     )
     return sent, tuple(parts.values())
+
+
+def _without_last_zeros(sizes: list[int]) -> tuple[int, ...]:
+    """Most requests have no more than four categories, and each zero takes 12 bytes of a row."""
+    while sizes and not sizes[-1]:
+        sizes.pop()
+    return tuple(sizes)
 
 
 def _digest_of(text: str, owner: str) -> str:
@@ -146,7 +154,8 @@ def _values(use: Use) -> str:
 
 def sizes_of(sent: Mapping[str, Any] | None) -> dict[Category, int]:
     """Characters by category, of a row as it is stored; nothing of one that is older than this."""
-    return dict(zip(Category, (sent or {}).get("sizes") or (), strict=False))
+    stored = (sent or {}).get("sizes")
+    return dict(zip(Category, (*stored, *[0] * len(Category)), strict=False)) if stored else {}
 
 
 def est_tokens_of(generation: Generation) -> int:

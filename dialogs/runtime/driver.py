@@ -69,7 +69,7 @@ def drive(dialog_id: UUID) -> None:
     if awaits_title:
         auxiliary_calls.write_title(dialog_id)
     if is_near:
-        prepare_soon(dialog_id)
+        prepare_soon(dialog_id, lease.epoch)
 
 
 def pending_work(lease: Lease) -> Dialog | None:

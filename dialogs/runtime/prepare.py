@@ -1,5 +1,6 @@
 """Rewrites made ahead, while their dialogs rest, so that no message waits for a summary (``docs/spec.md#prepared-rewrites``)."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,9 @@ log = structlog.get_logger(__name__)
 
 AT_ONCE = 4  # in a process; threads of their own, so that no message waits for one of those that drive
 MOST_WAITING = 100
+REST_SECONDS = (
+    1.0  # after an answer: nobody has read it earlier, and a program that goes on at once would cut off each call
+)
 _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
 
 
@@ -50,25 +54,28 @@ def may_be_near(situation: Situation) -> bool:
     return context.limit is not None and context.est_tokens * 2 > context.limit
 
 
-def prepare_soon(dialog_id: UUID) -> None:
-    """Where too many wait already, a rewrite is made when it is due, as without all this."""
+def prepare_soon(dialog_id: UUID, epoch: int) -> None:
+    """Once the dialog has rested since the run of this ``epoch``. Where too many wait already, a rewrite is made when it
+    is due, as without all this."""
     if _threads._work_queue.qsize() < MOST_WAITING:
-        _threads.submit(_prepare, dialog_id)
+        _threads.submit(_prepare, dialog_id, epoch, time.monotonic() + REST_SECONDS)
 
 
-def _prepare(dialog_id: UUID) -> None:
+def _prepare(dialog_id: UUID, epoch: int, due: float) -> None:
+    time.sleep(max(0.0, due - time.monotonic()))  # whatever waits behind this one is due later
     try:
-        prepare(dialog_id)
+        prepare(dialog_id, epoch)
     except Exception:  # whatever it is, the rewrite is made when it is due
         log.exception("preparing_failed", dialog_id=str(dialog_id))
     finally:
         connections.close_all()
 
 
-def prepare(dialog_id: UUID, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
-    """Make the rewrite that a dialog at rest comes near to, and keep it. Given up when a worker claims the dialog."""
+def prepare(dialog_id: UUID, epoch: int | None = None, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
+    """Make the rewrite that a dialog at rest comes near to, and keep it; with an ``epoch``, if it has rested since that
+    run. Given up when a worker claims the dialog."""
     dialog = _at_rest.first(dialog_id)
-    if dialog is None:
+    if dialog is None or epoch not in (None, dialog.epoch):
         return
     try:
         with auxiliary_calls.watching(dialog) as watch:

@@ -15,7 +15,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS, is_ledger
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import telling
-from remediation.text.statements import SPELLED, Kind, Statement, statements_of
+from remediation.text.statements import Kind, Statement, statements_of
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
@@ -159,10 +159,10 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
     question asks for stands in its answer."""
     stems = [set(telling(statement.text)) for statement in statements]
     rarity = _rarities(stems)
-    rarity_of_value = _rarities([statement.tokens for statement in statements])
+    rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
 
     def worth(statement: Statement, row: Collection[str]) -> float:
-        values = sum(rarity_of_value[value] for value in statement.tokens) + bool(SPELLED.search(statement.text))
+        values = sum(rarity_of_value[value] for value in statement.tokens.folded) + statement.spelled
         weight = sum(rarity[stem] for stem in row) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         share = agents_share if statement.role == "assistant" else 1.0
         return weight * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)

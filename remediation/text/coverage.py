@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from remediation.text.exact_tokens import exact_tokens
 from remediation.text.statements import MEMORABLE, REQUEST, STRONG, Kind, RoleText, Statement, statements_of
 
 STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"
@@ -86,9 +85,8 @@ class Shown:
             return True
         return required.whole and self.share_of(required.statement.text) < WORDS_COVERED
 
-    def says(self, statement: str) -> bool:
-        """Whether a ledger need not repeat it."""
-        values = exact_tokens(statement)
+    def says(self, statement: str, values: Sequence[str]) -> bool:
+        """Whether a ledger need not repeat it. ``values`` are its exact tokens."""
         if any(not self.has_value(value) for value in values):
             return False
         return self.share_of(statement) >= (WORDS_COVERED if values else STATEMENT_COVERED)
@@ -127,7 +125,7 @@ def _required(statement: Statement) -> Required | None:
     whole = statement.strength >= STRONG or (by_person and bool(REQUEST.search(statement.text)))
     if not whole and not by_person and statement.kind is not Kind.FAILURE and not MEMORABLE.search(statement.text):
         return None
-    values = tuple(dict.fromkeys(exact_tokens(statement.text)))
+    values = tuple(dict.fromkeys(statement.tokens.exact))
     return Required(statement, values, whole) if values or whole else None
 
 

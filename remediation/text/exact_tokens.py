@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from remediation.text.secret_masking import REDACTED
 
@@ -75,30 +76,34 @@ EXACT = frozenset(
     f"k{place}" for place, (name, _, _) in enumerate(TOKENS) if name not in ("quoted", "flag", "full name", "name")
 )  # identifiers, values and quantities
 
+INSIDE = " .,;:"  # signs that belong to a token only within it
 
-def tokens_with_worth(text: str) -> Iterator[tuple[str, float]]:
-    """Each token with its worth."""
-    for match in places_of_tokens(text):
-        token, group = match.group().strip().lower(), str(match.lastgroup)
-        if REDACTED not in token:
-            yield token, WORTH[group]
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of a text. ``worths`` has each in lower case with its worth, in order."""
+
+    worths: tuple[tuple[str, float], ...]
+    folded: frozenset[str]
+    exact: tuple[str, ...]  # as ``exact_tokens`` gives them
+
+
+def tokens_in(text: str) -> Tokens:
+    """All of them by one look through the text, which is most of the work."""
+    found = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
+    folded = ((token.strip().lower(), WORTH[shape]) for token, shape in found)
+    worths = tuple((token, worth) for token, worth in folded if REDACTED not in token)
+    exact = tuple(token.strip(INSIDE) for token, shape in found if shape in EXACT)
+    return Tokens(worths, frozenset(token for token, _ in worths), exact)
 
 
 def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
     return (match for match in TOKEN.finditer(text) if match.lastgroup != "plain")
 
 
-def tokens_of(text: str) -> frozenset[str]:
-    return frozenset(token for token, _ in tokens_with_worth(text))
-
-
-def worth_of(text: str) -> float:
-    return worth_of_values([(token, shape_of(token), worth) for token, worth in tokens_with_worth(text)], {})
-
-
-def exact_tokens(text: str) -> list[str]:
+def exact_tokens(text: str) -> tuple[str, ...]:
     """Identifiers, values and quantities in their order, as they stand, without those inside others."""
-    return [match.group().strip(" .,;:") for match in places_of_tokens(text) if match.lastgroup in EXACT]
+    return tuple(match.group().strip(INSIDE) for match in places_of_tokens(text) if match.lastgroup in EXACT)
 
 
 def worth_of_values(values: Iterable[tuple[str, str, float]], alike: Mapping[str, int]) -> float:

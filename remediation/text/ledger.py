@@ -10,7 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from remediation.text.exact_tokens import places_of_tokens, shape_of, tokens_of, worth_of
+from remediation.text.exact_tokens import (
+    Tokens,
+    exact_tokens,
+    places_of_tokens,
+    shape_of,
+    tokens_in,
+    worth_of_values,
+)
 from remediation.text.secret_masking import redact
 from remediation.text.statements import (
     LONGEST_STATEMENT,
@@ -59,6 +66,7 @@ class _Fact:
     worth: float
     order: int
     tokens: frozenset[str]
+    exact: tuple[str, ...]
 
 
 def key_facts(
@@ -66,32 +74,37 @@ def key_facts(
     budget_tokens: int,
     count: Count,
     earlier: Sequence[str] = (),
-    is_in_sight: Callable[[str], bool] = lambda fact: False,
+    is_in_sight: Callable[[str, Sequence[str]], bool] = lambda fact, values: False,
 ) -> tuple[str, ...]:
     """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then failures, then the rest.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
-    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere is left out.
+    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is left out.
     """
     new = [fact for statement in statements_of(texts) for fact in _facts_of(statement)]
-    facts = [fact for fact in (*_facts_in(earlier), *new) if not is_in_sight(fact.line.removeprefix(RULE))]
+    facts = [fact for fact in (*_facts_in(earlier), *new) if not is_in_sight(fact.line.removeprefix(RULE), fact.exact)]
     return _fitting(facts, budget_tokens, count)
 
 
 def _facts_in(ledger: Sequence[str]) -> list[_Fact]:
     lines = dict.fromkeys(ledger)
     alike = Counter(map(shape_of, lines))
-    return [
-        _Fact(
-            int(_kind_of(line)),
-            _kind_of(line),
-            line,
-            (1.0 + worth_of(line)) * float(alike[shape_of(line)] ** -0.5),
-            order,
-            tokens_of(line) or frozenset((line.lower(),)),
-        )
-        for order, line in enumerate(lines, -len(lines))
-    ]
+    return [_fact_in(line, order, alike[shape_of(line)]) for order, line in enumerate(lines, -len(lines))]
+
+
+def _fact_in(line: str, order: int, alike: int) -> _Fact:
+    tokens, kind = tokens_in(line), _kind_of(line)
+    worth = worth_of_values([(token, shape_of(token), worth) for token, worth in tokens.worths], {})
+    exact = exact_tokens(line.removeprefix(RULE)) if kind is Kind.RULE else tokens.exact
+    return _Fact(
+        int(kind),
+        kind,
+        line,
+        (1.0 + worth) * float(alike**-0.5),
+        order,
+        tokens.folded or frozenset((line.lower(),)),
+        exact,
+    )
 
 
 def render_ledger(facts: Sequence[str]) -> str:
@@ -106,27 +119,23 @@ def _facts_of(statement: Statement) -> Iterator[_Fact]:
     whole = frozenset((text.lower(),))
     claim = TOOLS if statement.role == "tool" else int(statement.kind)
     if statement.kind is Kind.RULE:
-        yield _Fact(claim, Kind.RULE, RULE + _shortened(text), statement.worth, statement.order, whole)
+        line = _shortened(text)
+        exact = _tokens_of(line, statement).exact
+        yield _Fact(claim, Kind.RULE, RULE + line, statement.worth, statement.order, whole, exact)
     elif statement.kind is Kind.FAILURE or statement.strength:
         line = _attributed(statement.role, _shortened(text))
-        yield _Fact(
-            claim,
-            statement.kind,
-            line,
-            statement.worth,
-            statement.order,
-            (not statement.strength and statement.tokens) or whole,
-        )
+        tokens = (not statement.strength and statement.tokens.folded) or whole
+        exact = _tokens_of(line, statement).exact
+        yield _Fact(claim, statement.kind, line, statement.worth, statement.order, tokens, exact)
     else:
-        for line in _lines_of(text):
-            yield _Fact(
-                claim,
-                Kind.FACT,
-                _attributed(statement.role, line),
-                statement.worth,
-                statement.order,
-                tokens_of(line) or whole,
-            )
+        for part in _lines_of(text):
+            of_part, line = _tokens_of(part, statement), _attributed(statement.role, part)
+            exact = of_part.exact if line == part else exact_tokens(line)
+            yield _Fact(claim, Kind.FACT, line, statement.worth, statement.order, of_part.folded or whole, exact)
+
+
+def _tokens_of(line: str, statement: Statement) -> Tokens:
+    return statement.tokens if line == statement.text else tokens_in(line)
 
 
 def _attributed(role: str, line: str) -> str:

@@ -48,17 +48,23 @@ IN_SHAPES = (
     "-----BEGIN ", "sk-", "pk-", "rk-", "sk_", "pk_", "rk_", "whsec_", "AKIA", "ASIA", "AIDA", "AROA", "AIza", "ya29.", "ghp_",
     "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "hf_", "npm_", "pypi-", "eyJ",
 )  # fmt: skip
-IN_NAMED = ("passw", "pwd", "passphrase", "secret", "key", "token", "credent")
+IN_AUTHORIZATION = ("bearer", "basic")
+IN_NAMED = (
+    "passw", "pwd", "passphrase", "secret", "token", "credent", "apikey", "api_key", "api-key", "accesskey", "access_key",
+    "access-key", "privatekey", "private_key", "private-key",
+)  # fmt: skip
 
 
 def redact(text: str) -> str:
     """``text`` with API keys, tokens, passwords and private keys replaced by ``[redacted]``."""
     if holds_any(text, IN_SHAPES):
         text = SHAPES.sub(REDACTED, text)
-    text = AUTHORIZATION.sub(rf"\1 {REDACTED}", text)
+    folded = text.casefold()
+    if holds_any(folded, IN_AUTHORIZATION):
+        text = AUTHORIZATION.sub(rf"\1 {REDACTED}", text)
     if "://" in text:
         text = URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
-    return NAMED.sub(_without_value, text) if holds_any(text.casefold(), IN_NAMED) else text
+    return NAMED.sub(_without_value, text) if holds_any(folded, IN_NAMED) else text
 
 
 def _without_value(match: re.Match[str]) -> str:

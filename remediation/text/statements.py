@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from dominds.weighted_cache import Bounded
-from remediation.text.exact_tokens import shape_of, tokens_with_worth, worth_of_values
+from remediation.text.exact_tokens import Tokens, shape_of, tokens_in, worth_of_values
 from remediation.text.secret_masking import redact
 
 RoleText = tuple[str, str]  # "user", "assistant", "system" or "tool"; and what it said
@@ -49,7 +49,8 @@ class Statement:
     kind: Kind
     worth: float
     strength: float  # of a rule; 0 of what is none
-    tokens: frozenset[str]
+    tokens: Tokens
+    spelled: bool  # it names a number, a day or a time in words
     order: int
     source: int
 
@@ -202,7 +203,8 @@ class _Sentence:
     strength: float
     share: float  # of its worth that counts, by who said it
     values: tuple[tuple[str, str, float], ...]  # tokens, their shapes and their worth
-    tokens: frozenset[str]
+    tokens: Tokens
+    spelled: bool
 
 
 # A dialog's texts stay the same from one rewrite to the next, and one rewrite asks for them up to three times.
@@ -226,6 +228,7 @@ def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
             * sentence.share,
             sentence.strength,
             sentence.tokens,
+            sentence.spelled,
             order,
             source,
         )
@@ -332,24 +335,26 @@ def _reads_as_prose(line: str) -> bool:
 def _judged(role: str, text: str) -> _Sentence:
     strength, failure = rule_strength(role, text), is_failure(text)
     share = {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
-    values = tuple((token, shape_of(token), worth) for token, worth in tokens_with_worth(text))
+    tokens, spelled = tokens_in(text), bool(SPELLED.search(text))
+    values = tuple((token, shape_of(token), worth) for token, worth in tokens.worths)
     return _Sentence(
         text=text,
         shape=shape_of(text),
         kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
-        worth=_worth_of_words(role, text, strength, failure),
+        worth=_worth_of_words(role, text, strength, failure, spelled),
         strength=strength,
         share=share * NARRATION if role == "assistant" and NARRATES.match(text) else share,
         values=values,
-        tokens=frozenset(token for token, _, _ in values),
+        tokens=tokens,
+        spelled=spelled,
     )
 
 
-def _worth_of_words(role: str, text: str, strength: float, failure: bool) -> float:
+def _worth_of_words(role: str, text: str, strength: float, failure: bool, spelled: bool) -> float:
     """What the words are worth, the values in them apart."""
     if role == "tool":
         return 2.0 * failure
-    worth = strength + 2.0 * failure + MEMORABLE_WORTH * bool(MEMORABLE.search(text)) + bool(SPELLED.search(text))
+    worth = strength + 2.0 * failure + MEMORABLE_WORTH * bool(MEMORABLE.search(text)) + spelled
     if role == "user":
         worth += PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * bool(REQUEST.search(text))
     return worth

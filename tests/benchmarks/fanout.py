@@ -292,7 +292,8 @@ async def stream(rig: Rig, dialogs: int, tokens: int, ramp: float, kill: str) ->
     for watcher in watchers:
         watcher.said_us = sent_us.get(str(watcher.dialog_id), 0)
     sent = orjson.loads(await asyncio.to_thread(lambda: urlopen(f"{rig.model_url}/sent").read()))
-    lost = [watcher for watcher in watchers if watcher.answer != sent.get(f"{dialogs} {watcher.dialog_id}")]
+    ended = [watcher for watcher in watchers if watcher.ended.is_set()]
+    lost = [watcher for watcher in ended if watcher.answer != sent.get(f"{dialogs} {watcher.dialog_id}")]
     posts = [int(took) / 1000 for _, _, _, took in texts]
     return Outcome(dialogs, watchers, len(lost), seconds, processes, posts, kill, killed_us)
 

@@ -74,7 +74,7 @@ def message(number: int, words: int = 300) -> str:
 
 def nearly_full(server: LocalDouble, policy: str = "summarize", **agent: Any) -> tuple[Dialog, int]:
     """A dialog whose next rewrite is near, and how many messages it took."""
-    dialog = dialog_with(server, context_policy=policy, prepare_rewrites=True, **agent)
+    dialog = dialog_with(server, **{"context_policy": policy, "prepare_rewrites": True, **agent})
     for number in range(20):
         say(dialog, message(number))
         if is_near(dialog):
@@ -161,6 +161,16 @@ def test_a_message_does_not_wait_for_a_preparation(server: LocalDouble, clerk: C
     assert not RemediationRun.objects.filter(dialog=dialog).exists()
     clerk.held.set()
     eventually(lambda: is_ready(dialog))  # at the next rest
+
+
+def test_a_dialog_that_went_on_at_once_is_left_to_its_next_rest(server: LocalDouble, clerk: Clerk) -> None:
+    dialog, number = nearly_full(server, prepare_rewrites=False)  # so that nothing but this test prepares
+    earlier = Dialog.objects.get(pk=dialog.pk).epoch
+    say(dialog, message(number, 20))
+    prepare.prepare(dialog.pk, earlier)
+    assert not clerk.asked.is_set() and not is_ready(dialog)
+    prepare.prepare(dialog.pk, Dialog.objects.get(pk=dialog.pk).epoch)
+    assert is_ready(dialog)
 
 
 def test_a_call_that_fails_for_good_is_not_made_at_each_rest(server: LocalDouble, clerk: Clerk) -> None:

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediation.text.secret_masking import IN_NAMED, IN_SHAPES, NAMED, REDACTED, SHAPES, redact
+from remediation.text.secret_masking import (
+    AUTHORIZATION,
+    IN_AUTHORIZATION,
+    IN_NAMED,
+    IN_SHAPES,
+    NAMED,
+    REDACTED,
+    SHAPES,
+    redact,
+)
 
 KEY = "Ab3" * 12
 
@@ -62,7 +71,7 @@ def test_redacting_twice_changes_nothing(text):
 
 PARTS = st.sampled_from(
     "sk- pk_ rk- whsec_ live_ AKIA ASIA AIDA AROA AIza ya29. ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- hf_ gsk_ npm_ "
-    "pypi- eyJ PASSWORD pa\u017fsword passwd pwd passphrase \u017fecret api_ \u212aey access token credent\u0131als "
+    "pypi- eyJ PASSWORD pa\u017fsword passwd pwd passphrase \u017fecret api_ \u212aey acce\u017fs_ private- token Bearer ba\u017fic credent\u0131als "
     "-----BEGIN\u0020PRIVATE\u0020KEY----- = :\u0020 is\u0020 \u0020 . Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3".split(" ")
 )
 
@@ -71,3 +80,4 @@ PARTS = st.sampled_from(
 def test_what_is_looked_for_first_stands_in_every_match(text):
     assert not SHAPES.search(text) or any(part in text for part in IN_SHAPES)
     assert not NAMED.search(text) or any(part in text.casefold() for part in IN_NAMED)
+    assert not AUTHORIZATION.search(text) or any(part in text.casefold() for part in IN_AUTHORIZATION)
