@@ -144,14 +144,14 @@ def _after_failed_call(mine: QuerySet[Dialog], conversation: Conversation, named
     results = []
     for turn in list(waiting):
         calls = _calls_of(turn)
-        if not (told := asked[_end_of_known(turn.dialog_id, asked) :].strip()) or told == asked.strip():
+        if not (appended := asked[_end_of_known(turn.dialog_id, asked) :].strip()) or appended == asked.strip():
             continue
         stored = tuple(exchanges_of(_by_calls(messages_in(turn.dialog_id), named)))
         before = exchanges_of(_by_calls(conversation.before, named))
         is_same = fit(before, stored[:-1]) if before else Fit(True, 0, 0) if len(stored) == 1 else None
-        if is_same and any(_names(call, told) for call in calls):
+        if is_same and any(_names(call, appended) for call in calls):
             told_results = (
-                ClientMessage("tool", told if _names(call, told) else UNANSWERED.text, call_id=call.id)
+                ClientMessage("tool", appended if _names(call, appended) else UNANSWERED.text, call_id=call.id)
                 for call in calls
             )
             results.append(
@@ -221,8 +221,8 @@ def _summed_up(mine: QuerySet[Dialog], conversation: Conversation, text: str, in
         return None
     seq, position = mine.values_list("last_turn_seq", "last_position").get(pk=results[0].dialog_id)
     calls = _calls_at(results[0].dialog_id, position) if results[0].summary else ()
-    told = tuple(ClientMessage("tool", RESULT_FOLLOWS, call_id=call.id) for call in calls)
-    return replace(results[0], last_turn_seq=seq, results=told)
+    results_to_come = tuple(ClientMessage("tool", RESULT_FOLLOWS, call_id=call.id) for call in calls)
+    return replace(results[0], last_turn_seq=seq, results=results_to_come)
 
 
 def _summed(dialog_id: UUID, stored: tuple[Exchange, ...], summary: ClientMessage | None = None) -> Candidate:
@@ -244,8 +244,8 @@ def _summed_up_beside(
             continue
         instructions = mine.values_list("client__instructions", flat=True).get(pk=beside_id)
         asked = without_spaces((instructions, exchanges[0].message))
-        for dialog_id, said, last in newest:
-            if dialog_id == beside_id or not _is_quoted(said, last, asked):
+        for dialog_id, exchanges_there, last in newest:
+            if dialog_id == beside_id or not _is_quoted(exchanges_there, last, asked):
                 continue
             messages = tuple(messages_in(dialog_id))
             place = LastAnswer("", exchanges[0].answered, messages).place_in(texts)

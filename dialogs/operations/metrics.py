@@ -255,10 +255,10 @@ def _from_redis() -> Iterator[Metric]:
     if result.queue_depth is None:
         return
     yield GaugeMetricFamily("dominds_queue_depth", "Wake-ups that no worker has taken yet.", value=result.queue_depth)
-    heard = [part for part in result.heartbeats if not part.is_late]
-    kinds = {kind: sum(part.kind == kind for part in heard) for kind in ("worker", "sweeper")}
-    yield _gauge("dominds_parts", "Workers and sweepers heard in the last 30 s.", "kind", kinds)
-    busy = sum(part.busy or 0 for part in heard)
+    present = [part for part in result.heartbeats if not part.is_late]
+    kinds = {kind: sum(part.kind == kind for part in present) for kind in ("worker", "sweeper")}
+    yield _gauge("dominds_parts", "Workers and sweepers that reported in the last 30 s.", "kind", kinds)
+    busy = sum(part.busy or 0 for part in present)
     yield GaugeMetricFamily("dominds_workers_busy", "Wake-ups that workers are at, as they last said.", value=busy)
 
 

@@ -128,14 +128,14 @@ def test_a_call_that_failed_and_is_told_no_more_goes_on(
     if earlier:
         answered(key, agent, greeting[0])
 
-    def told(*errors: str) -> list[ClientMessage]:
+    def retold(*errors: str) -> list[ClientMessage]:
         if split:
             return [*before, ASKED, *(ClientMessage("user", error) for error in errors)]
         return [*before, ClientMessage("user", "\n".join([ASKED.text, *errors]))]
 
     other = ERROR.replace("no answer", "nor this time")
-    dialog = answered(key, agent, *told())
-    assert {answered(key, agent, *told(*errors)).pk for errors in ([ERROR], [ERROR, other])} == {dialog.pk}
+    dialog = answered(key, agent, *retold())
+    assert {answered(key, agent, *retold(*errors)).pk for errors in ([ERROR], [ERROR, other])} == {dialog.pk}
     kept = dialog.turns.filter(role="tool").order_by("position").values_list("text", flat=True)
     assert list(kept) == [ERROR.strip(), other.strip()], "as results, each once"
     call = dialog.turns.filter(role="assistant").latest("seq").tool_calls[0]["id"]
@@ -143,7 +143,7 @@ def test_a_call_that_failed_and_is_told_no_more_goes_on(
         ClientMessage("assistant", f"Calling tools: {call}"),
         ClientMessage("user", "Observation: 30 degrees"),
     )
-    assert answered(key, agent, *told(ERROR, other), calling, seen).pk == dialog.pk
+    assert answered(key, agent, *retold(ERROR, other), calling, seen).pk == dialog.pk
     assert Dialog.objects.count() == 1
     assert dialog.turns.latest("position").text == "It is warm."
     assert dialog.turns.filter(role="user").count() == 2 + earlier

@@ -491,14 +491,14 @@ def test_a_client_may_compact_while_a_call_waits(
         {"match": "Continue|so far", "text": "Sold."},
     )
     agent = str(AgentFactory.create().pk)
-    look = tool("look")
-    told = as_history("Tell of cats") if earlier else []
+    look_tool = tool("look")
+    earlier_messages = as_history("Tell of cats") if earlier else []
     if earlier:
-        posted(key, agent, "Tell of cats", tools=[look])
+        posted(key, agent, "Tell of cats", tools=[look_tool])
     task = "Sell the oil"
-    talk = posted(key, agent, *told, task, tools=[look])
+    talk = posted(key, agent, *earlier_messages, task, tools=[look_tool])
     known = texts_in(talk)
-    lines = [f"[{('user', 'assistant')[number % 2]}]: {text}" for number, text in enumerate(told)]
+    lines = [f"[{('user', 'assistant')[number % 2]}]: {text}" for number, text in enumerate(earlier_messages)]
     lines += [
         f"[user]: {task}",
         '[assistant]: tool_request(look): {"path":"/var/log/of the voyage.txt"}',
@@ -511,7 +511,7 @@ def test_a_client_may_compact_while_a_call_waits(
         instructions="\n".join(lines),
     )
     assert Dialog.objects.latest("created_at").origin == Dialog.Origin.BACKGROUND
-    goes_on = sent(key, talk, *head, ("user", task), tools=[look])
+    goes_on = sent(key, talk, *head, ("user", task), tools=[look_tool])
     assert goes_on.pk == talk.pk
     new = texts_in(goes_on)[len(known) :]
     assert new[:3] == [conversations.RESULT_FOLLOWS, SUMMED, task], "the model reads what the call gave"
@@ -519,7 +519,7 @@ def test_a_client_may_compact_while_a_call_waits(
     result = ClientMessage("tool", "40 barrels", call_id=call["id"])
     answer = ClientMessage("assistant", "", (Call(**call),))
     messages = tuple(ClientMessage(role, text) for role, text in [*head, ("user", task)])
-    run = conversations.begin(key, ChatRequest(model=agent, messages=(*messages, answer, result), tools=[look]))
+    run = conversations.begin(key, ChatRequest(model=agent, messages=(*messages, answer, result), tools=[look_tool]))
     assert run.dialog_id == talk.pk
 
 
@@ -529,11 +529,13 @@ def test_a_summary_of_another_call_is_no_sign_of_a_dialog(key: ApiKey, script: S
         {"match": "Sell", "tool_calls": [{"name": "look", "arguments": {"path": "/var/log/of the voyage.txt"}}]},
         ANSWER,
     )
-    agent, look = str(AgentFactory.create().pk), tool("look")
-    talk = posted(key, agent, "Sell the oil", tools=[look])
+    agent, look_tool = str(AgentFactory.create().pk), tool("look")
+    talk = posted(key, agent, "Sell the oil", tools=[look_tool])
     history = '[user]: Sell the oil\n[assistant]: tool_request(look): {"path":"/var/log/of another.txt"}'
     posted(key, agent, "Please summarize the conversation history provided in the system prompt.", instructions=history)
-    goes_on = sent(key, talk, ("user", SUMMED), ("assistant", LOOP_GOES_ON), ("user", "Sell the oil"), tools=[look])
+    goes_on = sent(
+        key, talk, ("user", SUMMED), ("assistant", LOOP_GOES_ON), ("user", "Sell the oil"), tools=[look_tool]
+    )
     assert goes_on.pk != talk.pk
 
 

@@ -140,7 +140,7 @@ NO_SUMMARY_OF_TALK = (
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS.values(), ids=CONVERSATIONS)
 @pytest.mark.parametrize("asked", ASKED_IN.values(), ids=ASKED_IN)
-def test_a_summary_is_asked_for_in_many_languages(asked: str, conversation: tuple[Told, str]) -> None:
+def test_a_summary_is_asked_for_in_many_languages(asked: str, conversation: tuple[Messages, str]) -> None:
     before, summary = conversation
     last = LastAnswer.of([*before, user(asked), assistant(summary)])
     assert last.place_in([user(f"»: {summary}"), NEW]) is not None
