@@ -50,10 +50,10 @@ def _manage(words: list[str]) -> None:
 
 
 def _not_installed(error: ModuleNotFoundError) -> str:
-    found = f"{sys.executable} has no {error.name}, which Dominds needs."
+    problem = f"{sys.executable} has no {error.name}, which Dominds needs."
     if OWN_PYTHON.exists():
-        return f"{found} Run this with {OWN_PYTHON}, or activate that environment first."
-    return f"{found} In a checkout, `make run` installs everything into .venv; else install the wheel."
+        return f"{problem} Run this with {OWN_PYTHON}, or activate that environment first."
+    return f"{problem} In a checkout, `make run` installs everything into .venv; else install the wheel."
 
 
 def _database_sentence(error: Exception) -> str:

@@ -90,10 +90,10 @@ class Tokens:
 
 def tokens_in(text: str) -> Tokens:
     """All of them by one look through the text, which is most of the work."""
-    found = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
-    folded = ((token.strip().lower(), WORTH[shape]) for token, shape in found)
+    shaped = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
+    folded = ((token.strip().lower(), WORTH[shape]) for token, shape in shaped)
     worths = tuple((token, worth) for token, worth in folded if REDACTED not in token)
-    exact = tuple(token.strip(INSIDE) for token, shape in found if shape in EXACT)
+    exact = tuple(token.strip(INSIDE) for token, shape in shaped if shape in EXACT)
     return Tokens(worths, frozenset(token for token, _ in worths), exact)
 
 
