@@ -182,6 +182,7 @@ def _extract(archive: tarfile.TarFile, folder: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with content, path.open("xb") as written:
                 shutil.copyfileobj(content, written)
+            path.chmod(member.mode & 0o777)
 
 
 def _read_database(part: Path, manifest: Manifest, using: str) -> None:
@@ -236,6 +237,6 @@ def _put_back_minds(folder: Path, names: list[str]) -> tuple[list[str], list[str
                 kept.append(name)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(source.read_bytes())
+        shutil.copy(source, target)  # with its mode: some hold secrets
         written.append(name)
     return written, kept

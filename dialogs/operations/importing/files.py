@@ -6,15 +6,15 @@ import zipfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from dialogs.operations.importing import chatgpt, claude, librechat, message_lists, open_webui
+from dialogs.operations.importing import chatgpt, claude, librechat, message_lists, open_webui, own_export
 from dialogs.operations.importing.conversation import Conversation, Item
 
-FORMATS = (chatgpt, claude, open_webui, librechat, message_lists)
+FORMATS = (own_export, chatgpt, claude, open_webui, librechat, message_lists)
 MOST_BYTES = 500_000_000  # of one JSON text, which is read whole
 CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")  # in an archive; large exports have several
 SAYS_WHAT_IS_KNOWN = (
-    "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and LibreChat's exports, and "
-    "lists of messages in OpenAI's form."
+    "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and LibreChat's exports, "
+    "Dominds' own in JSON, and lists of messages in OpenAI's form."
 )
 
 

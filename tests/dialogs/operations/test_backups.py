@@ -188,6 +188,7 @@ def test_files_of_minds_come_back_where_they_are_missing(dialog: Dialog, tmp_pat
     minds, file = Path(settings.MINDS_DIR), tmp_path / "backup"
     (minds / "more").mkdir()
     (minds / "more" / "script.yaml").write_text("steps: []")
+    (minds / "more" / "script.yaml").chmod(0o600)
     (minds / ".env").write_text("OPENAI_API_KEY=canary")
     (minds / "secrets.yaml").symlink_to(minds / ".env")
     written = dict.fromkeys(("llm.yaml", "more/script.yaml", "script.yaml"))
@@ -198,6 +199,7 @@ def test_files_of_minds_come_back_where_they_are_missing(dialog: Dialog, tmp_pat
     restored = restore(file, using="default", replace=True)
     assert (restored.minds_written, restored.minds_kept) == (["more/script.yaml"], ["llm.yaml"])
     assert (minds / "llm.yaml").read_text() == "# newer\n"
+    assert (minds / "more" / "script.yaml").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_backup_cannot_write_outside_of_minds(dialog: Dialog, tmp_path: Path, settings: Any) -> None:

@@ -18,9 +18,11 @@ from django.http import HttpResponse
 from dialogs.models import Dialog, Turn
 from dialogs.operations.importing.conversation import NO_RESULT, Conversation
 from dialogs.operations.importing.files import UnknownExport, conversations_in
+from dialogs.queries.export import many_as_json
+from dialogs.store.change import open_change
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, send
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, send
 from tests.dialogs.operations import exports
 
 
@@ -99,6 +101,23 @@ def test_librechat_takes_the_newest_branch_of_its_tree() -> None:
         ("user", "What is 6*7?"), ("assistant", "calculator"), ("tool", "42"), ("assistant", "It is 42."), ("user", "Thanks."),
     ]  # fmt: skip
     assert message.left_out["messages of other branches"] == 1
+
+
+@pytest.mark.django_db
+def test_a_json_export_of_ours_is_read_as_it_was_said() -> None:
+    dialog = make_dialog()
+    with open_change(dialog.pk) as change:
+        change.dialog.title = "Sums"
+        change.turn("user", "answered", text="Add 2 and 4.")
+        change.turn("assistant", "complete", tool_calls=[{"id": "c1", "name": "add", "arguments": '{"of": [2, 4]}'}])
+        change.turn("tool", "ok", text="6", tool_call_id="c1", tool_name="add")
+        change.turn("assistant", "complete", text="Six.", reasoning="2 and 4")
+    (payload,) = read(json.loads("".join(many_as_json(dialog.owner, [dialog.pk]))))
+    assert (payload.source, payload.title) == (f"dominds:{dialog.pk}", "Sums")
+    assert spoken(payload) == [("user", "Add 2 and 4."), ("assistant", "add"), ("tool", "6"), ("assistant", "Six.")]
+    assert payload.messages[1].message.tool_calls[0].arguments == '{"of": [2, 4]}'
+    assert payload.left_out["thoughts"] == 1
+    assert all(text.at for text in payload.messages)
 
 
 @pytest.mark.parametrize(
