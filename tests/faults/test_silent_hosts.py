@@ -25,7 +25,6 @@ from dominds.celery import app
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.providers import lmstudio
 from dominds.settings import POSTGRESQL_OPTIONS
-from dominds.web import probes
 from dominds.worker import heartbeats
 from tests.dialogs.factories import make_dialog
 from tests.dominds.llm.asking import ask, chat_at
@@ -57,7 +56,7 @@ def asked(port: int) -> Iterator[Asked]:
     url = f"http://127.0.0.1:{port}/v1"
     database = {**connections.settings["default"], "HOST": "127.0.0.1", "PORT": str(port)}
     with override_settings(REDIS_URL=f"redis://127.0.0.1:{port}/0"):  # clients connect later
-        waker, beater, probe, hub = wakeups.client.__wrapped__(), heartbeats._client(), probes.redis_client(), Hub()
+        waker, beater, hub = wakeups.client.__wrapped__(), heartbeats._client(), Hub()
     broker = app.connection_for_write(f"redis://127.0.0.1:{port}/0")
     work: dict[str, Callable[[], Any]] = {
         "a model": lambda: ask(chat_at(Endpoint(url))),
@@ -68,7 +67,6 @@ def asked(port: int) -> Iterator[Asked]:
         ),
         "Redis, to wake": waker.ping,
         "Redis, to count": beater.ping,
-        "Redis, to probe": lambda: asyncio.run(probe.ping()),
         "Redis, to listen": lambda: asyncio.run(hub.redis.ping()),
         "the broker": lambda: app.send_task("nothing", connection=broker),
         "PostgreSQL": lambda: _open(database | {"OPTIONS": POSTGRESQL_OPTIONS}),
@@ -94,7 +92,6 @@ def _open(database: dict[str, Any]) -> None:
         ("a webhook", "timed out"),
         ("Redis, to wake", "Timeout connecting to server"),
         ("Redis, to count", "Timeout connecting to server"),
-        ("Redis, to probe", "Timeout connecting to server"),
         ("Redis, to listen", "Timeout connecting to server"),
         ("the broker", "Timeout connecting to server"),
         ("PostgreSQL", "couldn't get a connection after 5.00 sec"),

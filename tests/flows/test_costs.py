@@ -51,7 +51,7 @@ def test_the_cost_on_the_page_is_the_servers_own_sum(minds: Minds, monkeypatch: 
         expected = billed(double)
     assert expected > 0
     client = asked_for(dialog)
-    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    page = client.get(f"/d/{dialog.pk}/details/").content.decode()
     shown = re.search(r'<dt>Cost .*?<data value="([0-9.]+)">', page, re.DOTALL)
     assert shown is not None and Decimal(shown[1]) == expected
     api = client.get(f"/api/dialogs/{dialog.pk}").json()
@@ -131,7 +131,7 @@ def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve)
     say(dialog, "one")
     say(dialog, "two")
     assert (dialog.state, dialog.unpriced_generations) == ("idle", 2)
-    assert "unknown price" in asked_for(dialog).get(f"/d/{dialog.pk}/").content.decode()
+    assert "unknown price" in asked_for(dialog).get(f"/d/{dialog.pk}/details/").content.decode()
     assert "this month: unknown price." in asked_for(dialog).get("/settings/costs/").content.decode()
 
 
@@ -155,7 +155,7 @@ def until_rewritten(serve: Serve, prices: list[dict[str, float]]) -> tuple[Clien
         say(dialog, "Write on in the log, please.")
         if dialog.remediations.exists():
             return client, dialog, waited
-        if WAITING in client.get(f"/d/{dialog.pk}/").content.decode():
+        if WAITING in client.get(f"/d/{dialog.pk}/details/").content.decode():
             waited.append(number)
     raise AssertionError("It was never rewritten.")
 

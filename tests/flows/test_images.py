@@ -105,7 +105,7 @@ def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(
         say(dialog, "and what colour?")
     assert blind.refusals == []
     client.force_login(dialog.owner)
-    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    page = client.get(f"/d/{dialog.pk}/details/").content.decode()
     assert "This model sees no images: a line stands for each of those of 1 message." in page
     text = blind.bodies[-1]["messages"][1]["content"]
     assert text.startswith(
@@ -122,10 +122,10 @@ def test_more_images_than_a_request_takes_leave_the_oldest_out(minds: Minds, mon
         client.force_login(dialog.owner)
         for _ in range(2):
             send(dialog, "look", *large)
-        assert "no longer sees the oldest images" not in client.get(f"/d/{dialog.pk}/").content.decode()
+        assert "no longer sees the oldest images" not in client.get(f"/d/{dialog.pk}/details/").content.decode()
         send(dialog, "look", *large)
         say(dialog, "and what colour?")
-        page = client.get(f"/d/{dialog.pk}/").content.decode()
+        page = client.get(f"/d/{dialog.pk}/details/").content.decode()
     assert "no longer sees the oldest images, those of 2 messages: a request takes at most 100 images (20 where" in page
     estimates = dialog.generations.values_list("est_prompt_tokens", "prompt_tokens")
     assert [est for est, _ in estimates if est] == pytest.approx(

@@ -178,6 +178,7 @@ COMPARES_OWNERS = {
     "dialogs/actions/forks.py": "whose branch takes the place of its origin",
     "dialogs/live/frames.py": "spares the owner a statement",
     "dialogs/openai_api/conversations.py": "only the owner's key writes by /v1",
+    "dialogs/openai_api/forks.py": "whose answers a newer one takes the place of",
     "dialogs/operations/importing/store.py": "an import is its owner's",
     "dialogs/pages/dialog_page.py": "the menu lists one's own by their index",
     "dialogs/pages/home.py": "the agent that a person chose last",

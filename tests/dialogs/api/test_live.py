@@ -151,7 +151,7 @@ def test_bodies_have_a_limit_that_is_told_in_json(api: Api, dialog_id: str) -> N
     answer = api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "a" * 33_600_000})
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "message_too_large")
     answer = api.post("/v1/chat/completions", content=b"a" * 33_600_000)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "message_too_large")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
 
 
 def test_the_export_comes_whole(api: Api, dialog_id: str) -> None:
