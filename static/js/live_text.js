@@ -9,8 +9,6 @@ export class LiveText {
     this.generation = 0;
     this.ended = 0;
     this.node = null;
-    this.roomy = null; // the newest turn, which keeps the room that its folded reasoning took
-    document.addEventListener("dominds:sent", () => this.giveBack());
   }
 
   show(frame) {
@@ -36,7 +34,6 @@ export class LiveText {
 
   begin(generation) {
     this.remove();
-    this.giveBack();
     this.generation = generation;
     this.node = document.createElement("article");
     this.node.id = "live";
@@ -77,11 +74,9 @@ export class LiveText {
     if (atEnd) box.scrollTop = box.scrollHeight;
   }
 
-  /** Its room stays until more is said: what one reads above would move down, and the answer's first line up. */
   fold() {
     if (this.isFolded) return;
     this.isFolded = true;
-    if (!this.reasoning.hidden && this.reasoning.open) this.node.style.minHeight = `${this.node.offsetHeight}px`;
     this.reasoning.open = false;
     this.reasoning.firstChild.textContent = tr("Reasoning");
   }
@@ -99,15 +94,8 @@ export class LiveText {
   finish(generation, keepsText) {
     this.ended = Math.max(this.ended, generation);
     if (this.generation !== generation || !this.node) return;
-    this.roomy = this.entries.querySelector(`.turn-assistant[data-generation="${generation}"]`);
-    if (this.roomy) this.roomy.style.minHeight = this.node.style.minHeight;
     if (keepsText) setTimeout(() => this.generation === generation && this.remove(), 600);
     else this.remove();
-  }
-
-  giveBack() {
-    this.roomy?.style.removeProperty("min-height");
-    this.roomy = null;
   }
 
   remove() {
