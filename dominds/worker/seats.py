@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dominds.fair_semaphore import FairSemaphore
+from dominds.db.fair_semaphore import FairSemaphore
 
 AT_WORK = 64  # each may need a connection to the database, and all share one interpreter
 

@@ -34,3 +34,10 @@ def test_no_name_is_a_retired_word_or_too_long_to_read() -> None:
 def test_names_are_read_wherever_they_are_given() -> None:
     source = "import a as told\nfor found in x: y.said = 1\nasync def look(early, *, heard): pass\nclass Looks: pass\nz(owed=1)"
     assert set(names_in(ast.parse(source))) == {"told", "found", "said", "look", "early", "heard", "Looks"}
+
+
+def test_no_package_holds_more_than_twenty_modules() -> None:
+    """Beyond that a stranger does not find their way in one look. Migrations are read one at a time."""
+    folders = {path.parent for folder in FOLDERS[:4] for path in (ROOT / folder).rglob("*.py")}
+    sizes = {str(folder.relative_to(ROOT)): len([*folder.glob("*.py")]) for folder in folders}
+    assert {name: size for name, size in sizes.items() if size > 20 and not name.endswith("migrations")} == {}

@@ -8,12 +8,11 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
+from dominds.db.fair_semaphore import FairSemaphore
 from dominds.db.outcome import CountsChanges
-from dominds.fair_semaphore import FairSemaphore
 
-_turns: defaultdict[str, FairSemaphore] = defaultdict(
-    lambda: FairSemaphore(1)
-)  # by file; one writer of this process at a time for each
+# By file; one writer of this process at a time for each.
+_turns: defaultdict[str, FairSemaphore] = defaultdict(lambda: FairSemaphore(1))
 
 _open: dict[str, sqlite3.Connection] = {}  # by file
 _opening = threading.Lock()

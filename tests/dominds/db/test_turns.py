@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError
 from django.db.utils import ConnectionHandler
 
-from dominds.fair_semaphore import FairSemaphore
+from dominds.db.fair_semaphore import FairSemaphore
 from dominds.settings import SQLITE_OPTIONS
 
 WRITERS = 12
