@@ -1,8 +1,11 @@
 """The database engine that settings name for SQLite: Django's own, whose writers take turns."""
 
+import os
 import sqlite3
 import threading
 from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from django.db import OperationalError
@@ -29,6 +32,12 @@ def stay_open(name: str) -> None:
             _open[name].execute("PRAGMA user_version").fetchone()  # reads, which opens the log
 
 
+def make_private(file: Path) -> None:
+    """Make a new file for its owner alone, which SQLite makes by the umask; its log follows it. One that is there keeps its mode."""
+    with suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+
+
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     """Knows what became of a change, and begins a transaction when it is its turn.
 
@@ -39,6 +48,8 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     _holds_turn = False
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        if not self.is_in_memory_db():
+            make_private(Path(conn_params["database"]))
         connection = super().get_new_connection(conn_params)
         if not self.is_in_memory_db():
             stay_open(str(conn_params["database"]))

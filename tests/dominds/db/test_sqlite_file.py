@@ -1,5 +1,6 @@
 """What the file of SQLite is like, so that a turn writes little to the disk."""
 
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,3 +46,15 @@ def test_a_small_change_of_a_new_file_logs_small_pages(database: BaseDatabaseWra
     size = log.stat().st_size
     write(database, "INSERT INTO note VALUES ('Hi')")
     assert log.stat().st_size - size == 1024 + 24  # a page and its head
+
+
+def test_a_new_file_and_its_log_are_their_owners_alone_and_a_mode_that_was_set_stays(
+    database: BaseDatabaseWrapper, tmp_path: Path
+) -> None:
+    write(database, "CREATE TABLE note (text)")
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 3
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    files[0].chmod(0o640)
+    write(database, "INSERT INTO note VALUES ('Hi')")
+    assert stat.S_IMODE(files[0].stat().st_mode) == 0o640
