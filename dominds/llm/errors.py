@@ -34,6 +34,8 @@ OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "model
 AUTH_CODES = {"authentication_error", "permission_error", "invalid_api_key", "permission_denied", "unauthenticated"}
 OVERLOAD_CODES = {"overloaded_error", "server_error", "api_error", "internal_server_error", "internal_error",
                   "unavailable", "engine_overloaded_error", "service_unavailable"}  # fmt: skip
+BUSY_CODES = {"overloaded_error", "unavailable", "engine_overloaded_error", "service_unavailable"}
+BUSY_STATUSES = (409, 425, 503, 529)
 REFUSAL_CODES = {"invalid_request_error", "invalid_argument", "content_filter", "invalid_prompt"}
 FINAL_CODES = {"insufficient_quota", "billing_error", "model_not_found", "not_found_error", "not_found",
                "model_not_available", "model_deprecated", "account_deactivated"}  # fmt: skip
@@ -170,13 +172,24 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
     """The one error of the family that fits; ``provider`` is how a person knows the server."""
     kind = kind_of(complaint)
     words = readable(complaint.text) or "no reason given"
-    status = f" with HTTP {complaint.status}" if complaint.status is not None else ""
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None
     advice = ADVICE.get(OutputBudgetTooLarge if budget else kind, "")
-    message = f"{provider} refused the request{status}: {words.rstrip('.')}. {advice}".rstrip()
+    message = f"{provider} {_outcome(kind, complaint)}: {words.rstrip('.')}. {advice}".rstrip()
     if budget:
         return OutputBudgetTooLarge(message, retry_after_seconds=complaint.retry_after_seconds, **budget)
     return kind(message, retry_after_seconds=complaint.retry_after_seconds)
+
+
+def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
+    """What the provider did with the request: it refuses some, and fails at others."""
+    status = complaint.status
+    if kind is ProviderTimeout:
+        return "did not answer in time" + (f" (HTTP {status})" if status else "")
+    if kind is Overloaded:
+        if status in BUSY_STATUSES or complaint.codes & BUSY_CODES:
+            return "is overloaded or not available" + (f" (HTTP {status})" if status else "")
+        return "failed" + (f" with HTTP {status}" if status else "")
+    return "refused the request" + (f" with HTTP {status}" if status else "")
 
 
 def _budget_in(text: str) -> dict[str, int] | None:

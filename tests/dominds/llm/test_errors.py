@@ -378,7 +378,41 @@ def test_errors_inside_a_stream_are_told_apart(payload: Any, kind: type[Provider
 
 def test_a_page_of_html_becomes_a_short_message() -> None:
     error = of_response(502, b"<html><head><title>502 Bad Gateway</title></head><body>" + b"<p>x</p>" * 999)
-    assert str(error) == "a.host refused the request with HTTP 502: 502 Bad Gateway."
+    assert str(error) == "a.host failed with HTTP 502: 502 Bad Gateway."
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (400, "refused the request with HTTP 400"),
+        (401, "refused the request with HTTP 401"),
+        (404, "refused the request with HTTP 404"),
+        (408, "did not answer in time (HTTP 408)"),
+        (413, "refused the request with HTTP 413"),
+        (429, "refused the request with HTTP 429"),
+        (500, "failed with HTTP 500"),
+        (502, "failed with HTTP 502"),
+        (503, "is overloaded or not available (HTTP 503)"),
+        (504, "did not answer in time (HTTP 504)"),
+        (520, "failed with HTTP 520"),
+        (529, "is overloaded or not available (HTTP 529)"),
+    ],
+)
+def test_a_provider_that_fails_has_refused_nothing(status: int, outcome: str) -> None:
+    assert str(of_response(status, b'{"error": {"message": "x"}}')).startswith(f"a.host {outcome}: x.")
+
+
+@pytest.mark.parametrize(
+    ("payload", "outcome"),
+    [
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "is overloaded or not available"),
+        ({"type": "error", "error": {"type": "api_error", "message": "x"}}, "failed"),
+        ({"type": "error", "error": {"type": "timeout_error", "message": "x"}}, "did not answer in time"),
+        ({"type": "error", "error": {"type": "invalid_request_error", "message": "x"}}, "refused the request"),
+    ],
+)
+def test_an_error_in_the_middle_of_an_answer_is_worded_by_its_class(payload: Any, outcome: str) -> None:
+    assert str(error_of(complaint_of_payload(payload), "a.host")).startswith(f"a.host {outcome}: x.")
 
 
 def test_messages_carry_no_keys_and_no_control_characters() -> None:
