@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from email.utils import parseaddr
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -108,6 +109,13 @@ def make_folder(name: str, path: Path) -> None:
             pass
     except OSError as error:
         raise BadEnvironment(name, str(path), f"a folder that this user may write to ({error.strerror})") from None
+
+
+def make_named_folder(name: str, path: Path) -> None:
+    """Make the folder that a variable names where there is none, and say so: a mistyped name is then seen. The default may be missing."""
+    if text(name) and not path.exists():
+        make_folder(name, path)
+        sys.stderr.write(f"Made the folder {path}, since {name} names it and there was none.\n")
 
 
 def database(name: str, *, default: Path) -> dict[str, Any]:

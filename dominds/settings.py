@@ -50,6 +50,8 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
+env.make_named_folder("DOMINDS_MINDS_DIR", MINDS_DIR)
+env.make_named_folder("DOMINDS_WORKSPACE_DIR", WORKSPACE_DIR)
 
 # -- Redis -----------------------------------------------------------------------------------------
 REDIS_URL = "redis://127.0.0.1:6379/0"

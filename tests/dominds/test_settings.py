@@ -158,6 +158,18 @@ def test_a_bad_number_or_a_provider_named_twice_stops_the_start(
     assert message in done.stderr
 
 
+@pytest.mark.parametrize("name", ["DOMINDS_MINDS_DIR", "DOMINDS_WORKSPACE_DIR"])
+def test_a_folder_that_is_named_and_missing_is_made_and_said_once(name: str, load: Loader, tmp_path: Path) -> None:
+    """A mistyped name gave the demo agents, or a workspace that agents could not read, without a word."""
+    missing = tmp_path / "agnets"
+    first, second = load(**{name: str(missing)}), load(**{name: str(missing)})
+    assert first.stderr == f"Made the folder {missing}, since {name} names it and there was none.\n"
+    assert second.stderr == ""
+    assert stat.S_IMODE(missing.stat().st_mode) == 0o700
+    assert f"{name} is '/proc/none', but should be a folder that can be made" in load(**{name: "/proc/none"}).stderr
+    assert load().stderr == ""  # the defaults may be missing
+
+
 def test_the_settings_of_a_public_server_pass_djangos_deployment_checks(load: Loader) -> None:
     done = load(
         *("manage.py", "check", "--deploy", "--fail-level", "WARNING"),
