@@ -4,14 +4,14 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 
-from dialogs.actions import messages, questions
+from dialogs.actions import messages, model_choice, questions
 from dialogs.errors import Conflict, Invalid
 from dialogs.models import Dialog, Question
 from remediation.tokens.calibration import Calibration
 from tests.dialogs.factories import make_operator
 from tests.doubles.brains import Call, Prompt, Reply, Scripted
 from tests.doubles.local_servers import LocalDouble
-from tests.flows.conftest import Minds, Serve, dialog_with, go_on, say
+from tests.flows.conftest import OVER, Minds, Serve, dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -120,6 +120,69 @@ def test_a_larger_model_judges_the_last_report_anew_and_answers(
     assert server.bodies[-1]["model"] == "larger" and server.bodies[-1]["messages"][-1]["content"] == PENDING
     assert suspended.generations.latest("id").snapshot.level == "healthy"
     _recorded(question, staff, "switch_model")
+
+
+def moved_to_a_smaller_window(server: LocalDouble, minds: Minds, staff: User) -> Dialog:
+    """A dialog of 120,000 tokens that was healthy with its first model, and is over the whole window of its second."""
+    minds.set(server.model, context_length=1_000_000, optimal_max_tokens=150_000)
+    minds.providers["double"]["models"]["smaller"] = {"context_length": 100_000}
+    minds.write()
+    server.brain = lambda _: FULL
+    dialog = dialog_with(server)
+    say(dialog, "Sort the shelf by colour.")
+    assert dialog.generations.get().snapshot.level == "healthy"
+    server.model = "smaller"  # loaded in place of the other
+    assert model_choice.choose(dialog.pk, "double", "smaller", staff)
+    return dialog
+
+
+def test_a_retry_after_a_move_to_a_smaller_window_tries_anew_and_an_accepted_clear_answers(
+    server: LocalDouble, staff: User, minds: Minds
+) -> None:
+    dialog = moved_to_a_smaller_window(server, minds, staff)
+    server.brain = lambda _: NO
+    say(dialog, PENDING)
+    first = dialog.questions.get()
+    take(dialog, staff, "retry")
+    assert dialog.state == "suspended"
+    assert purposes(dialog) == ["reply", *["forced_clear"] * 6]
+    assert [len(questions.attempts_of(row)) for row in (first, dialog.questions.get(state="open"))] == [3, 3]
+    server.brain = Scripted(Reply(calls=(Call("clear_mind", {"reminder_content": "Goal"}),), usage=RED), FINE)
+    take(dialog, staff, "retry")
+    assert (dialog.state, dialog.round_number, dialog.model) == ("idle", 2, "smaller")
+    assert dialog.turns.get(text=PENDING).status == "answered"
+    assert {body["model"] for body in server.bodies[1:]} == {"smaller"}
+
+
+def test_a_retry_where_the_smaller_window_holds_not_even_the_forced_clear_asks_again_and_loses_nothing(
+    server: LocalDouble, staff: User, minds: Minds
+) -> None:
+    dialog = moved_to_a_smaller_window(server, minds, staff)
+    server.brain = lambda _: OVER
+    say(dialog, PENDING)
+    assert (dialog.state, purposes(dialog)) == ("suspended", ["reply", "forced_clear"])
+    take(dialog, staff, "retry")
+    assert (dialog.state, purposes(dialog)) == ("suspended", ["reply", "forced_clear", "forced_clear"])
+    assert dialog.turns.get(text=PENDING).status == "suspended"
+    server.brain = lambda _: FINE
+    take(dialog, staff, "accept_draft")
+    assert (dialog.state, dialog.round_number) == ("idle", 2)
+    assert dialog.turns.get(text=PENDING).status == "answered"
+
+
+def test_a_window_that_shrinks_during_the_suspension_is_the_one_of_the_next_attempts(
+    server: LocalDouble, suspended: Dialog, staff: User, minds: Minds
+) -> None:
+    minds.set(server.model, context_length=64_000)
+    take(suspended, staff, "retry")
+    assert suspended.state == "suspended"
+    attempts = questions.attempts_of(suspended.questions.get(state="open"))
+    assert [(row.outcome, row.snapshot.model_context_limit) for row in attempts] == [("discarded", 64_000)] * 3
+    assert "120,000 of 64,000 tokens" in server.bodies[-1]["messages"][-1]["content"]
+
+
+def purposes(dialog: Dialog) -> list[str]:
+    return list(dialog.generations.order_by("id").values_list("purpose", flat=True))
 
 
 def test_an_unusable_model_is_refused_and_the_question_stays_open(
