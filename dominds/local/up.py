@@ -182,7 +182,7 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
 
 def prepare(supervisor: Supervisor) -> bool:
     """Prepare the database, in a process that ends with all that it has loaded; whether somebody may administer."""
-    command = [sys.executable, "-m", "dominds", "prepare", "--exit-code"]
+    command = [sys.executable, "-m", "dominds", "prepare", "--exit-code", "--redis"]
     process = spawn(command, supervisor.environment, subprocess.PIPE, HOME_DIR)
     assert process.stdout is not None
     with process.stdout as output:

@@ -7,6 +7,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
 from dialogs.operations.backups import BackupFailed, back_up
 from dialogs.operations.pg_dump import ToolFailed
+from dominds.reachable import require_database
 
 
 class Command(BaseCommand):
@@ -18,6 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS)
 
     def handle(self, *args: Any, file: Path, portable: bool, database: str, **options: Any) -> None:
+        require_database()
         try:
             manifest = back_up(file, using=database, prefer_portable=portable)
         except (BackupFailed, ToolFailed, DatabaseError, OSError) as error:

@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DEFAULT_DB_ALIAS
 
 from dialogs.operations.backups import BackupFailed, restore
+from dominds.reachable import require_database
 
 
 class Command(BaseCommand):
@@ -17,6 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS)
 
     def handle(self, *args: Any, file: Path, replace: bool, database: str, **options: Any) -> None:
+        require_database()
         try:
             restored = restore(file, using=database, replace=replace)
         except BackupFailed as error:

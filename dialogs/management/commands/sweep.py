@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from dialogs.operations import sweeping
+from dominds.reachable import require_servers
 
 
 class Command(BaseCommand):
@@ -13,6 +14,7 @@ class Command(BaseCommand):
     requires_system_checks = ()  # they would load every page; `prepare` checks
 
     def handle(self, *args: Any, **options: Any) -> None:
+        require_servers()
         ending = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ending.set())

@@ -14,6 +14,7 @@ from django.db import OperationalError, connection, connections
 from dominds import env
 from dominds.db import fresh
 from dominds.local.up import NOBODY_ADMINISTERS
+from dominds.reachable import require_database, require_redis
 
 LOCK_NOT_AVAILABLE = "55P03"  # of PostgreSQL's error codes
 MIGRATE_SECONDS = 120.0
@@ -31,8 +32,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         says = f"end with {NOBODY_ADMINISTERS} where nobody may administer yet, and /setup/ is open"
         parser.add_argument("--exit-code", action="store_true", help=says)
+        parser.add_argument("--redis", action="store_true", help="end with an error unless Redis answers")
 
-    def handle(self, *, exit_code: bool, **_: Any) -> None:
+    def handle(self, *, exit_code: bool, redis: bool, **_: Any) -> None:
+        require_database()
+        if redis:
+            require_redis()
         if not fresh.lay():
             migrate()
         if "sync_agents" in get_commands():

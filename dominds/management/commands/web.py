@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from dominds.local.up import add_port, port_of, refuse_open_host, web_command
+from dominds.reachable import require_servers
 
 
 class Command(BaseCommand):
@@ -18,5 +19,6 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int | None, **_: Any) -> None:
         refuse_open_host(host)
+        require_servers()
         command = web_command(host, port_of(port))
         os.execv(command[0], command)  # nosec B606: our own command

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from dominds.local.up import DEFAULT_CONCURRENCY, new_worker_name, whole_number, worker_command
+from dominds.reachable import require_servers
 
 
 class Command(BaseCommand):
@@ -19,5 +20,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, concurrency: int, **_: Any) -> None:
+        require_servers()
         command = worker_command(new_worker_name(), concurrency)
         os.execvp(command[0], command)  # nosec B606: our own command

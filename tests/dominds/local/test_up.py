@@ -12,6 +12,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,6 +232,7 @@ def manage(folder: Path, *words: str, **settings: str) -> subprocess.CompletedPr
     """A command of ``manage.py`` in a data folder of its own, to its end."""
     kept = {name: value for name, value in os.environ.items() if name not in UNSET}
     places = {"DOMINDS_DATA_DIR": str(folder / "data"), "DOMINDS_MINDS_DIR": str(folder / "minds")}
+    (folder / "minds").mkdir(exist_ok=True)
     command = [sys.executable, str(ROOT / "manage.py"), *words]
     environment = {**kept, **places, **settings}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
@@ -265,6 +267,42 @@ def test_what_only_the_caller_can_mend_is_said_in_a_sentence(
     assert ended.returncode != 0
     assert expected in ended.stderr + ended.stdout
     assert "Traceback" not in ended.stderr + ended.stdout
+
+
+NOBODY = "127.0.0.1:1"  # no program listens there
+COMMANDS = ("up", "web", "worker", "sweep", "prepare", "migrate", "createuser ada", "backup file", "restore file")
+
+
+def test_a_command_ends_with_one_sentence_without_its_database(tmp_path: Path) -> None:
+    settings = {"DATABASE_URL": f"postgres://nobody:secret@{NOBODY}/none", "SECRET_KEY": "s" * 50}
+    settings["DOMINDS_PASSWORD"] = "correct horse battery"
+    with ThreadPoolExecutor(3) as pool:  # they mostly wait
+        ends = {words: pool.submit(manage, tmp_path, *words.split(), **settings) for words in COMMANDS}
+    for words, end in ends.items():
+        lines = (end.result().stderr + end.result().stdout).splitlines()
+        assert end.result().returncode == 1, (words, lines)
+        assert len(lines) == 1, (words, lines)
+        assert lines[0].startswith("The database (none at 127.0.0.1) cannot be used: connection to server"), words
+        assert lines[0].endswith("Connection refused. Start its server, or correct DATABASE_URL."), words
+
+
+@pytest.mark.parametrize("command", ["up", "web", "worker", "sweep"])
+def test_a_redis_that_does_not_answer_ends_the_start_with_one_sentence(command: str, tmp_path: Path) -> None:
+    """`up` printed a line for each try of each part, for ever."""
+    ended = manage(tmp_path, command, REDIS_URL=f"redis://:secret@{NOBODY}/0", PORT=str(free_port()))
+    expected = (
+        "Redis (127.0.0.1:1) cannot be used: Connection refused. "
+        "Start it, or correct REDIS_URL; without REDIS_URL, `dominds up` starts one of its own."
+    )
+    assert ((ended.stderr + ended.stdout).splitlines(), ended.returncode) == ([expected], 1)
+
+
+def test_a_redis_that_takes_no_such_password_says_so(up: Up, tmp_path: Path) -> None:
+    address = (up.data / "redis.url").read_text()
+    wrong = re.sub(r":[^:@/]+@", ":wrong@", address)
+    ended = manage(tmp_path, "worker", REDIS_URL=wrong)
+    assert "cannot be used: invalid username-password pair or user is disabled. Start it" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_setting_s_traceback_is_shown_on_request(tmp_path: Path) -> None:

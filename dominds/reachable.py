@@ -1,0 +1,109 @@
+"""Whether the database and the Redis that settings name can be used: a sentence for whoever starts Dominds."""
+
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from dominds import env
+
+WAIT_SECONDS = 5.0  # for a server that is starting as well
+TRY_SECONDS = 2  # of one attempt
+UNDEFINED_TABLE = "42P01"  # of PostgreSQL's error codes
+
+
+class Unreachable(ImproperlyConfigured):
+    """A server that settings name does not answer, or takes no connection of ours."""
+
+
+def require_servers() -> None:
+    """Return once database and Redis answer; ``Unreachable`` after 5 s. What started keeps trying; a wrong address never would."""
+    require_database()
+    require_redis()
+
+
+def require_database() -> None:
+    """SQLite needs no server: opening the file says what is wrong."""
+    from django.db import connection
+
+    if connection.vendor == "postgresql" and (reason := _reason_after_waiting(_database_reason)):
+        raise Unreachable(_sentence(_server_of_database(), reason, "Start its server, or correct DATABASE_URL."))
+
+
+def require_redis() -> None:
+    from django.conf import settings
+
+    if not (reason := _reason_after_waiting(_redis_reason)):
+        return
+    address = urlsplit(settings.REDIS_URL)
+    if env.text("REDIS_URL"):
+        hint = "Start it, or correct REDIS_URL; without REDIS_URL, `dominds up` starts one of its own."
+    else:
+        hint = "Set REDIS_URL to a Redis server, or start `dominds up`, which brings its own."
+    raise Unreachable(_sentence(f"Redis ({address.hostname}:{address.port or 6379})", reason, hint))
+
+
+def database_sentence(error: Exception) -> str:
+    """What keeps the database from being used; empty where it is something else, which a traceback tells better."""
+    from django.db import connection
+
+    sqlstate = getattr(error.__cause__, "sqlstate", None)
+    if sqlstate == UNDEFINED_TABLE or "no such table" in str(error):
+        return (
+            "The database has no tables of this version. Make them with `dominds prepare`, or start `dominds up` once."
+        )
+    if connection.vendor == "sqlite":
+        hint = (
+            "DATABASE_URL or DOMINDS_DATA_DIR says where it is; the folder must be this user's to write, and have room."
+        )
+        return _sentence(f"The database (file {connection.settings_dict['NAME']})", str(error), hint)
+    if connection.connection is None:
+        reason = _database_reason() or str(error)
+        return _sentence(_server_of_database(), reason, "Start its server, or correct DATABASE_URL.")
+    return ""
+
+
+def _server_of_database() -> str:
+    from django.db import connection
+
+    return f"The database ({connection.settings_dict['NAME']} at {connection.settings_dict['HOST']})"
+
+
+def _sentence(what: str, reason: str, hint: str) -> str:
+    return f"{what} cannot be used: {' '.join(reason.split()).rstrip('.?')}. {hint}"
+
+
+def _reason_after_waiting(ask: Callable[[], str]) -> str:
+    """The last reason why a server cannot be used; empty as soon as it can."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while (reason := ask()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return reason
+
+
+def _database_reason() -> str:
+    """Why the server takes no connection, in its words: the pool says only that none came in time."""
+    import psycopg
+    from django.db import connection
+
+    try:
+        psycopg.connect(**connection.get_connection_params() | {"connect_timeout": TRY_SECONDS}).close()
+    except psycopg.OperationalError as error:
+        return str(error).removeprefix("connection failed: ").partition("\n")[0]
+    return ""
+
+
+def _redis_reason() -> str:
+    from django.conf import settings
+    from redis import Redis, RedisError
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    limits = {"socket_timeout": TRY_SECONDS, "socket_connect_timeout": TRY_SECONDS, "retry": Retry(NoBackoff(), 0)}
+    try:
+        with Redis.from_url(settings.REDIS_URL, **limits) as client:
+            client.ping()
+    except RedisError as error:
+        return getattr(error.__context__, "strerror", None) or str(error)
+    return ""
