@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from django.conf import settings
 from django.db import Error as DatabaseError
@@ -13,6 +14,8 @@ from django_prometheus.exports import ExportToDjangoView
 from redis import Redis, RedisError
 
 PROBE_TIMEOUT_SECONDS = 5  # a probe must not hang with what it probes
+# Of each part its own: questions that hang at one would hold up those to the other, which was then said not to answer either.
+_database_threads, _redis_threads = ThreadPoolExecutor(4), ThreadPoolExecutor(4)
 
 
 def livez(request: HttpRequest) -> HttpResponse:
@@ -23,16 +26,16 @@ def livez(request: HttpRequest) -> HttpResponse:
 @require_safe
 async def readyz(request: HttpRequest) -> HttpResponse:
     """Answer 200 when database and Redis answer, else 503, naming the part that does not."""
-    parts = {"database": _ask_database, "redis": _ask_redis}
-    answers = dict(zip(parts, await asyncio.gather(*map(_answer_of, parts.values())), strict=True))
+    parts = {"database": (_ask_database, _database_threads), "redis": (_ask_redis, _redis_threads)}
+    answers = dict(zip(parts, await asyncio.gather(*(_answer_of(*part) for part in parts.values())), strict=True))
     ready = set(answers.values()) == {"ok"}
     return JsonResponse({"ready": ready, **answers}, status=200 if ready else 503)
 
 
-async def _answer_of(ask: Callable[[], None]) -> str:
+async def _answer_of(ask: Callable[[], None], threads: ThreadPoolExecutor) -> str:
     """What a part says, without the addresses that errors name."""
     try:
-        await asyncio.wait_for(asyncio.to_thread(ask), PROBE_TIMEOUT_SECONDS)
+        await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(threads, ask), PROBE_TIMEOUT_SECONDS)
     except TimeoutError:
         return f"Unavailable: no answer within {PROBE_TIMEOUT_SECONDS} seconds"
     except (DatabaseError, RedisError) as error:

@@ -1,6 +1,5 @@
 """A whole Dominds to break: real processes on a PostgreSQL, a Redis and a provider of its own, each behind a proxy."""
 
-import contextlib
 import json
 import os
 import subprocess
@@ -15,7 +14,6 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
-import psutil
 from django.contrib.auth.models import User
 from django.db import connection, connections
 
@@ -163,8 +161,7 @@ class Arena:
                 start()
 
     def _thaw(self) -> None:
-        with contextlib.suppress(psutil.NoSuchProcess):  # backends come and go
-            self.postgres.thaw()
+        self.postgres.thaw()
         self.redis.thaw()
 
     def start_worker(self, **environment: str) -> Part:

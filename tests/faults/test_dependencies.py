@@ -2,11 +2,15 @@
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx2
 import psycopg
+import pytest
 
 from dialogs.models import Dialog
+from dominds.web.probes import PROBE_TIMEOUT_SECONDS
 from tests.faults.arena import SETTLED_SECONDS, Arena, Chatter
 from tests.faults.effort import everything
 from tests.faults.proxy import Toxics
@@ -168,6 +172,32 @@ def test_postgres_frozen(arena: Arena) -> None:
 
 
 @everything
+@pytest.mark.parametrize("whole", [True, False], ids=["server", "postmaster"])
+def test_probes_answer_within_their_bound_while_postgres_is_frozen(arena: Arena, whole: bool) -> None:
+    """A balancer asks again and again: questions that hang must not use up the threads of those after them."""
+    arena.postgres.freeze() if whole else arena.postgres.process.send_signal(signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(24) as pool:
+            asked = [answer for _ in range(2) for answer in pool.map(lambda _: probe(arena, "/readyz"), range(24))]
+        lives = probe(arena, "/livez")
+    finally:
+        arena.postgres.thaw()
+        arena.postgres.process.send_signal(signal.SIGCONT)
+    assert max(seconds for _, _, seconds in asked) < PROBE_TIMEOUT_SECONDS + 3
+    if whole:  # else connections that were open before go on
+        assert {(status, parts["redis"]) for status, parts, _ in asked} == {(503, "ok")}
+        assert all(parts["database"].startswith("Unavailable: ") for _, parts, _ in asked)
+    assert lives[0] == 200 and lives[2] < 2
+    eventually(lambda: probe(arena, "/readyz")[0] == 200, 30)
+
+
+def probe(arena: Arena, path: str) -> tuple[int, Any, float]:
+    begun_at = time.monotonic()
+    answer = httpx2.get(f"{arena.stack.base_url}{path}", timeout=60)
+    body = answer.json() if path == "/readyz" else None
+    return answer.status_code, body, time.monotonic() - begun_at
+
+
 def test_connections_to_postgres_broken_by_the_network(arena: Arena) -> None:
     with Chatter(arena, 2, words=10, every=0.1) as people:
         for _ in range(6):

@@ -221,7 +221,8 @@ class PostgresServer:
         assert self.process is not None
         parent = psutil.Process(self.process.pid)
         for each in [parent, *parent.children(recursive=True)]:
-            each.send_signal(number)
+            with contextlib.suppress(psutil.NoSuchProcess):  # backends come and go
+                each.send_signal(number)
 
     def remove(self) -> None:
         """Stop the server and delete its data."""
