@@ -79,6 +79,7 @@ class Spent:
 
 
 def in_usd(cost: Decimal) -> str:
-    """To the cent, and below a dollar to four significant digits."""
+    """To the cent, and below a dollar to at most four significant digits."""
     places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))
-    return f"${cost:,.{places}f}"
+    whole, _, cents = f"{cost:,.{places}f}".partition(".")
+    return f"${whole}.{cents[:2]}{cents[2:].rstrip('0')}"

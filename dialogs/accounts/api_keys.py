@@ -15,6 +15,7 @@ from dialogs.models import ApiKey
 from dominds.db.prepared import Select
 
 PREFIX = "dmk_"
+NOT_VALID = "This API key is not valid. Make one in the settings, or with `dominds apikey USERNAME`."
 NOTED = timedelta(minutes=1)  # a use within it is not noted again
 
 

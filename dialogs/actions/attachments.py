@@ -65,8 +65,12 @@ def from_base64(name: str, data: str) -> tuple[str, bytes]:
 
 
 def _plain(name: str) -> str:
-    """Without what would end the line or the quotes it stands in."""
-    bare = re.sub(r'[\x00-\x1f\x7f"<>\ud800-\udfff]', " ", name.replace("\\", "/").rpartition("/")[2])
+    """Without what would end the line or the quotes it stands in, or show it in another order than it has."""
+    bare = re.sub(
+        r'[\x00-\x1f\x7f"<>\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]',
+        " ",
+        name.replace("\\", "/").rpartition("/")[2],
+    )
     return " ".join(bare.split())[-LONGEST_NAME:] or UNNAMED
 
 

@@ -51,7 +51,7 @@ class KeyAuth(HttpBearer):
             return None
         user = self.authenticate(request, bearer_of(header))
         if user is None:
-            raise Unauthorized("This API key is not valid. Make one with `manage.py apikey USERNAME`.")
+            raise Unauthorized(api_keys.NOT_VALID)
         return user
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:

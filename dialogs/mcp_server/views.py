@@ -48,7 +48,9 @@ def serve(request: HttpRequest) -> HttpResponse:
 def _key_of(request: HttpRequest) -> ApiKey:
     key = api_keys.key_of(bearer_of(request.headers.get("Authorization", "")))
     if key is None:
-        raise Unauthorized("Send `Authorization: Bearer KEY`. `manage.py apikey USERNAME` makes a key.")
+        raise Unauthorized(
+            "Send `Authorization: Bearer KEY`. The settings make a key, and so does `dominds apikey USERNAME`."
+        )
     if key.scope == ApiKey.Scope.V1:
         raise ScopeRefused(key)
     charge(key)

@@ -75,6 +75,15 @@ class Share(Explained, forms.FloatField):
         return gettext("Give a number above 0 and up to 1, such as 0.8.")
 
 
+class Dollars(Explained, forms.DecimalField):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "min_value": 0, "max_value": exits.MOST_USD, "decimal_places": 2})
+
+    @property
+    def allowed(self) -> str:
+        return gettext("Give an amount in USD from 0 to {most:,}, such as 2.50.").format(most=exits.MOST_USD)
+
+
 class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
     """The first administrator."""
 
@@ -254,10 +263,7 @@ class ApiKeyForm(forms.Form):
     scope = forms.ChoiceField(choices=ApiKey.Scope.choices, required=False, label=_("May be used for"))
     days = WholeNumber(1, 3_650, "days", required=False, label=_("Holds for (days)"))
     keep_days = WholeNumber(1, 3_650, "days", required=False, label=_("Keep its dialogs for (days)"))
-    budget_usd = forms.DecimalField(
-        min_value=0, max_value=exits.MOST_USD, decimal_places=2, required=False,
-        label=_("Budget a month (USD)"),
-    )  # fmt: skip
+    budget_usd = Dollars(required=False, label=_("Budget a month (USD)"))
 
 
 class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -39,7 +39,7 @@ def test_the_reason_says_what_was_spent_and_what_is_not_counted() -> None:
         "This dialog has cost $1.00, and the budget is $1.00. 2 of its calls have no known price and are not counted."
     )
     month = Spending(month=USD("0.05"), month_budget=USD("0.01")).reason
-    assert month == "The dialogs of its owner have cost $0.05000 this month, and the budget is $0.01000."
+    assert month == "The dialogs of its owner have cost $0.05 this month, and the budget is $0.01."
 
 
 @pytest.mark.parametrize(

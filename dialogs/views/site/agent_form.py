@@ -13,7 +13,7 @@ from dialogs.context.config import current_config
 from dialogs.models import Agent
 from dialogs.tools.mcp_config import current_config as mcp_config
 from dialogs.tools.registry import TOOLSETS, builtin_tools
-from dialogs.views.forms import MOST_TOKENS, WholeNumber
+from dialogs.views.forms import MOST_TOKENS, Dollars, WholeNumber
 from remediation.config import below_floor
 from remediation.policies.registry import choices
 
@@ -84,6 +84,7 @@ class AgentForm(AgentRules):
             "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall",
             "prepare_rewrites", "proxy", "is_default",
         )  # fmt: skip
+        field_classes = {"dialog_budget_usd": Dollars}
         labels = {
             "name": _("Name"),
             "description": _("Description"),

@@ -21,6 +21,11 @@ def test_an_image_is_known_by_its_content(kind: str, media_type: str) -> None:
     assert (result.name, result.media_type, result.pixels) == ("notes b .txt", media_type, (64, 48))
 
 
+def test_a_name_cannot_turn_its_own_end_around() -> None:
+    (result,) = checked([("bill\u202egnp.exe", b"tea")])
+    assert result.name == "bill gnp.exe"
+
+
 @pytest.mark.parametrize("text", ["<svg onload=alert(1)>", "\ufeffüber\r\n\tx", "{}", "<script>"])
 def test_all_other_text_is_text(text: str) -> None:
     (result,) = checked([("a.png", text.encode())])

@@ -11,6 +11,7 @@ from django.utils import timezone
 from dialogs.accounts.api_keys import create_key, key_of
 from dialogs.actions import messages
 from dialogs.models import ApiKey, Dialog, EmbeddingUse
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory
 from tests.dialogs.operations.test_dashboard import generation
 
@@ -82,7 +83,7 @@ def test_a_key_spends_no_more_in_a_month_than_its_budget() -> None:
     browser = Client()
     browser.force_login(owner)
     page = browser.get("/settings/keys/").content.decode()
-    assert '<data value="0.75">$0.7500</data> <span class="muted">of <data value="0.75">' in " ".join(page.split())
+    assert '<data value="0.75">$0.75</data> <span class="muted">of <data value="0.75">' in " ".join(page.split())
     ApiKey.objects.filter(pk=row.pk).update(budget_usd=Decimal("0.76"))
     assert asked(key, "POST", "/v1/embeddings", "{}") == (404, "model_not_found")
 
@@ -101,3 +102,10 @@ def test_what_a_key_opens_is_a_programs() -> None:
     }
     assert shown == {"": 2, "person": 1, "key": 1, "background": 1}
     assert "A title for Rome" not in browser.get("/dialogs/").content.decode()
+
+
+@pytest.mark.parametrize("given", ["-1", "abc", "1e9", "0.001", "NaN"])
+def test_a_budget_that_is_none_is_refused_with_what_is_allowed(given: str) -> None:
+    page = browser_of(UserFactory.create()).post("/settings/keys/", {"name": "x", "budget_usd": given}).content.decode()
+    assert f"found “{given}”. Give an amount in USD from 0 to 1,000,000, such as 2.50." in page
+    assert not ApiKey.objects.filter(name="x").exists()
