@@ -1,13 +1,16 @@
 """The channel on which Celery's messages come and go, at a real Redis."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
-from kombu import Connection
+from kombu import Connection, Queue
+from kombu.common import ignore_errors
 from redis import Redis
 
 from dominds.celery import app
-from dominds.worker.redis_transport import Channel
+from dominds.worker.redis_transport import Channel, Transport
+from tests.harness.redis_server import RedisServer
 
 
 @pytest.fixture
@@ -30,3 +33,23 @@ def test_after_a_loss_another_client_uses_the_new_connections(channel: Channel) 
         assert renewed is not lost
         assert renewed.connection_pool is channel.pool
         assert renewed.ping()
+
+
+def test_messages_in_hand_when_redis_is_lost_do_not_end_the_worker() -> None:
+    """Celery then closes what it has given up already. The error ended the worker with all answers under way."""
+    server = RedisServer().start()
+    connection = Connection(server.url, transport=Transport)
+    queue = Queue("wakes")
+    connection.Producer().publish("wake", routing_key=queue.name, declare=[queue])
+    in_hand: list[object] = []
+    connection.Consumer([queue], callbacks=[lambda body, message: in_hand.append(message)]).consume()
+    connection.Consumer([Queue("others")], channel=connection.channel()).consume()
+    connection.drain_events(timeout=5)
+    with suppress(TimeoutError):
+        connection.drain_events(timeout=0.2)  # waits for the next one
+    assert len(in_hand) == 1
+    server.kill()
+    with suppress(Exception):
+        connection.collect(socket_timeout=1)
+    ignore_errors(connection, connection.close)
+    server.remove()
