@@ -8,6 +8,7 @@ from remediation.strategies.digest import plainness, texts_in_summary
 from remediation.strategies.masking import OPENING, is_masked
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.stand_ins import own_text, stand_in, text_counter
+from remediation.text.classify import is_program
 from remediation.text.coverage import Shown
 from remediation.text.ledger import key_facts, render_ledger
 
@@ -72,7 +73,9 @@ def texts_by(unit: Unit) -> list[tuple[str, str]]:
         return texts_in_summary(own_text(unit))
     texts = []
     for message in unit.messages:
-        is_mute = message.role is Role.TOOL and (unit.kind is UnitKind.CODE or message.text.startswith(OPENING))
+        is_mute = message.role is Role.TOOL and (
+            is_program(unit.kind, message.text) or message.text.startswith(OPENING)
+        )
         role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
         texts += [(role, message.text)] if message.text.strip() and not is_mute else []
     return texts

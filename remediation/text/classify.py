@@ -9,6 +9,7 @@ from pygments.token import Token
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
+from remediation.text.formats import format_of, holds_data
 
 INSPECTED_CHARS = 20_000  # enough to judge by, and a bound on the work for a message of a megabyte
 LEXED_CHARS = 12_000
@@ -95,6 +96,11 @@ def _kind_of_result(message: Message, call: ToolCall | None) -> UnitKind:
     return classify(message.text, UnitRole.TOOL)
 
 
+def is_program(kind: UnitKind, text: str) -> bool:
+    """Whether a tool's text states nothing, as a program does; data state values, whatever file they were read from."""
+    return kind is UnitKind.CODE and not holds_data(text)
+
+
 def classify(text: str, role: UnitRole) -> UnitKind:
     """Code, plan, log or plain message, by the text alone. Tool output that is not code is a log."""
     lines = _lines_of(text)
@@ -106,15 +112,19 @@ def classify(text: str, role: UnitRole) -> UnitKind:
         return UnitKind.LOG
     if _is_plan(lines):
         return UnitKind.PLAN_REF
-    return UnitKind.CODE if _is_code(lines) else UnitKind.MESSAGE
+    return UnitKind.CODE if _is_code(lines) or format_of(text, by_person=True) else UnitKind.MESSAGE
 
 
 def _lines_of(text: str) -> list[str]:
-    lines = [line for line in text[:INSPECTED_CHARS].splitlines() if line.strip()]
+    return [line.strip() for line in _without_numbers(text[:INSPECTED_CHARS]).splitlines() if line.strip()]
+
+
+def _without_numbers(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
     numbered = sum(bool(LINE_NUMBER.match(line)) for line in lines)
     if len(lines) > 2 and numbered > 0.8 * len(lines):
         lines = [LINE_NUMBER.sub("", line, count=1) for line in lines]
-    return [line.strip() for line in lines if line.strip()]
+    return "\n".join(lines)
 
 
 def _read_from_code(call: ToolCall) -> bool:
@@ -174,7 +184,9 @@ def _is_tools_code(lines: Sequence[str], text: str) -> bool:
     if DOCSTRING.match(lines[0]):
         return True
     bare = [line for line in lines if not line.startswith("# ")]
-    return _is_code(lines) or (len(bare) > 1 and _is_code(bare)) or _lexes_as_code(text)
+    if _is_code(lines) or (len(bare) > 1 and _is_code(bare)) or _lexes_as_code(text):
+        return True
+    return bool(format_of(_without_numbers(text[:INSPECTED_CHARS])))
 
 
 def _is_code(lines: Sequence[str]) -> bool:

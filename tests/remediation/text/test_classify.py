@@ -14,7 +14,8 @@ import dialogs
 import remediation
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
-from remediation.text.classify import classify, kind_of, priority_of
+from remediation.text.classify import classify, is_program, kind_of, priority_of
+from remediation.text.formats import format_of
 
 FENCED = "Here:\n```python\ndef f():\n    x = 1\n    return x\n```"
 BARE_CODE = "import os\n\ndef main():\n    value = os.getenv('X');\n    return value\n"
@@ -71,6 +72,79 @@ TEST_RUN = (
 @pytest.mark.parametrize("printed", [PATHS, TEST_RUN.replace("    def test_b(x):\n", "")])
 def test_paths_and_test_names_are_no_code(printed: str) -> None:
     assert classify(printed, UnitRole.TOOL) is UnitKind.LOG
+
+
+SCRIPT = """set -eu
+# where backups go
+target=${1:-/var/backups}
+for name in orders billing; do
+  if [ ! -d "$target/$name" ]; then
+    mkdir -p "$target/$name"
+  fi
+  pg_dump "$name" | gzip > "$target/$name/$(date +%F).gz"
+done
+"""
+YAML = """services:
+  web:
+    image: shop:4.2
+    ports:
+      - 8080:80
+    environment:
+      POOL: 12
+"""
+JSON = '{\n  "name": "shop",\n  "ports": [\n    8080,\n    8443\n  ],\n  "debug": false\n}'
+MARKUP = '<project>\n  <name>shop</name>\n  <dependency scope="test">\n    <version>4.2</version>\n  </dependency>\n</project>'
+TOML = '[tool.shop]\nports = [8080, 8443]\nname = "shop"\n\n[tool.shop.pool]\nsize = 12\n'
+SQL = "CREATE TABLE orders (\n  id integer PRIMARY KEY,\n  total numeric NOT NULL\n);\nSELECT total\nFROM orders\nWHERE id = 4;\n"
+PATCH = (
+    "--- a/pool.py\n+++ b/pool.py\n@@ -3,4 +3,4 @@\n def size():\n     # of the pool\n-    return 4\n+    return 12\n"
+)
+MAKE = "PYTHON := python3\n\ntest: setup\n\t$(PYTHON) -m pytest\n\nsetup:\n\t$(PYTHON) -m venv .venv\n"
+HEADER = "/* The pool. */\n#ifndef POOL_H\n#define POOL_H\n\nint pool_size(const struct pool *pool);\nvoid pool_free(struct pool *pool);\n\n#endif\n"
+FORMATS = {
+    "diff": PATCH,
+    "json": JSON,
+    "make": MAKE,
+    "markup": MARKUP,
+    "program": HEADER,
+    "settings": TOML,
+    "shell": SCRIPT,
+    "sql": SQL,
+    "yaml": YAML,
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_is_known_by_its_lines_without_a_name(name: str) -> None:
+    assert format_of(FORMATS[name]) == name
+    assert classify(FORMATS[name], UnitRole.TOOL) is UnitKind.CODE
+    numbered = "".join(f"{number:6}\t{line}\n" for number, line in enumerate(FORMATS[name].splitlines(), 1))
+    assert classify(numbered, UnitRole.TOOL) is UnitKind.CODE
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_person_who_writes_about_a_file_sends_a_message(name: str) -> None:
+    said = f"Could you have a look at this for me, please?\n{FORMATS[name]}It stopped working on Friday."
+    assert classify(said, UnitRole.USER) is UnitKind.MESSAGE
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "Name: shop\nVersion: 4.2\nLicense: MIT\nLocation: /srv/app\nRequires: django",
+        "total 12\n-rw-r--r-- 1 ada ada 311 Nov 24 19:00 a.py\n-rw-r--r-- 1 ada ada  14 Nov 24 19:00 b.py\n-rw-r--r-- 1 ada ada 99 Nov 24 19:00 c.py",
+        "id,name,total\n1,Ada,4\n2,Bo,12\n3,Cy,9",
+        '{"order_id": "#W4711", "status": "pending", "items": [{"id": 3, "price": 12.5}]}',
+        "Options:\n  -h, --help     show this help\n  -v, --version  show the version\n  -o FILE        write to FILE",
+    ],
+)
+def test_what_commands_print_is_no_code(printed: str) -> None:
+    assert classify(printed, UnitRole.TOOL) is UnitKind.LOG
+
+
+def test_data_state_values_and_programs_state_none() -> None:
+    assert not any(is_program(UnitKind.CODE, text) for text in (YAML, JSON, TOML))
+    assert all(is_program(UnitKind.CODE, text) for text in (SCRIPT, SQL, PATCH, HEADER))
 
 
 @pytest.mark.parametrize("number", ["", "     7\t", "7: "])
@@ -195,7 +269,21 @@ def test_blank_areas_are_in_no_text() -> None:
     assert priority_of("hello", ["", "  "], 3) == (3, "")
 
 
-@pytest.mark.parametrize("text", ["priority" + " " * 500_000, "a " * 250_000, 'File "' + "x" * 500_000, "\n" * 500_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "priority" + " " * 500_000,
+        "a " * 250_000,
+        'File "' + "x" * 500_000,
+        "\n" * 500_000,
+        "- " * 250_000,
+        "a:" * 250_000,
+        "<a " * 200_000,
+        "(" * 500_000,
+        ("x " * 120 + "\n") * 2_000,
+        ('"' * 240 + "\n") * 2_000,
+    ],
+)
 def test_hostile_texts_are_judged_quickly(text: str) -> None:
     started = time.perf_counter()
     classify(text, UnitRole.USER)
