@@ -54,6 +54,9 @@ class Unit:
     @property
     def text(self) -> str:
         """Everything a reader would see of it, tool calls included."""
+        first = self.messages[0] if self.messages else None
+        if first and len(self.messages) == 1 and not first.tool_calls and not first.parts:
+            return first.text  # as of most units
         parts: list[str] = []
         for message in self.messages:
             if message.text:

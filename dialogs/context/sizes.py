@@ -120,9 +120,8 @@ def sizes_of(
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
     """Of images, by their provider's rule; a model that sees none gets lines, which are not worth counting."""
-    if unseen_images(model):
-        return 0
-    return sum(part_tokens(part, model) for message in messages for part in message.parts)
+    parts = [part for message in messages for part in message.parts]
+    return sum(part_tokens(part, model) for part in parts) if parts and not unseen_images(model) else 0
 
 
 def calibration_of(dialog: Dialog) -> Calibration | None:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.actions.messages import shortened
@@ -26,6 +27,7 @@ from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, keeper
 from dialogs.store.text import storable
+from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
@@ -52,11 +54,17 @@ def pruning_model(dialog: Dialog) -> ModelInfo:
     The settings of the dialog's agent are for its answers: an effort there would spend the short output of a summary on
     thinking.
     """
-    agent: Agent | None = SiteSettings.current().pruning_agent
+    settings = _settings.first()
+    agent: Agent | None = settings.pruning_agent if settings else None
     try:
         return tuned(model_of(agent), agent.model_params) if agent is not None else model_of(dialog)
     except UnknownModel:
         return model_of(dialog)
+
+
+@Select
+def _settings() -> QuerySet[SiteSettings]:
+    return SiteSettings.objects.select_related("pruning_agent").order_by("pk")
 
 
 def pruning_window(dialog: Dialog) -> int | None:

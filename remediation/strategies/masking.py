@@ -27,6 +27,8 @@ ARGUMENT_HEAD = 80
 
 def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
     """Mask tool results, oldest first, until ``target_tokens`` is reached."""
+    if not any(unit.role is UnitRole.TOOL for unit in units):
+        return units
     known = Shown("\n".join(unit.text for unit in units if unit.role is not UnitRole.TOOL))
     return shorten_oldest(units, target_tokens, lambda unit: mask(unit, toolbox, known))
 

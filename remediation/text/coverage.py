@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from remediation.text.statements import MEMORABLE, REQUEST, STRONG, Kind, RoleText, Statement, statements_of
 
@@ -15,6 +15,7 @@ LEAST_COVERAGE = 0.12  # of what is required; a summary below it is about someth
 LEAST_KNOWN = 0.4  # of a summary's telling words that stand in the text; below, they come from somewhere else
 FEWEST_TELLING = 12  # words; fewer may stand in the text by chance
 FEWEST_REQUIRED = 3  # that fewer are missing says nothing about a summary
+REMEMBERED = 8_192  # statements, and values in them: they stay the same from one rewrite to the next
 WORD = re.compile(r"[^\W_]+")
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 SIGNS = re.compile(r"[`*\"'“”„’‘«»,]")
@@ -45,7 +46,10 @@ class Shown:
 
     def __init__(self, text: str) -> None:
         self.text = folded(text)
-        self.stems = frozenset(telling(text))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(_stems_in(self.text))
 
     @cached_property
     def _words(self) -> list[str]:
@@ -61,11 +65,13 @@ class Shown:
 
     def has_value(self, value: str) -> bool:
         """The value stands there as a word of its own: 40 is not in 140."""
-        words = WORD.findall(folded(value))
+        words = _words_of(value)
         return not words or self._has_words(words) or self._has_signs(" ".join(words))
 
     def _has_words(self, words: list[str]) -> bool:
         """One after the other. Where the rarest of them stands, the others may stand around it."""
+        if len(words) == 1:
+            return words[0] in self._places
         rarest = min(words, key=lambda word: len(self._places.get(word, ())))
         before, after = words.index(rarest), len(words)
         begins = (place - before for place in self._places.get(rarest, ()))
@@ -77,8 +83,8 @@ class Shown:
 
     def share_of(self, text: str) -> float:
         """Of the telling words of ``text``, how many stand here."""
-        stems = set(telling(text))
-        return len(stems & self.stems) / len(stems) if stems else 1.0
+        stems = stems_of(text)
+        return sum(map(self.stems.__contains__, stems)) / len(stems) if stems else 1.0
 
     def lacks(self, required: Required) -> bool:
         if any(not self.has_value(value) for value in required.values):
@@ -98,7 +104,21 @@ def folded(text: str) -> str:
 
 def telling(text: str) -> list[str]:
     """The stems of the words that tell what a text is about; signs of Chinese and Japanese in pairs."""
-    text = folded(text)
+    return _stems_in(folded(text))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def stems_of(text: str) -> tuple[str, ...]:
+    """The same of a statement, each stem once."""
+    return tuple(dict.fromkeys(telling(text)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _words_of(value: str) -> list[str]:
+    return WORD.findall(folded(value))
+
+
+def _stems_in(text: str) -> list[str]:
     if not CJK.search(text):
         return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in COMMON]
     stems: list[str] = []

@@ -1,7 +1,7 @@
 """Tokens that cannot be guessed again, such as addresses, paths, names and numbers, and what each is worth."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remediation.text.secret_masking import REDACTED
@@ -106,8 +106,10 @@ def exact_tokens(text: str) -> tuple[str, ...]:
     return tuple(match.group().strip(INSIDE) for match in places_of_tokens(text) if match.lastgroup in EXACT)
 
 
-def worth_of_values(values: Iterable[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
+def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
     """The best token counts whole, each further one half of the one before; one of many alike counts less."""
+    if not values:
+        return 0.0
     worths = [worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values]
     return float(sum(worth * 0.5**place for place, worth in enumerate(sorted(worths, reverse=True)[:8])))
 

@@ -8,8 +8,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from dominds.weighted_cache import Bounded
 from remediation.text.exact_tokens import (
     Tokens,
     exact_tokens,
@@ -41,6 +42,7 @@ LONGEST_WHOLE = 160  # characters of a statement that is kept as it stands, sinc
 CONTEXT_WORDS = 6  # kept before and after a token of a longer statement
 LEAST_WORTH = 0.6  # below, a line is not worth its room: one of many like it
 REPEATED_WORTH = 2.0  # from which a line without a new token is still worth its room
+REMEMBERED = 8_192  # statements whose lines a process remembers
 CANDIDATES = 6  # times the lines that may fit are priced exactly
 
 # Who may enter, up to which share of the budget, from which worth, and whether without a new token.
@@ -56,17 +58,26 @@ PREFIXES = re.compile(rf"^(?:{RULE.strip()}\s*)+", re.I)  # no text makes itself
 WORDS = re.compile(r"\S+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    """A line that may enter the ledger. ``order`` is its place in the removed texts, ``worth`` per line, not per token."""
+class _Line(NamedTuple):
+    """What may enter the ledger."""
 
     claim: int
     kind: Kind
-    line: str
-    worth: float
-    order: int
+    text: str
     tokens: frozenset[str]
     exact: tuple[str, ...]
+
+
+class _Fact(NamedTuple):
+    """A line beside the others. ``order`` is its place in the removed texts, ``worth`` per line, not per token."""
+
+    line: _Line
+    worth: float
+    order: int
+
+
+# Of a statement they are the same in every rewrite.
+_known = Bounded[tuple[_Line, ...]](REMEMBERED)
 
 
 def key_facts(
@@ -81,8 +92,17 @@ def key_facts(
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
     ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is left out.
     """
-    new = [fact for statement in statements_of(texts) for fact in _facts_of(statement)]
-    facts = [fact for fact in (*_facts_in(earlier), *new) if not is_in_sight(fact.line.removeprefix(RULE), fact.exact)]
+    new = [
+        _Fact(line, statement.worth, statement.order)
+        for statement in statements_of(texts)
+        if statement.worth >= LEAST_WORTH
+        for line in _lines_of(statement)
+    ]
+    facts = [
+        fact
+        for fact in (*_facts_in(earlier), *new)
+        if not is_in_sight(fact.line.text.removeprefix(RULE), fact.line.exact)
+    ]
     return _fitting(facts, budget_tokens, count)
 
 
@@ -96,15 +116,8 @@ def _fact_in(line: str, order: int, alike: int) -> _Fact:
     tokens, kind = tokens_in(line), _kind_of(line)
     worth = worth_of_values([(token, shape_of(token), worth) for token, worth in tokens.worths], {})
     exact = exact_tokens(line.removeprefix(RULE)) if kind is Kind.RULE else tokens.exact
-    return _Fact(
-        int(kind),
-        kind,
-        line,
-        (1.0 + worth) * float(alike**-0.5),
-        order,
-        tokens.folded or frozenset((line.lower(),)),
-        exact,
-    )
+    as_line = _Line(int(kind), kind, line, tokens.folded or frozenset((line.lower(),)), exact)
+    return _Fact(as_line, (1.0 + worth) * float(alike**-0.5), order)
 
 
 def render_ledger(facts: Sequence[str]) -> str:
@@ -112,26 +125,33 @@ def render_ledger(facts: Sequence[str]) -> str:
     return "\n".join((HEADING, *(f"- {fact}" for fact in facts))) if facts else ""
 
 
-def _facts_of(statement: Statement) -> Iterator[_Fact]:
-    if statement.worth < LEAST_WORTH:
-        return
+def _lines_of(statement: Statement) -> tuple[_Line, ...]:
+    key = statement.role, statement.text
+    lines = _known.get(key)
+    if lines is None:
+        lines = tuple(_drawn_from(statement))
+        _known.put(key, lines, weight=1)
+    return lines
+
+
+def _drawn_from(statement: Statement) -> Iterator[_Line]:
     text = PREFIXES.sub("", statement.text)
     whole = frozenset((text.lower(),))
     claim = TOOLS if statement.role == "tool" else int(statement.kind)
     if statement.kind is Kind.RULE:
         line = _shortened(text)
         exact = _tokens_of(line, statement).exact
-        yield _Fact(claim, Kind.RULE, RULE + line, statement.worth, statement.order, whole, exact)
+        yield _Line(claim, Kind.RULE, RULE + line, whole, exact)
     elif statement.kind is Kind.FAILURE or statement.strength:
         line = _attributed(statement.role, _shortened(text))
         tokens = (not statement.strength and statement.tokens.folded) or whole
         exact = _tokens_of(line, statement).exact
-        yield _Fact(claim, statement.kind, line, statement.worth, statement.order, tokens, exact)
+        yield _Line(claim, statement.kind, line, tokens, exact)
     else:
-        for part in _lines_of(text):
+        for part in _parts_of(text):
             of_part, line = _tokens_of(part, statement), _attributed(statement.role, part)
             exact = of_part.exact if line == part else exact_tokens(line)
-            yield _Fact(claim, Kind.FACT, line, statement.worth, statement.order, of_part.folded or whole, exact)
+            yield _Line(claim, Kind.FACT, line, of_part.folded or whole, exact)
 
 
 def _tokens_of(line: str, statement: Statement) -> Tokens:
@@ -143,7 +163,7 @@ def _attributed(role: str, line: str) -> str:
     return TOOL + line if role == "tool" and STRONG_RULE.search(line) else line
 
 
-def _lines_of(statement: str) -> Iterator[str]:
+def _parts_of(statement: str) -> Iterator[str]:
     """A short statement whole; of a longer one, each group of tokens with a few words around it."""
     if len(statement) <= LONGEST_WHOLE:
         yield statement
@@ -195,19 +215,19 @@ def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[
         if claim == TOOLS:
             waiting.sort(key=_by_density)
         for fact, cost in waiting:
-            new = not fact.tokens <= tokens or again
+            line = fact.line
             if (
-                fact.claim > claim
+                line.claim > claim
                 or fact.worth < least
                 or used + cost > room * share
-                or not new
-                or fact.line.lower() in lines
+                or not (again or not line.tokens <= tokens)
+                or line.text.lower() in lines
             ):
                 left.append((fact, cost))
                 continue
             chosen.append(fact)
-            lines.add(fact.line.lower())
-            tokens |= fact.tokens
+            lines.add(line.text.lower())
+            tokens |= line.tokens
             used += cost
         waiting = left
     return _within(chosen, budget_tokens, count)
@@ -220,11 +240,13 @@ def _ranked(facts: Iterable[_Fact], room: int, count: Count) -> list[tuple[_Fact
     """
     by_claim: dict[int, list[_Fact]] = {}
     for fact in facts:
-        by_claim.setdefault(fact.claim, []).append(fact)
+        by_claim.setdefault(fact.line.claim, []).append(fact)
     ranked: list[tuple[_Fact, int]] = []
     for claim in sorted(by_claim):
-        order = sorted(by_claim[claim], key=lambda fact: (-fact.worth / (len(fact.line) / 4 + 6) ** 0.5, -fact.order))
-        priced = [(fact, count(f"\n- {fact.line}")) for fact in order[: CANDIDATES * (room // 8 + 8)]]
+        order = sorted(
+            by_claim[claim], key=lambda fact: (-fact.worth / (len(fact.line.text) / 4 + 6) ** 0.5, -fact.order)
+        )
+        priced = [(fact, count(f"\n- {fact.line.text}")) for fact in order[: CANDIDATES * (room // 8 + 8)]]
         ranked += sorted(priced, key=_by_density)
     return ranked
 
@@ -237,7 +259,8 @@ def _by_density(priced: tuple[_Fact, int]) -> tuple[float, int]:
 def _within(chosen: list[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
     """Tokens of parts do not add up exactly: the last chosen go until the whole fits."""
     while chosen:
-        lines = tuple(dict.fromkeys(fact.line for fact in sorted(chosen, key=lambda fact: (fact.kind, fact.order))))
+        order = sorted(chosen, key=lambda fact: (fact.line.kind, fact.order))
+        lines = tuple(dict.fromkeys(fact.line.text for fact in order))
         excess = count(render_ledger(lines)) - budget_tokens
         if excess <= 0:
             return lines

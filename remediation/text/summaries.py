@@ -182,15 +182,16 @@ def _sentences(text: str) -> Iterator[_Sentence]:
 
 def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
     results = list(sentences)
-    shapes = Counter(shape_of(sentence.text) for sentence in results)
+    shapes = [shape_of(sentence.text) for sentence in results]
+    alike = Counter(shapes)
     last = len(results) - 1
     return [
         _Sentence(
             sentence.text,
             sentence.separator,
-            _signal(sentence.text) / shapes[shape_of(sentence.text)] ** 0.5 + EDGE_WEIGHT * (place in (0, last)),
+            _signal(sentence.text) / alike[shape] ** 0.5 + EDGE_WEIGHT * (place in (0, last)),
         )
-        for place, sentence in enumerate(results)
+        for place, (sentence, shape) in enumerate(zip(results, shapes, strict=True))
     ]
 
 

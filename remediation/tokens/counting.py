@@ -5,7 +5,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Literal
 
@@ -176,23 +176,22 @@ class Counter:
             self._known.put(key, tokens, weight=1)
         return tokens
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """One count per text, in order; texts that occur twice are counted once."""
-        counts = {text: self.count(text) for text in set(texts)}
-        return [counts[text] for text in texts]
-
     def count_messages(self, messages: Sequence[Message]) -> int:
         """Text, tool calls and the template's overhead; together the sum of messages counted one by one. ``provider_items`` are not counted: providers do not send
         their reasoning of earlier turns to the model again, and LM Studio has none."""
-        overhead = self._message_overhead * len(messages)
-        calls = CALL_OVERHEAD * sum(len(message.tool_calls) for message in messages)
-        return overhead + calls + sum(self.count_many(list(_texts_of(messages))))
+        tokens = self._message_overhead * len(messages)
+        for message in messages:
+            if message.text:
+                tokens += self.count(message.text)
+            for call in message.tool_calls:
+                tokens += CALL_OVERHEAD + self.count(f'{{"name": "{call.name}", "arguments": {call.arguments}}}')
+        return tokens
 
     def count_tools(self, tools: Sequence[ToolSpec]) -> int:
         """The tools as chat templates print them: one JSON object each, under the template's own words. None: 0."""
         if not tools:
             return 0
-        return TOOLS_OVERHEAD + sum(self.count_many([_schema_text(tool) for tool in tools]))
+        return TOOLS_OVERHEAD + sum(self.count(_schema_text(tool)) for tool in tools)
 
     def _count_afresh(self, text: str) -> int:
         try:
@@ -200,14 +199,6 @@ class Counter:
         except Exception as error:  # noqa: BLE001  # a tokenizer's own failure must not stop a dialog; it is logged
             _log_once(self.name, f"Tokenizer {self.name} failed on a text of {len(text)} characters: {error}")
             return count_characters(text)
-
-
-def _texts_of(messages: Sequence[Message]) -> Iterable[str]:
-    for message in messages:
-        if message.text:
-            yield message.text
-        for call in message.tool_calls:
-            yield f'{{"name": "{call.name}", "arguments": {call.arguments}}}'
 
 
 def _schema_text(tool: ToolSpec) -> str:
