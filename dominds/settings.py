@@ -259,4 +259,5 @@ LOGGING = logs.logging_config(
     level=env.one_of("DOMINDS_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # see dominds.web.middleware.note_address
 DJANGO_STRUCTLOG_REQUEST_CANCELLED_LOG_LEVEL = logging.INFO  # a browser that leaves a stream is no fault

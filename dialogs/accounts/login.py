@@ -20,6 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from dialogs.live.hub import session_mark
 from dialogs.models import Identity, PersonSettings, SiteSettings
 from dialogs.store.wakeups import client, user_channel
+from dominds.web.middleware import address_of
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +109,7 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
     name = request.user.get_username() or request.POST.get("username", "")  # the former where a password is changed
     account = hashlib.sha256(name.strip().lower().encode()).hexdigest()[:24]
     limits = {
-        f"dominds:login:address:{_address(request)}": ATTEMPTS_OF_ADDRESS,
+        f"dominds:login:address:{address_of(request)}": ATTEMPTS_OF_ADDRESS,
         f"dominds:login:account:{account}": ATTEMPTS_OF_ACCOUNT,
     }
     _refuse_over(limits, _counts("get", limits))
@@ -118,7 +119,7 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
 
 def try_to_sign_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
     """The same of a step of a sign-in at a provider. Its own count: while the provider is down, passwords still work."""
-    return _counted({f"dominds:sign-in:address:{_address(request)}": ATTEMPTS_AT_PROVIDER}, check)
+    return _counted({f"dominds:sign-in:address:{address_of(request)}": ATTEMPTS_AT_PROVIDER}, check)
 
 
 def _counted(limits: Mapping[str, int], check: Callable[[], HttpResponse]) -> HttpResponse:
@@ -149,14 +150,6 @@ def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
     except redis.RedisError as error:
         log.warning("login_throttle_off", error=str(error))
         return []
-
-
-def _address(request: HttpRequest) -> str:
-    """The client's address; a proxy's header counts only where the operator says that there is a proxy."""
-    behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
-    if behind_proxy:
-        return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 # -- Open pages ---------------------------------------------------------------------------------------------------------

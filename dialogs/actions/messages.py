@@ -88,7 +88,7 @@ def start_dialog(
 
 
 def post_message(
-    dialog_id: UUID,
+    dialog: Dialog | UUID,
     text: str,
     client_message_id: str | None = None,
     *,
@@ -98,11 +98,12 @@ def post_message(
     """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
 
     The same ``client_message_id`` again gets the same answer; with another text or other files it is refused.
+    Who has just read the dialog with its agent gives that in place of its id.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
-    reason = unusable(dialog_id, attached, whole)
-    with open_change(dialog_id) as change:
+    reason = unusable(dialog, attached, whole)
+    with open_change(dialog.pk if isinstance(dialog, Dialog) else dialog) as change:
         seq = _accept(change, text, client_message_id, author, reason, attached)
     return Accepted(seq, change.dialog.state)
 
@@ -326,13 +327,13 @@ def check_open(dialog: Dialog) -> None:
         )
 
 
-def unusable(dialog_id: UUID, attached: Sequence[Attached] = (), text: str = "") -> str:
+def unusable(dialog: Dialog | UUID, attached: Sequence[Attached] = (), text: str = "") -> str:
     """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server.
 
     Raises ``Invalid`` where an image is attached and the model sees none, ``TooLarge`` for such a text.
     """
-    dialog = _with_agent.first(dialog_id)
-    return _unusable(dialog, text, attached) if dialog is not None else ""
+    read = dialog if isinstance(dialog, Dialog) else _with_agent.first(dialog)
+    return _unusable(read, text, attached) if read is not None else ""
 
 
 def _unusable(dialog: Dialog, text: str, attached: Sequence[Attached]) -> str:

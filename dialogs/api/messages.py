@@ -34,7 +34,7 @@ def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> 
     attached = checked(from_base64(file.name, file.data) for file in given.attachments)
     return Status(
         202,
-        messages.post_message(dialog.pk, given.text, given.client_message_id, author=request.auth, attached=attached),
+        messages.post_message(dialog, given.text, given.client_message_id, author=request.auth, attached=attached),
     )
 
 

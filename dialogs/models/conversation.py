@@ -88,13 +88,15 @@ class Dialog(models.Model):
         BACKGROUND = "background", "background prompts"  # of a program, for a title or the like; no conversation
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs", db_index=False
+    )
     group = models.ForeignKey(
         Group, null=True, blank=True, on_delete=models.SET_NULL, related_name="dialogs", db_index=False,
         help_text="whose members may read it and act in it",
     )  # fmt: skip
     link = models.UUIDField(null=True, help_text="of the address at which anybody may read it; empty: there is none")
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="dialogs")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="dialogs", db_index=False)
     title = models.CharField(max_length=200, blank=True)
     awaits_title = models.BooleanField(
         default=False, db_default=False, help_text="the model is to write its title after the first answer"
@@ -131,8 +133,9 @@ class Dialog(models.Model):
     # Set with expires_at: deleted by its owner, who can bring it back until then.
     removed_at = models.DateTimeField(null=True, help_text="expired: nothing but the numbers of its calls is left")
     forked_from = models.ForeignKey(
-        "self", null=True, on_delete=models.SET_NULL, related_name="forks", help_text="the dialog that it branches off"
-    )
+        "self", null=True, on_delete=models.SET_NULL, related_name="forks", db_index=False,
+        help_text="the dialog that it branches off",
+    )  # fmt: skip
     own_from = models.PositiveIntegerField(
         default=1, db_default=1, help_text="the position of its first own turn; those before it were copied"
     )
@@ -227,7 +230,13 @@ class Dialog(models.Model):
     class Meta:
         permissions = list(permissions.ALL.items())
         indexes = [
+            # Most updates of a row write anew its place in each of these. None is a foreign key's own: that of the owner
+            # would be a second one, and that of the agent, a text, two.
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
+            models.Index(fields=["agent"], name="dialog_of_agent"),
+            models.Index(
+                fields=["forked_from"], condition=models.Q(forked_from__isnull=False), name="dialog_branched_off"
+            ),
             models.Index(fields=["-active_at"], name="dialog_newest"),  # everybody's
             models.Index(fields=["created_at", "id"], name="dialog_oldest"),  # of /api/dialogs
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
@@ -329,7 +338,9 @@ class Turn(models.Model):
         null=True, help_text="{text, ms}: what the model thought, as far as it was shown, and from first to last word"
     )
     client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: not sent by a client; unique otherwise
-    generation = models.ForeignKey("dialogs.Generation", null=True, on_delete=models.PROTECT, related_name="turns")
+    generation = models.ForeignKey(
+        "dialogs.Generation", null=True, on_delete=models.PROTECT, related_name="turns", db_index=False
+    )
     liked = models.BooleanField(null=True, help_text="what a person thinks of the answer; empty: nobody said")
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, db_index=False, on_delete=models.SET_NULL, related_name="+",
@@ -346,7 +357,12 @@ class Turn(models.Model):
             models.UniqueConstraint(fields=["dialog", "client_message_id"], name="turn_client_message_unique"),
         ]
         # None on the status: a message whose status changes in place stays where it is in all of them.
-        indexes = [models.Index(fields=["dialog", "position"], name="turn_position")]
+        indexes = [
+            models.Index(fields=["dialog", "position"], name="turn_position"),
+            models.Index(
+                fields=["generation"], condition=models.Q(generation__isnull=False), name="turn_of_generation"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"

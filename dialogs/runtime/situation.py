@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from dialogs.context.client import params_of
 from dialogs.context.config import prompts_folder
@@ -37,6 +38,7 @@ WORTH_REWRITING_PERCENT = 50
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
 LEAST_CHARS_PER_TOKEN = 1.5
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
+_parts = attrgetter("parts")
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ def situation_of(dialog: Dialog, view: View | None = None) -> Situation:
     """Read it fresh, or with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` when the catalog no
     longer has the dialog's model."""
     model, view = model_of(dialog), view or view_of(dialog)
-    if any(message.parts for message in view.messages):
+    if any(map(_parts, view.messages)):  # of a thousand, often
         model = as_served(model)
     return Situation(
         dialog=dialog,

@@ -32,7 +32,7 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
         messages.check_may_act(dialog, request.user)
         message_id = checked(MessageForm(request.POST))["client_message_id"]
         attached = attachments.checked(files_of(request))
-        messages.post_message(dialog.pk, text, message_id or None, author=request.user, attached=attached)
+        messages.post_message(dialog, text, message_id or None, author=request.user, attached=attached)
     except Refusal as refusal:
         return _refused(request, dialog, text, refusal)
     return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")

@@ -5,11 +5,10 @@ generation are therefore built from their querysets and models once, and run wit
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import get_annotations
-from operator import itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
@@ -27,6 +26,9 @@ from django.db.models.query import (
 )
 
 Row = TypeVar("Row")
+Result = TypeVar("Result")
+_fetch_all: Callable[[Any], list[Sequence[Any]]] = methodcaller("fetchall")
+_row_count: Callable[[Any], int] = attrgetter("rowcount")
 _Convert = tuple[int, Sequence[Callable[..., Any]], Any]  # a column, what turns it into Python, its expression
 
 
@@ -249,27 +251,21 @@ def _database() -> BaseDatabaseWrapper:
     return connections[DEFAULT_DB_ALIAS]  # ``connection`` would look for it at each attribute
 
 
-def _fetched(db: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> Sequence[Sequence[Any]]:
-    with _cursor(db) as cursor:
-        cursor.execute(sql, params)
-        rows: Sequence[Sequence[Any]] = cursor.fetchall()
-        return rows
+def _fetched(db: Any, sql: str, params: Sequence[Any]) -> list[Sequence[Any]]:
+    return _executed(db, sql, params, _fetch_all)
 
 
-def _changed(db: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:
-    with _cursor(db) as cursor:
-        cursor.execute(sql, params)
-        return int(cursor.rowcount)
+def _changed(db: Any, sql: str, params: Sequence[Any]) -> int:
+    return _executed(db, sql, params, _row_count)
 
 
-@contextmanager
-def _cursor(db: BaseDatabaseWrapper) -> Iterator[Any]:
-    """The driver's own, without the layers that Django's puts around it, unless somebody looks at what is executed."""
+def _executed(db: Any, sql: str, params: Sequence[Any], result: Callable[[Any], Result]) -> Result:
+    """By the driver's own cursor, without the layers that Django's puts around it, unless somebody looks at what is executed."""
     if db.execute_wrappers or db.queries_logged:
         with db.cursor() as cursor:
-            yield cursor
-        return
+            cursor.execute(sql, params)
+            return result(cursor)
     db.ensure_connection()
     db.validate_no_broken_transaction()
     with db.wrap_database_errors:
-        yield db.create_cursor()
+        return result(db.run(sql, params))

@@ -1,11 +1,15 @@
 """Middleware of the ground floor."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
+from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.decorators import sync_only_middleware
+from django_structlog.signals import bind_extra_request_metadata
+from structlog.contextvars import bind_contextvars
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 PROBES = frozenset({"/livez", "/readyz"})
@@ -59,3 +63,18 @@ def own_sockets(get_response: Handler) -> Handler:
         return response
 
     return named
+
+
+def address_of(request: HttpRequest) -> str:
+    """The client's address; a proxy's header counts only where the operator says that there is a proxy."""
+    behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
+    if behind_proxy:
+        return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+@receiver(bind_extra_request_metadata)
+def note_address(request: HttpRequest, **_: Any) -> None:
+    """For each line of the log. django-structlog's own look takes a tenth of a POST's Python calls, and believes what any
+    client writes into a header."""
+    bind_contextvars(ip=address_of(request))

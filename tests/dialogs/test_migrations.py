@@ -147,6 +147,22 @@ def test_columns_are_renamed_with_their_rows_and_indexes(request: pytest.Fixture
     assert "client_heard" not in constraints
 
 
+@pytest.mark.parametrize("alias", ["default", "lite"])
+def test_indexes_of_foreign_keys_give_way_to_others(request: pytest.FixtureRequest, alias: str) -> None:
+    if alias != "default":
+        request.getfixturevalue(alias)
+    MigrationExecutor(connections[alias]).migrate([("dialogs", "0043_steps_of_escalation")])
+    call_command("migrate", database=alias, interactive=False, verbosity=0)
+    with connections[alias].cursor() as cursor:
+        of_tables = [
+            connections[alias].introspection.get_constraints(cursor, table)
+            for table in ("dialogs_dialog", "dialogs_turn")
+        ]
+    names = {name for constraints in of_tables for name, each in constraints.items() if each["index"]}
+    assert names >= {"dialog_of_agent", "dialog_branched_off", "turn_of_generation"}
+    assert not [name for name in names if re.search(r"_[0-9a-f]{8}(_like)?$", name)]
+
+
 def test_a_new_file_is_laid_as_its_migrations_would_leave_it(lite: str, tmp_path: Path) -> None:
     """Columns, constraints, indexes and rows, all but the order of columns; and nothing is left to migrate."""
     laid = shape_of(Path(connections[lite].settings_dict["NAME"]))

@@ -75,10 +75,10 @@ def talked(script: Script, usage: Any = LEVEL, **agent: Any) -> Dialog:
 def test_a_turn(script: Script) -> None:
     dialog = talked(script, GROWING)
     with counted() as posting:
-        messages.post_message(dialog.pk, "One more")
+        messages.post_message(messages.owned(dialog.pk, dialog.owner), "One more")
     with counted() as driving:
         drive(dialog.pk)
-    check(posting, statements=7, transactions=1, sent=400)
+    check(posting, statements=7, transactions=1, sent=400)  # with the one that says who may
     check(driving, statements=17, transactions=3, sent=1_470)
 
 

@@ -1,13 +1,20 @@
 """The database engine that settings name for PostgreSQL."""
 
+import re
 import select
+from collections.abc import Sequence
+from functools import cache
+from itertools import count
 from typing import Any
 
 import psycopg
 from django.db.backends.postgresql import base
-from psycopg import Connection
+from psycopg import Connection, RawCursor
 
 from dominds.db.outcome import CountsChanges
+
+KEPT_CURSORS = 100  # of a connection: as many statements as psycopg keeps prepared
+KEPT_ROWS = 2  # a cursor keeps the result that it read last
 
 
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
@@ -36,3 +43,20 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         except psycopg.OperationalError:
             return False
         return True
+
+    def run(self, sql: str, params: Sequence[Any]) -> Any:
+        """Execute SQL that does not change, by a cursor of the connection that has executed it before and so knows the types
+        of its values. The cursor is good until the next statement."""
+        kept: dict[str, RawCursor[Any]] = vars(self.connection).setdefault("kept_cursors", {})
+        cursor = kept.pop(sql, None) or RawCursor(self.connection)
+        cursor.execute(_numbered(sql), params)
+        if cursor.rowcount <= KEPT_ROWS and len(kept) < KEPT_CURSORS:
+            kept[sql] = cursor
+        return cursor
+
+
+@cache
+def _numbered(sql: str) -> bytes:
+    """With the server's own placeholders: psycopg would look for those of Python each time."""
+    numbers = count(1)
+    return re.sub("%[s%]", lambda found: f"${next(numbers)}" if found[0] == "%s" else "%", sql).encode()

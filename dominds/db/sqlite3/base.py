@@ -4,12 +4,15 @@ import os
 import sqlite3
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
+from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX
 
 from dominds.db.fair_semaphore import FairSemaphore
 from dominds.db.outcome import CountsChanges
@@ -87,7 +90,17 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
             self._holds_turn = False
             self._turns.give_back()
 
+    def run(self, sql: str, params: Sequence[Any]) -> Any:
+        """Execute SQL that does not change."""
+        return self.connection.execute(_with_question_marks(sql), params)
+
     @property
     def _turns(self) -> FairSemaphore:
         name: Any = self.settings_dict["NAME"]
         return _turns[str(name)]
+
+
+@cache
+def _with_question_marks(sql: str) -> str:
+    """With SQLite's own placeholders: Django would look for those of Python each time."""
+    return FORMAT_QMARK_REGEX.sub("?", sql).replace("%%", "%")

@@ -74,6 +74,17 @@ def test_requests_carry_an_id_that_their_lines_repeat(client: Client, lines: Lin
     assert finished["user_id"]
 
 
+@pytest.mark.parametrize(
+    ("proxy", "address"), [(None, "127.0.0.1"), (("HTTP_X_FORWARDED_PROTO", "https"), "203.0.113.9")]
+)
+def test_lines_of_a_request_name_the_address_that_the_proxy_saw(
+    client: Client, lines: Lines, settings: Any, proxy: Any, address: str
+) -> None:
+    settings.SECURE_PROXY_SSL_HEADER = proxy
+    client.get("/login/", headers={"X-Forwarded-For": "10.0.0.1, 203.0.113.9", "X-Real-Ip": "10.0.0.2"})
+    assert lines.of("request_started")["ip"] == lines.of("request_finished")["ip"] == address
+
+
 # -- spans ------------------------------------------------------------------------------------------
 
 
