@@ -173,15 +173,19 @@ class DialogPage:
 
     @cached_property
     def queued(self) -> list[Turn]:
-        return _queued(self.dialog.pk)
+        return [] if self.dialog.all_placed else _queued(self.dialog.pk)
 
     @cached_property
     def may_retry(self) -> bool:
         """Whether the newest message ended without an answer and nothing is going on."""
         if self.state not in (State.IDLE, State.FAILED):
             return False
-        newest = _newest_message.first(self.dialog.pk)
-        return newest is not None and newest.status in (Turn.Status.FAILED, Turn.Status.STOPPED)
+        return self.newest_status in (Turn.Status.FAILED, Turn.Status.STOPPED)
+
+    @cached_property
+    def newest_status(self) -> str:
+        """Of the newest message; empty while there is none."""
+        return _newest_status.first(self.dialog.pk) or ""
 
     @cached_property
     def reminders(self) -> list[tuple[Reminder, int]]:
@@ -295,9 +299,14 @@ def _queued(dialog_id: UUID) -> QuerySet[Turn]:
 
 
 @Select
-def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
+def _newest_status(dialog_id: UUID) -> QuerySet[Turn, str]:
+    return newest_status(dialog_id)
+
+
+def newest_status(dialog_id: Any) -> QuerySet[Turn, str]:
+    """``dialog_id`` may be a column of a query around this one."""
     messages = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
-    return messages.order_by("-position")[:1]
+    return messages.order_by("-position").values_list("status", flat=True)[:1]
 
 
 @Select
