@@ -137,4 +137,4 @@ def test_a_call_of_v1(script: Script) -> None:
             progress = _read(run, 0)
             _ended(run, progress.status)
     check(calling, statements=19, transactions=1, sent=1_200)  # one looks for the same that failed
-    check(relaying, statements=9, transactions=0, sent=420)
+    check(relaying, statements=8, transactions=0, sent=420)
