@@ -106,6 +106,11 @@ def _round(dialog_id: UUID, number: int) -> QuerySet[Round, Any]:
 
 
 def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
+    return standing_runs(dialog_id, round_number)
+
+
+def standing_runs(dialog_id: Any, round_number: Any) -> QuerySet[RemediationRun]:
+    """The one in force, if there is one. Both may be columns of a query around this one."""
     return _runs().filter(dialog_id=dialog_id, round_number=round_number, undone_at__isnull=True).order_by("-id")[:1]
 
 

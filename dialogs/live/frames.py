@@ -11,16 +11,16 @@ from uuid import UUID
 import orjson
 import structlog
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.template.loader import render_to_string
 
 from dialogs.actions import questions
-from dialogs.context.view import standing_run
+from dialogs.context.view import standing_runs
 from dialogs.live.socket_auth import active_person
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage, recent_dialogs
+from dialogs.pages.dialog_page import DialogPage, newest_status, recent_dialogs
 from dialogs.pages.entries import Entry, run_entry, turn_entries
 from dialogs.pages.language import drawn_in
 from dialogs.permissions import may_see, reach_of, within
@@ -67,7 +67,9 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
     if not frames:
         return []
     try:
-        add_html(DialogPage(dialog, viewer), frames, turns)
+        page = DialogPage(dialog, viewer)
+        page.newest_status = getattr(dialog, "newest_status", None) or ""
+        add_html(page, frames, turns)
     except Exception:  # what cannot be drawn must not hold up what happened: the page fetches itself instead
         log.exception("pieces_not_rendered", dialog_id=str(dialog_id), after=seq)
         frames[-1]["refetch"] = True
@@ -76,8 +78,16 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
 
 @Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    result = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client", "group")
-    return result.annotate(database_generation=Subquery(SiteSettings.objects.values("generation")[:1]))
+    """With what pieces ask of its other rows: a statement for each would cost more than all of it."""
+    return (
+        Dialog.objects.filter(pk=dialog_id)
+        .select_related("agent", "owner", "client", "group")
+        .annotate(
+            database_generation=Subquery(SiteSettings.objects.values("generation")[:1]),
+            newest_status=Subquery(newest_status(OuterRef("pk"))),
+            standing_run=Subquery(standing_runs(OuterRef("pk"), OuterRef("round_number")).values("pk")),
+        )
+    )
 
 
 def _viewer(dialog: Dialog, user_id: int) -> User | None:
@@ -189,8 +199,8 @@ def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
 
 def _standing_run_piece(page: DialogPage) -> list[str]:
     """The newest rewrite again: whether it can be undone follows the dialog's state."""
-    standing = standing_run(page.dialog)
-    return [page.entry(run_entry(line)) for line in run_lines(page.dialog, pk=standing.pk)] if standing else []
+    standing = getattr(page.dialog, "standing_run", None)
+    return [page.entry(run_entry(line)) for line in run_lines(page.dialog, pk=standing)] if standing else []
 
 
 def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, Frame] | None:

@@ -267,6 +267,11 @@ class Dialog(models.Model):
         return self.model or self.agent.model
 
     @property
+    def all_placed(self) -> bool:
+        """Each turn has a place in the conversation, so none is queued. False proves nothing: one may have been taken back."""
+        return self.last_turn_seq == self.last_position
+
+    @property
     def chosen_policy(self) -> str:
         """The name of the context policy that was chosen, if one was."""
         return self.context_policy or self.agent.context_policy

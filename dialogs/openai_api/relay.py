@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 from django.db import DatabaseError
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Subquery
 
 from dialogs.context.view import unresolved_calls
 from dialogs.live.db_threads import in_db_thread
@@ -26,6 +26,7 @@ from dialogs.openai_api.health import Report, answering, calls_of, report_of, re
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
 from dialogs.runtime import client_tools
+from dialogs.state import State
 from dialogs.store import events
 from dominds.db.prepared import Select
 from dominds.llm.circuit_breaker import NOT_CALLED
@@ -99,6 +100,12 @@ class Progress:
     ours: frozenset[int]
     question: str
     events: list[dict[str, Any]]
+
+    def must_be_read_again(self, seq: int) -> bool:
+        """Whether there are more events, or these tell of an end or a question of the message ``seq`` that the status, which is
+        read before them, may not know."""
+        under_way = self.status in UNDER_WAY and not self.question
+        return len(self.events) == BATCH or (under_way and any(_stops(event, seq) for event in self.events))
 
 
 class Relay:
@@ -184,7 +191,7 @@ class Relay:
                     feed.end(int(event["data"]["id"]))
                 for piece in self._of_event(event):
                     yield piece
-            if progress.events:
+            if progress.must_be_read_again(self._run.seq):
                 self._behind = True
             elif progress.status not in UNDER_WAY:
                 ended = await in_db_thread(_ended, self._run, progress.status)
@@ -232,6 +239,16 @@ class Relay:
         return [Reasoning(new)] if new else []
 
 
+def _stops(event: dict[str, Any], seq: int) -> bool:
+    data = event["data"]
+    match event["type"]:
+        case "turn":
+            return bool(data["seq"] == seq and data["status"] not in UNDER_WAY)
+        case "state":
+            return bool(data["state"] not in (State.QUEUED, State.GENERATING))
+    return event["type"] == "question"
+
+
 def _text(new: str) -> list[Piece]:
     return [Text(new)] if new else []
 
@@ -240,23 +257,21 @@ def _text(new: str) -> list[Piece]:
 
 
 def _read(run: Run, after: int) -> Progress:
+    status, question = _status.one(run.dialog_id, run.seq)
     return Progress(  # the model calls last: none that the events mention may be missing
-        status=_status.one(run.dialog_id, run.seq),
-        question=_question.first(run.dialog_id, run.seq) or "",
+        status=status,
+        question=question or "",
         events=events.after(run.dialog_id, after, BATCH),
         ours=frozenset(_numbers_of_calls(run.dialog_id, run.seq, run.after_generation)),
     )
 
 
 @Select
-def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, str]:
-    return Turn.objects.filter(dialog_id=dialog_id, seq=seq).values_list("status", flat=True)
-
-
-@Select
-def _question(dialog_id: UUID, seq: int) -> QuerySet[Question, str]:
+def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
+    """The message's status, and the text of the question that its answer asks, if it does."""
     questions = Question.objects.filter(dialog_id=dialog_id, dialog__answering_seq=seq, state=Question.State.OPEN)
-    return questions.filter(kind=Question.Kind.QUESTION).values_list("text", flat=True)[:1]
+    question = questions.filter(kind=Question.Kind.QUESTION).values("text")[:1]
+    return Turn.objects.filter(dialog_id=dialog_id, seq=seq).values_list("status", Subquery(question))
 
 
 @Select

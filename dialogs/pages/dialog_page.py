@@ -23,6 +23,7 @@ from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, 
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, panel_of
 from dialogs.pages.entries import Entry, address_of
+from dialogs.pages.meter import ANSWERS as METER_ANSWERS
 from dialogs.pages.meter import Meter, meter_of
 from dialogs.pages.versions import Versions, versions_of
 from dialogs.permissions import reach_of
@@ -120,10 +121,7 @@ class DialogPage:
 
     @cached_property
     def meter(self) -> Meter:
-        answers = [
-            point["snapshot"] for point in self.usage_points if point["snapshot"].generation__outcome in ENDED_WELL
-        ]
-        return meter_of(self.health, self.chip.tokens, answers)
+        return meter_of(self.health, self.chip.tokens, _newest_answers(self.dialog.pk)[::-1])
 
     @cached_property
     def policy(self) -> Choice:
@@ -175,15 +173,19 @@ class DialogPage:
 
     @cached_property
     def queued(self) -> list[Turn]:
-        return _queued(self.dialog.pk)
+        return [] if self.dialog.all_placed else _queued(self.dialog.pk)
 
     @cached_property
     def may_retry(self) -> bool:
         """Whether the newest message ended without an answer and nothing is going on."""
         if self.state not in (State.IDLE, State.FAILED):
             return False
-        newest = _newest_message.first(self.dialog.pk)
-        return newest is not None and newest.status in (Turn.Status.FAILED, Turn.Status.STOPPED)
+        return self.newest_status in (Turn.Status.FAILED, Turn.Status.STOPPED)
+
+    @cached_property
+    def newest_status(self) -> str:
+        """Of the newest message; empty while there is none."""
+        return _newest_status.first(self.dialog.pk) or ""
 
     @cached_property
     def reminders(self) -> list[tuple[Reminder, int]]:
@@ -297,9 +299,14 @@ def _queued(dialog_id: UUID) -> QuerySet[Turn]:
 
 
 @Select
-def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
+def _newest_status(dialog_id: UUID) -> QuerySet[Turn, str]:
+    return newest_status(dialog_id)
+
+
+def newest_status(dialog_id: Any) -> QuerySet[Turn, str]:
+    """``dialog_id`` may be a column of a query around this one."""
     messages = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
-    return messages.order_by("-position")[:1]
+    return messages.order_by("-position").values_list("status", flat=True)[:1]
 
 
 @Select
@@ -311,22 +318,26 @@ def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
     return newest.values_list("pk", "shown_as", "est_before", "est_after", "undone_at", named=True)
 
 
+def _newest_snapshots(dialog_id: UUID, limit: int, **calls: Any) -> QuerySet[HealthSnapshot]:
+    """The snapshots of so many calls for answers and clears, newest first. The calls first, by their index: else PostgreSQL
+    reads the snapshots of all dialogs from the newest back to these."""
+    purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
+    newest = Generation.objects.filter(purposes, dialog_id=dialog_id, **calls).order_by("-pk").values("pk")[:limit]
+    return HealthSnapshot.objects.filter(generation__in=newest).order_by("-generation_id")
+
+
+@Select
+def _newest_answers(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
+    rows = _newest_snapshots(dialog_id, METER_ANSWERS, outcome__in=ENDED_WELL)
+    sent = ("generation__base", "generation__sent__sizes", "generation__sent__output")
+    return rows.values_list("prompt_tokens", *sent, named=True)
+
+
 @cache
 def _snapshots(limit: int) -> Select[Any]:
     def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
-        purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
-        # The calls first, by their index: else PostgreSQL reads the snapshots of all dialogs from the newest back to these.
-        calls = Generation.objects.filter(purposes, dialog_id=dialog_id).order_by("-pk").values("pk")[:limit]
-        rows = HealthSnapshot.objects.filter(generation__in=calls).order_by("-generation_id")
-        sent = ("generation__sent__sizes", "generation__sent__output")
-        return rows.values_list(
-            "prompt_tokens",
-            "model_context_limit",
-            "level",
-            "generation__base",
-            "generation__outcome",
-            *sent,
-            named=True,
+        return _newest_snapshots(dialog_id, limit).values_list(
+            "prompt_tokens", "model_context_limit", "level", named=True
         )
 
     return Select(snapshots)

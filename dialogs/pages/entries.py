@@ -107,6 +107,12 @@ class Entry:
         return len(self.text) > FOLDED_CHARS or self.text.count("\n") >= FOLDED_LINES
 
     @property
+    def is_bare(self) -> bool:
+        """An assistant's turn that shows nothing of its own."""
+        assert self.turn is not None
+        return not (self.turn.text or self.calls or self.asked or self.reasoning)
+
+    @property
     def template(self) -> str:
         if self.run is not None:
             return "dialogs/_run.html"

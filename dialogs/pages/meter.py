@@ -10,9 +10,10 @@ from django.utils.translation import ngettext, pgettext
 
 from dialogs.context.sent import sizes_of
 from dialogs.queries.timeline import split_by_chars
-from health.forecast import answers_until, growth_per_answer
+from health.forecast import LAST_GROWTHS, answers_until, growth_per_answer
 from health.levels import Level
 
+ANSWERS = LAST_GROWTHS + 1  # the newest that ended well: nothing here depends on earlier ones
 BAR = 100
 FAR = 100  # answers, from which on a number would only seem exact
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()

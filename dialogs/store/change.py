@@ -98,7 +98,7 @@ class Change:
     def take_next_message(self) -> None:
         """Begin the oldest queued message, if nothing else is being worked on."""
         dialog = self.dialog
-        if dialog.answering_seq is not None or dialog.continuing or _all_taken(dialog):
+        if dialog.answering_seq is not None or dialog.continuing or dialog.all_placed:
             return
         turn = dialog.turns.queued().order_by("seq").first()
         if turn is None:
@@ -156,7 +156,7 @@ class Change:
     def _facts(self) -> Facts:
         """From the row alone where that is enough: an open question shows in the state before, or in an event of this change."""
         asked = any(kind == "question" for kind, _ in self._new_events)
-        if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not _all_taken(self.dialog):
+        if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not self.dialog.all_placed:
             return facts_of(self.dialog)
         return _facts(self.dialog, queued=False, question_kind="")
 
@@ -221,11 +221,6 @@ _LOCKS = {
 @cache
 def _after(seconds: int) -> CombinedExpression:
     return _NOW + timedelta(seconds=seconds)
-
-
-def _all_taken(dialog: Dialog) -> bool:
-    """Each turn has a place in the conversation, so none is queued. False proves nothing: one may have been taken back."""
-    return dialog.last_turn_seq == dialog.last_position
 
 
 def facts_of(dialog: Dialog) -> Facts:

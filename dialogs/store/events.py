@@ -22,7 +22,7 @@ from dominds.db import prepared
 from dominds.db.prepared import Select
 
 NewEvent = tuple[str, dict[str, Any]]  # type and data
-FEW = 3  # turns: so many prepared statements are faster than one statement that is made for them
+FEW = 3  # turns, which a prepared statement reads: one that is made for their number takes longer
 TYPES = (
     "turn", "generation", "state", "health", "title", "round", "question", "reminder", "notice", "remediation",
     "contextBreakingUpdate", "context:pruned", "context:summarized",
@@ -116,7 +116,7 @@ def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict
     if len(seqs) > FEW:
         turns: Iterable[Turn] = _turns(dialog_id).filter(seq__in=seqs)
     else:
-        turns = [turn for number in seqs for turn in _turn(dialog_id, number)]
+        turns = _few_turns(dialog_id, *seqs, *[0] * (FEW - len(seqs))) if seqs else ()  # no turn has the number 0
     return events, {turn.seq: turn for turn in turns}
 
 
@@ -169,5 +169,5 @@ def _turns(dialog_id: UUID) -> QuerySet[Turn]:
 
 
 @Select
-def _turn(dialog_id: UUID, seq: int) -> QuerySet[Turn]:
-    return _turns(dialog_id).filter(seq=seq)
+def _few_turns(dialog_id: UUID, first: int, second: int, third: int) -> QuerySet[Turn]:
+    return _turns(dialog_id).filter(seq__in=[first, second, third])

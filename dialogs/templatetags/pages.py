@@ -1,11 +1,12 @@
 """Small words for templates: numbers, times, icons."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django import template
+from django.template.base import Parser, TextNode, Token
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
@@ -16,6 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dialogs.context import limits
+from dialogs.pages.chip import Chip
+from dialogs.pages.meter import Part
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
 from health.levels import Level
@@ -27,10 +30,13 @@ FOLDED_CHARS, FOLDED_LINES = 800, 12
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
-@register.simple_tag
-def icon(name: str) -> SafeString:
-    """A drawing of ``icons.svg``; words stand beside it, so it says nothing itself."""
-    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("icons.svg"), name)
+@register.tag
+def icon(parser: Parser, token: Token) -> TextNode:
+    """A drawing of ``icons.svg``, by its name; words stand beside it, so it says nothing itself. Drawn once for each place in a
+    template: a turn has three or four."""
+    _tag, name = token.split_contents()
+    html = '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>'
+    return TextNode(format_html(html, static("icons.svg"), name.strip("\"'")))
 
 
 @register.inclusion_tag("dialogs/_attach.html")
@@ -121,6 +127,16 @@ def bars(points: list[dict[str, Any]]) -> SafeString:
     )
 
 
+@register.simple_tag
+def meter_bar(parts: Iterable[Part], chip: Chip) -> SafeString:
+    """The parts of the meter's bar, and the lines of the levels; here for the same reason."""
+    drawn = [(f'data-kind="{part.kind}"', part.x, part.width) for part in parts]
+    ticks = (("optimal", chip.optimal_tick), ("critical", chip.critical_tick))
+    drawn += [(f'class="meter-tick" data-line="{line}"', x, 0.7) for line, x in ticks if x is not None]
+    rects = (f'<rect {what} x="{x}" width="{width}" height="10"/>' for what, x, width in drawn)
+    return mark_safe("".join(rects))  # nosec B308 B703  numbers, and names of ours
+
+
 def _size(prompt_tokens: int | None, reported: str) -> str:
     return escape(_("unknown") if prompt_tokens is None else reported.format(number=prompt_tokens))
 
@@ -174,11 +190,9 @@ def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
     """A time that the page's script shows in the reader's own zone."""
     if value is None:
         return ""
-    shown = date_format(value, _(form))
-    return format_html(
-        '<time datetime="{}" data-form="{}" title="{} UTC">{}</time>',
-        value.isoformat(),
-        "time" if form == "H:i" else "date",
-        date_format(value, "Y-m-d H:i:s"),
-        shown,
+    is_time, form = form == "H:i", _(form)
+    shown = f"{value:%H:%M}" if form == "H:i" else escape(date_format(value, form))  # of each turn, where dates are few
+    return mark_safe(  # nosec B308 B703  numbers, and words that are escaped here
+        f'<time datetime="{value.isoformat()}" data-form="{"time" if is_time else "date"}" '
+        f'title="{value:%Y-%m-%d %H:%M:%S} UTC">{shown}</time>'
     )

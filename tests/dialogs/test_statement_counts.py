@@ -106,7 +106,7 @@ def test_a_look_at_a_dialog(script: Script) -> None:
     browser.get(f"/d/{dialog.pk}/")
     with counted() as looking:
         page = browser.get(f"/d/{dialog.pk}/").content.decode()
-    check(looking, statements=21, transactions=0, sent=600)
+    check(looking, statements=20, transactions=0, sent=520)
     assert len(elements(page)) <= 70
     assert len(page) <= 35_500  # characters
 
@@ -120,7 +120,7 @@ def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
         frames = frames_after(dialog.pk, dialog.owner_id, seq) or []
     pieces = sum(len(elements(frame.get("html", ""))) for frame in frames)
     size = sum(len(frame.get("html", "")) for frame in frames)
-    check(drawing, statements=8, transactions=0, sent=450)
+    check(drawing, statements=4, transactions=0, sent=250)
     assert pieces <= 12
     assert size <= 5_800  # characters; names and times differ a little
 
@@ -137,4 +137,4 @@ def test_a_call_of_v1(script: Script) -> None:
             progress = _read(run, 0)
             _ended(run, progress.status)
     check(calling, statements=19, transactions=1, sent=1_200)  # one looks for the same that failed
-    check(relaying, statements=10, transactions=0, sent=460)
+    check(relaying, statements=8, transactions=0, sent=420)

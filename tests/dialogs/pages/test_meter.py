@@ -4,8 +4,10 @@ from collections import namedtuple
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dialogs.pages.meter import Meter, meter_of
+from dialogs.pages.meter import ANSWERS, Meter, meter_of
 
 SENT = "generation__base generation__sent__sizes generation__sent__output"
 Row = namedtuple("Row", f"prompt_tokens {SENT}")
@@ -85,3 +87,10 @@ def test_without_a_window_the_request_and_its_reserve_are_the_whole() -> None:
 def test_nothing_is_drawn_of_a_number_that_was_not_reported() -> None:
     assert meter_of(health("unknown"), None, rows_of(80_000, None)) == Meter()
     assert [part.name for part in meter_of(health(), 80_000, []).parts] == ["prompt", "free"]
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(1, 99_000), st.sampled_from(["1:0", "1:7", "2:0"])), max_size=20))
+def test_earlier_answers_change_nothing(answers: list[tuple[int | None, str]]) -> None:
+    rows = [row for prompt, base in answers for row in rows_of(prompt, base=base)]
+    tokens = rows[-1].prompt_tokens if rows else None
+    assert meter_of(health(), tokens, rows) == meter_of(health(), tokens, rows[-ANSWERS:])
