@@ -221,11 +221,11 @@ def test_a_request_is_the_sum_of_its_parts():
 
 def test_calibration_corrects_the_prompt_and_not_the_buffer():
     counter = counter_for("any", "characters")
-    messages = [Message(Role.USER, "7" * 125)]
+    messages = [Message(Role.USER, "x" * 400)]
     plain = estimate_request("", messages, (), counter, None, 100)
-    assert (plain.counted.total, plain.source) == (62, "characters")  # 0.44 * 125 + 4 a message + 3 a request
+    assert (plain.counted.total, plain.source) == (107, "characters")  # 100 + 4 a message + 3 a request
     doubled = estimate_request("", messages, (), counter, Calibration.of_factor(2.0), 100)
-    assert (doubled.total_tokens, doubled.source) == (224, "calibrated")
+    assert (doubled.total_tokens, doubled.source) == (314, "calibrated")
     assert doubled.counted == plain.counted
 
 
