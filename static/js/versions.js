@@ -17,11 +17,16 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
   let shown = location.pathname + location.search;
   let newest = 0; // click or step in the history; an earlier one that is answered later does nothing
 
-  function fetched(href) {
+  function fetched(address) {
+    const href = new URL(address, location.href).href.replace(/#.*/, "");
     const known = pages.get(href);
     if (known && Date.now() - known.at < FRESH_MS) return known.page;
     if (pages.size >= KEPT) pages.clear();
-    const page = fetch(href).then(async (answer) => (answer.ok ? { address: new URL(answer.url), html: await answer.text() } : null)).catch(() => null);
+    const page = fetch(href).then(async (answer) => {
+      if (!answer.ok) return null;
+      pages.set(answer.url, { at: Date.now(), page }); // a step back asks for it by this address
+      return { address: new URL(answer.url), html: await answer.text() };
+    }).catch(() => null);
     pages.set(href, { at: Date.now(), page });
     return page;
   }
@@ -88,7 +93,7 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
     if (link) fetched(link.href);
   });
   addEventListener("popstate", ({ state }) => {
-    if (location.pathname + location.search !== shown) show(location.pathname + location.search, state?.position ?? "", state?.name, false);
+    if (location.pathname + location.search !== shown) show(location.href, state?.position ?? "", state?.name, false);
   });
-  document.addEventListener("dominds:placed", () => pages.clear());
+  document.addEventListener("dominds:placed", (event) => event.detail.some((piece) => piece.dataset.position) && pages.clear());
 }
