@@ -178,10 +178,9 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   const address = encodeURIComponent(link.getAttribute("href"));
   const image = Object.assign(new Image(), { alt: link.textContent, className: "remote", src: `/d/${root.dataset.dialog}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}` });
-  link.setAttribute("aria-busy", "true");
-  image.addEventListener("load", () => link.replaceWith(image));
+  link.replaceWith(image); // its room does not depend on what comes, so nothing moves later
   image.addEventListener("error", () => {
-    link.removeAttribute("aria-busy");
+    image.replaceWith(link);
     toast(tr("The image was not loaded. Open its link in a new tab to see it there."), "error");
   });
 });
