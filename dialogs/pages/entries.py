@@ -23,6 +23,7 @@ from remediation.policies.registry import rewriting
 PAGE_TURNS = 40
 RESULT_SHOWN_CHARS = 20_000
 HINT_CHARS = 120
+IMAGE_SHOWN_PX = 420, 280  # at most, of an attached image
 FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # of a message, from which on it is folded
 
 
@@ -92,7 +93,9 @@ class Entry:
 
     @property
     def images(self) -> list[dict[str, Any]]:
-        return [file for file in (self.turn.attachments if self.turn else None) or () if "width" in file]
+        """With the size at which a page shows them, so that it keeps their room before they are there."""
+        files = (self.turn.attachments if self.turn else None) or ()
+        return [file | _shown_size(file["width"], file["height"]) for file in files if "width" in file]
 
     @property
     def files(self) -> list[TextFile]:
@@ -121,6 +124,11 @@ class Entry:
         if self.turn is None:
             return "dialogs/_round.html"
         return "dialogs/_turn.html" if self.answered is None else "dialogs/_human_answer.html"
+
+
+def _shown_size(width: int, height: int) -> dict[str, int]:
+    scale = min(1.0, IMAGE_SHOWN_PX[0] / width, IMAGE_SHOWN_PX[1] / height)
+    return {"width": max(1, round(width * scale)), "height": max(1, round(height * scale))}
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:

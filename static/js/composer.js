@@ -12,7 +12,7 @@ export function startComposer(dialogId) {
   const field = form.elements.namedItem("text");
   const messageId = form.elements.namedItem("client_message_id");
   const error = () => document.getElementById("sending-error");
-  const key = `dominds:draft:${dialogId}`;
+  let key = `dominds:draft:${dialogId}`;
   let timer = 0;
   let sent = "";
 
@@ -107,4 +107,14 @@ export function startComposer(dialogId) {
   document.addEventListener("dominds:placed", obey);
   obey();
   if (!field.disabled && matchMedia("(pointer: fine)").matches) field.focus({ preventScroll: true });
+
+  return {
+    /** Another branch is shown, whose draft takes the place of this one's. */
+    turnTo(other) {
+      keep();
+      key = `dominds:draft:${other}`;
+      field.value = sessionStorage.getItem(key) ?? "";
+      messageId.value = sessionStorage.getItem(`${key}:id`) ?? randomId();
+    },
+  };
 }

@@ -10,7 +10,8 @@ import { startPickers } from "./picker.js";
 import { refreshDetails, startSide } from "./side.js";
 import { Connection } from "./socket.js";
 import { foldTools, showLine, unfold } from "./tools.js";
-import { keepPlaceOfVersions, startTurns } from "./turns.js";
+import { startTurns } from "./turns.js";
+import { startVersions } from "./versions.js";
 import { language, tr } from "./words.js";
 
 const KEPT_ENTRIES = 200;
@@ -24,18 +25,18 @@ const CONNECTION_WORDS = {
 const LEVELS = { healthy: tr("healthy"), caution: tr("caution"), critical: tr("critical"), unknown: tr("unknown") };
 
 const root = document.getElementById("dialog");
-const id = root.dataset.dialog;
 const entries = document.getElementById("entries");
 const transcript = document.getElementById("transcript");
 const follower = new Follower(transcript, entries, document.getElementById("jump"));
-const liveText = new LiveText(entries, document.querySelector("#text").labels[0].dataset.who, () => connection.restart());
-let seq = Number(root.dataset.seq);
-let state = document.getElementById("state").dataset.state;
-let level = document.getElementById("ring").dataset.level;
+const newLiveText = () => new LiveText(entries, document.querySelector("#text").labels[0].dataset.who, () => connection.restart());
+let liveText;
+let seq;
+let state;
+let level;
 
 const connection = new Connection({
-  path: () => `/ws/dialogs/${id}/?after=${seq}&of=${root.dataset.of}&lang=${language}`,
-  pollPath: () => `/d/${id}/frames?after=${seq}&of=${root.dataset.of}`,
+  path: () => `/ws/dialogs/${root.dataset.dialog}/?after=${seq}&of=${root.dataset.of}&lang=${language}`,
+  pollPath: () => `/d/${root.dataset.dialog}/frames?after=${seq}&of=${root.dataset.of}`,
   onFrame: receive,
   onState: showConnection,
 });
@@ -176,11 +177,10 @@ document.addEventListener("click", (event) => {
   if (!turn || !("images" in root.dataset) || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const address = encodeURIComponent(link.getAttribute("href"));
-  const image = Object.assign(new Image(), { alt: link.textContent, className: "remote", src: `/d/${id}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}` });
-  link.setAttribute("aria-busy", "true");
-  image.addEventListener("load", () => link.replaceWith(image));
+  const image = Object.assign(new Image(), { alt: link.textContent, className: "remote", src: `/d/${root.dataset.dialog}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}` });
+  link.replaceWith(image); // its room does not depend on what comes, so nothing moves later
   image.addEventListener("error", () => {
-    link.removeAttribute("aria-busy");
+    image.replaceWith(link);
     toast(tr("The image was not loaded. Open its link in a new tab to see it there."), "error");
   });
 });
@@ -249,8 +249,8 @@ function trim() {
   document.getElementById("older")?.remove();
   const link = document.createElement("a");
   const before = Math.ceil(Number(first.dataset.position));
-  Object.assign(link, { id: "older", className: "older", href: `/d/${id}/?before=${before}`, textContent: tr("Load older messages") });
-  link.setAttribute("hx-get", `/d/${id}/older?before=${before}`);
+  Object.assign(link, { id: "older", className: "older", href: `/d/${root.dataset.dialog}/?before=${before}`, textContent: tr("Load older messages") });
+  link.setAttribute("hx-get", `/d/${root.dataset.dialog}/older?before=${before}`);
   link.setAttribute("hx-trigger", "click, older");
   link.setAttribute("hx-swap", "outerHTML");
   entries.prepend(link);
@@ -258,20 +258,43 @@ function trim() {
   watchOlder();
 }
 
-decorateNew();
-startComposer(id);
+/** What the page shows is good up to its number; the socket brings the rest. */
+function begin() {
+  liveText = newLiveText();
+  seq = Number(root.dataset.seq);
+  state = document.getElementById("state").dataset.state;
+  level = document.getElementById("ring").dataset.level;
+  decorateNew();
+}
+
+function listen() {
+  const isNewest = root.dataset.newest === "yes";
+  document.getElementById("connection").hidden = !isNewest;
+  if (!isNewest) return showConnection("offline");
+  connection.open();
+  requestAnimationFrame(() => requestAnimationFrame(watchOlder));
+}
+
+begin();
+const composer = startComposer(root.dataset.dialog);
 startPickers();
 startOffscreen(transcript, entries);
 startTurns();
 startSide();
-if (root.dataset.newest === "yes") {
-  if (!goTo(location.hash)) follower.follow();
-  keepPlaceOfVersions(transcript, entries);
-  connection.open();
-  requestAnimationFrame(() => requestAnimationFrame(watchOlder));
-} else {
-  goTo(location.hash);
-  keepPlaceOfVersions(transcript, entries);
-  showConnection("offline");
-  document.getElementById("connection").hidden = true;
-}
+startVersions({
+  root,
+  scroller: transcript,
+  entries,
+  leave() {
+    connection.close();
+    follower.following = false;
+    showNotice("");
+  },
+  arrive() {
+    begin();
+    composer.turnTo(root.dataset.dialog);
+    listen();
+  },
+});
+if (!goTo(location.hash) && root.dataset.newest === "yes") follower.follow();
+listen();

@@ -2,6 +2,10 @@
 import { Tail } from "./tail.js";
 import { tr } from "./words.js";
 
+const NEWEST_CHARS = 400; // of what the model thinks, looked through for its newest sentence
+const SHORT_CHARS = 12; // what has just begun would only flicker
+const SENTENCE_END = /\n+|(?<=[.!?])\s+|(?<=[。！？])/;
+
 export class LiveText {
   /** `lost` is called when something is missing: the server then sends the text again from its beginning. */
   constructor(entries, who, lost) {
@@ -40,14 +44,16 @@ export class LiveText {
     this.node.className = "turn turn-assistant live";
     this.node.innerHTML =
       '<header><h3 class="who"></h3></header>' +
-      '<details class="reasoning" open hidden><summary></summary><div class="plain" tabindex="0"></div></details>' +
+      '<details class="reasoning" hidden><summary><span></span> <span class="muted"></span> <span class="muted" aria-hidden="true"></span></summary><div class="plain" tabindex="0"></div></details>' +
       '<div class="body md" hx-disable></div><div class="body tail md" hx-disable></div>';
     this.node.querySelector(".who").textContent = this.who;
-    this.node.querySelector("summary").textContent = tr("Reasoning…");
     [this.body, this.tailBox] = this.node.querySelectorAll(".body");
     this.setTail("");
     this.reasoning = this.node.querySelector(".reasoning");
+    [this.thinks, this.since, this.newest] = this.reasoning.querySelectorAll("span");
+    this.thinks.textContent = tr("Reasoning…");
     this.thought = this.reasoning.lastChild.appendChild(document.createTextNode(""));
+    this.reasoning.addEventListener("toggle", () => { this.reasoning.lastChild.scrollTop = this.reasoning.lastChild.scrollHeight; });
     this.end = this.blocks = this.thoughtEnd = 0;
     this.isFolded = false;
     this.entries.querySelector("#latest").before(this.node);
@@ -61,24 +67,29 @@ export class LiveText {
     this.thought.data = "";
     this.thoughtEnd = 0;
     if (frame.reasoning) this.think(frame.reasoning);
+    delete this.since.dataset.since; // nobody knows how long before this page it began
     if (frame.text) this.fold();
   }
 
-  /** What the model thinks stands open until its answer begins; whoever opens it again keeps it open. */
+  /** What the model thinks has one line, for its newest sentence, so that nothing moves when the answer begins; a click opens all of it. */
   think(text) {
     const box = this.reasoning.lastChild;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
+    if (this.reasoning.hidden && !this.thoughtEnd) this.since.dataset.since = new Date().toISOString();
     this.thought.appendData(text);
     this.thoughtEnd += [...text].length; // the server counts characters, not UTF-16 units
+    const sentences = this.thought.data.slice(-NEWEST_CHARS).trimEnd().split(SENTENCE_END);
+    this.newest.textContent = sentences.findLast((sentence, at) => sentence.length >= SHORT_CHARS || !at);
     this.reasoning.hidden = false;
-    if (atEnd) box.scrollTop = box.scrollHeight;
+    if (this.reasoning.open && atEnd) box.scrollTop = box.scrollHeight;
   }
 
   fold() {
     if (this.isFolded) return;
     this.isFolded = true;
-    this.reasoning.open = false;
-    this.reasoning.firstChild.textContent = tr("Reasoning");
+    this.thinks.textContent = tr("Reasoning");
+    this.since.remove();
+    this.newest.remove();
   }
 
   /** A box of its own: what is left of the text begins elsewhere, and nothing that one reads has moved. */
@@ -94,6 +105,8 @@ export class LiveText {
   finish(generation, keepsText) {
     this.ended = Math.max(this.ended, generation);
     if (this.generation !== generation || !this.node) return;
+    const kept = this.entries.querySelector(`.turn-assistant[data-generation="${generation}"] .reasoning`);
+    if (kept && this.reasoning.open) kept.open = true;
     if (keepsText) setTimeout(() => this.generation === generation && this.remove(), 600);
     else this.remove();
   }

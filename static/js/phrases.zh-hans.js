@@ -55,6 +55,7 @@ globalThis.phrases = {
  "This browser does not allow notifications here. Allow them in its settings.": "此浏览器不允许本站发送通知。请在浏览器设置中允许。",
  "This page": "此页面",
  "Undone: what was removed is seen again.": "已撤销：移出的内容重新可见。",
+ "Version {version}": "版本 {version}",
  "Wrap": "自动换行",
  "caution": "注意",
  "critical": "危险",

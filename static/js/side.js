@@ -4,7 +4,6 @@ const WIDE = matchMedia("(min-width: 1181px)");
 const KEPT = "dominds:side";
 const root = document.documentElement;
 const side = document.getElementById("side");
-const details = document.getElementById("details");
 const opener = document.querySelector(".bar [popovertarget='side']");
 
 // What changes the numbers of the details. They weigh the whole context, so they are fetched only while somebody sees them.
@@ -37,9 +36,9 @@ export function startSide() {
 
 /** An event has come: what is open is fetched again, once for all events of a moment. What is opened later is fetched then. */
 export function refreshDetails(kind) {
-  if (waits || !CHANGES.has(kind) || !details.checkVisibility()) return;
+  if (waits || !CHANGES.has(kind) || !document.getElementById("details").checkVisibility()) return;
   waits = setTimeout(() => {
     waits = 0;
-    window.htmx.trigger(details, "stale");
+    window.htmx.trigger("#details", "stale");
   }, GATHERED_MS);
 }

@@ -60,6 +60,16 @@ export class Connection {
     this.timers.watch = setTimeout(() => this.restart(), milliseconds);
   }
 
+  /** For good, or until `open` is called. */
+  close() {
+    const old = this.socket;
+    this.socket = null;
+    this.failures = 0;
+    Object.values(this.timers).forEach(clearTimeout);
+    this.stopPolling();
+    old?.close(1000);
+  }
+
   restart() {
     const old = this.socket;
     this.socket = null;
@@ -104,15 +114,16 @@ export class Connection {
 
   async ask() {
     if (!this.pollPath) return false;
+    const path = this.pollPath();
     try {
-      const answer = await fetch(this.pollPath(), { headers: { Accept: "application/json" } });
+      const answer = await fetch(path, { headers: { Accept: "application/json" } });
       if (answer.redirected || answer.status === 404) {
         location.reload();
         return false;
       }
       if (!answer.ok) throw new Error(answer.statusText);
       const { frames } = await answer.json();
-      if (!this.isOpen) frames.forEach((frame) => this.onFrame(frame));
+      if (!this.isOpen && path === this.pollPath()) frames.forEach((frame) => this.onFrame(frame));
       if (this.timers.poll) this.onState("polling");
       return true;
     } catch {

@@ -1,8 +1,10 @@
-// The open end of an answer, drawn while it grows: lists, headings, quotes and emphasis. It makes elements of these names and
+// The open end of an answer, drawn while it grows: lists, tables, headings, quotes and emphasis. It makes elements of these names and
 // text alone, whatever the model writes; the server's HTML takes its place when a block is finished.
 
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(\s+)(.*)$/;
 const UNDECIDED = /^\s*([-+]|\*{1,3}|\d{1,9}[.)]|#{1,6}|>|[`~]{1,3}|([-*_]\s*){3,})?\s*$/; // a line that more letters make something else
+const UNDECIDED_ROW = /^[\s|:-]*$/; // the line below a table's head, perhaps
+const MOST_CELLS = 64; // of a row
 const MOST_INLINE = 4000; // characters of one piece in which emphasis is looked for
 const DEEPEST = 4;
 const INLINE = new RegExp([
@@ -13,13 +15,13 @@ const INLINE = new RegExp([
   "(?<!\\w)__(?=\\S)([^]*?\\S)__(?!\\w)",
   "(?<!\\w)_(?=[^\\s_])([^_]*[^\\s_])_(?!\\w)",
   "~~(?=\\S)([^]*?\\S)~~",
-  "(?<!!)\\[([^\\]\\n]+)\\]\\([^)\\s]*\\)",
+  "(?<!!)\\[([^\\]\\n]+)\\]\\((?:[^()\\s]|\\([^()\\s]*\\))*\\)",
 ].join("|"), "g");
 const TAGS = { 4: "strong", 5: "em", 6: "strong", 7: "em", 8: "s", 9: "span" };
 
 export class Tail {
   constructor(box) {
-    Object.assign(this, { box, open: "", lists: [], leaf: null, fence: "", made: [], saved: null, dirty: new Set() });
+    Object.assign(this, { box, open: "", lists: [], leaf: null, table: null, fence: "", made: [], saved: null, dirty: new Set() });
   }
 
   append(text) {
@@ -28,7 +30,7 @@ export class Tail {
     this.open = lines.pop();
     for (const line of lines) this.read(line);
     this.made = [];
-    this.saved = { lists: [...this.lists], leaf: this.leaf, fence: this.fence, source: this.leaf?.source };
+    this.saved = { lists: [...this.lists], leaf: this.leaf, table: this.table, fence: this.fence, source: this.leaf?.source };
     if (this.fence ? this.open : !this.isUndecided()) this.read(this.open);
     for (const leaf of this.dirty) draw(leaf, leaf === this.leaf);
     this.dirty.clear();
@@ -37,7 +39,7 @@ export class Tail {
   }
 
   isUndecided() {
-    return UNDECIDED.test(this.open) || (this.lists.length > 0 && /^\s*\d{1,9}$/.test(this.open));
+    return UNDECIDED.test(this.open) || UNDECIDED_ROW.test(this.open) || (this.lists.length > 0 && /^\s*\d{1,9}$/.test(this.open));
   }
 
   /** As it was before the line that is not complete yet. */
@@ -57,13 +59,18 @@ export class Tail {
   read(line) {
     if (this.fence) return this.readCode(line);
     if (!line.trim()) {
-      this.leaf = null;
+      this.leaf = this.table = null;
       return;
     }
     const indent = /^\s*/.exec(line)[0].length;
     const [, mark, language] = /^\s*(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/.exec(line) ?? [];
     const item = ITEM.exec(line);
     if (!item && !this.leaf) this.lists = this.lists.filter((list) => indent >= list.content);
+    const begins = mark || item || /^ {0,3}(#{1,6}\s|>)/.test(line);
+    if (begins && this.table) this.leaf = this.table = null;
+    else if (this.table) return this.readRow(cellsOf(line), line);
+    else if (!begins && this.leaf && !this.leaf.isQuote && isBelowHead(line, this.leaf.source)) return this.turnIntoHead(line);
+    else if (!this.leaf && line.trim().startsWith("|") && cellsOf(line).length <= MOST_CELLS) return this.beginTable(line);
     if (mark) this.beginCode(mark, language, indent);
     else if (item && (indent < 4 || this.lists.length)) this.beginItem(item, indent);
     else if (this.leaf && !/^ {0,3}#{1,6}\s/.test(line)) this.write(`${this.leaf.source}\n${line.trim().replace(this.leaf.isQuote ? /^>\s?/ : "", "")}`);
@@ -99,8 +106,47 @@ export class Tail {
       this.leaf.isQuote = true;
     } else {
       this.begin("p", line);
-      if (line.startsWith("|")) this.leaf.element.className = "rows";
     }
+  }
+
+  /** A line that begins with a bar is taken for the head of a table, until the next line says otherwise. */
+  beginTable(head) {
+    const box = this.put("div");
+    Object.assign(box, { className: "wide", tabIndex: 0 });
+    this.table = { box, head, element: box.appendChild(document.createElement("table")), width: cellsOf(head).length, sides: null };
+    this.addRow(cellsOf(head), "th");
+  }
+
+  turnIntoHead(line) {
+    const lines = this.leaf.source.split("\n");
+    const head = lines.pop();
+    lines.length ? this.write(lines.join("\n")) : this.leaf.element.remove();
+    this.beginTable(head);
+    this.readRow(cellsOf(line), line);
+  }
+
+  readRow(cells, line) {
+    const { box, head, element, sides } = this.table;
+    if (sides) return this.addRow(cells, "td");
+    if (isBelowHead(line, head)) {
+      this.table.sides = cells.map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : ""));
+      [...element.rows[0].cells].forEach((cell, at) => { cell.className = this.table.sides[at]; });
+      return;
+    }
+    box.remove();
+    this.table = null;
+    this.begin("p", `${head.trim()}\n${line.trim()}`);
+  }
+
+  addRow(cells, tag) {
+    const { element, width, sides } = this.table;
+    const row = (tag === "th" ? element.createTHead() : element.tBodies[0] ?? element.createTBody()).insertRow();
+    this.made.push(row);
+    cells.slice(0, width).forEach((cell, at) => {
+      this.begin(tag, cell, row);
+      this.leaf.element.className = sides?.[at] ?? "";
+    });
+    for (let at = cells.length; at < width; at += 1) row.insertCell();
   }
 
   beginCode(mark, language, indent) {
@@ -130,6 +176,15 @@ export class Tail {
     this.leaf = { element };
     this.write(source);
   }
+}
+
+const cellsOf = (line) => line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "").split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+
+/** Whether a line says of as many columns as the line above it has, on which side they stand. */
+function isBelowHead(line, above) {
+  if (!UNDECIDED_ROW.test(line) || !line.includes("|")) return false;
+  const cells = cellsOf(line);
+  return cells.length <= MOST_CELLS && cells.every((cell) => /^:?-+:?$/.test(cell)) && cells.length === cellsOf(above.slice(above.lastIndexOf("\n") + 1)).length;
 }
 
 /** `isOpen`: more may follow, so what is begun counts as closed by its end, and half a mark is not shown. */

@@ -3,9 +3,6 @@ import { iconOf, localTimes, toast } from "./page.js";
 import { tr } from "./words.js";
 
 const GAP_PX = 6;
-const LEFT_FOR = "dominds:version"; // where a link to another version stood in the window when it was followed
-const LEFT_MS = 30_000;
-const SETTLES_MS = 1_000;
 
 export function startTurns() {
   const menu = document.getElementById("turn-menu");
@@ -136,35 +133,3 @@ function elapsed(since) {
   const seconds = Math.max(0, Math.round((Date.now() - since) / 1000));
   return seconds < 60 ? tr("{number} s", { number: seconds }) : tr("{minutes} min {seconds} s", { minutes: Math.floor(seconds / 60), seconds: seconds % 60 });
 }
-
-/** From one version to another, what one looks at stays where it is, and the keyboard stays at the link. */
-export function keepPlaceOfVersions(scroller, entries) {
-  entries.addEventListener("click", (event) => {
-    const link = event.target.closest(".versions a");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    const left = { position: link.closest("[data-position]").dataset.position, top: placeOf(link), name: link.getAttribute("aria-label"), at: Date.now() };
-    sessionStorage.setItem(LEFT_FOR, JSON.stringify(left));
-  });
-  const left = JSON.parse(sessionStorage.getItem(LEFT_FOR) ?? "null");
-  sessionStorage.removeItem(LEFT_FOR);
-  if (!left || Date.now() - left.at > LEFT_MS) return;
-  const stay = () => {
-    const links = [...entries.querySelectorAll(`[data-position="${CSS.escape(left.position)}"] .versions a`)];
-    const link = links.find((one) => one.getAttribute("aria-label") === left.name) ?? links[0];
-    if (!link) return;
-    link.focus({ preventScroll: true });
-    scroller.scrollTop += placeOf(link) - left.top;
-  };
-  // Until the page has settled, the browser itself goes to the place that the address names, more than once.
-  const settled = new AbortController();
-  for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(kind, () => settled.abort(), { signal: settled.signal });
-  addEventListener("focusin", ({ target }) => target.closest(".versions") || settled.abort(), { signal: settled.signal });
-  scroller.addEventListener("scroll", stay, { signal: settled.signal });
-  addEventListener("load", () => {
-    requestAnimationFrame(stay);
-    setTimeout(() => settled.abort(), SETTLES_MS);
-  }, { once: true });
-  stay();
-}
-
-const placeOf = (link) => link.getBoundingClientRect().top;

@@ -41,10 +41,22 @@ LIST = "".join(
     f"{number}. **Step {number}** of `the plan`:\n   - one <img src=x onerror='window.hacked=1'>\n   - *two* [x](javascript:alert(1))\n"
     for number in range(1, 13)
 )
+TABLE = (
+    "Prices | a piece\n:--|--:\n"
+    + "".join(
+        f"| **No {n}** | `{n}` <img src=x onerror='window.hacked=1'> [x](javascript:alert(1)) |\n" for n in range(1, 25)
+    )
+    + "\n| a line | with bars\nand no table\n\n| Wide | "
+    + " | ".join(f"column {n}" for n in range(1, 20))
+    + " |\n|"
+    + "---|" * 20
+    + "\n| one \\| two |\n"
+)
 SOLUTION = "The area is $\\frac{1}{2} b h$, so:\n\n$$A = \\sum_{i=1}^{n} a_i^2$$\n\n- one **half**\n- of `b * h`\n\nThat is all.\n"
 SCRIPTS: dict[str, dict[str, Any]] = {
     "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
     "list": {"chunk_chars": 7, "chunk_delay_ms": 20, "steps": [{"text": LIST}]},
+    "table": {"chunk_chars": 7, "chunk_delay_ms": 12, "steps": [{"text": TABLE}]},
     "short": {"steps": [{"text": "A short answer."}]},
     "echo": {"steps": [{"text": "{{last_user}}"}]},
     "hostile": {"chunk_chars": 7, "chunk_delay_ms": 5, "steps": [{"text": HOSTILE}]},

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from dialogs.actions import messages
 from dialogs.models import Attachment, Dialog
 from tests.browser.conftest import LogIn, answered
-from tests.harness.stack import Stack
+from tests.harness.stack import Stack, eventually
 from tests.pixels import picture
 
 HAND = """([kind, name, media, data, text]) => {
@@ -85,6 +85,21 @@ def test_files_are_attached_taken_out_sent_and_shown(
         image.click()
     stored = Attachment.objects.get(dialog=dialog, name="plan.png")
     assert opened.value.url.endswith(f"/d/{dialog.pk}/images/{stored.sha256}/")
+    check_room_before_it_is_there(page, image)
+
+
+def check_room_before_it_is_there(page: Page, image: Locator) -> None:
+    """What stands below an image does not move when it is loaded, however late."""
+    held: list[Route] = []
+    page.route("**/images/**", lambda route: held.append(route))
+    page.reload()
+    eventually(lambda: (page.wait_for_timeout(20), held)[1])
+    room = image.bounding_box()
+    assert room and room["height"] > 100 and image.evaluate("image => image.naturalWidth") == 0
+    for route in held:
+        route.continue_()
+    assert image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 1_200
+    assert image.bounding_box() == room
 
 
 def test_a_photograph_that_is_too_long_is_made_smaller(

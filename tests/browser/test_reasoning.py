@@ -1,6 +1,7 @@
 """What a model thinks, on the page: while it does, after its answer, and after a reload."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from threading import Semaphore
 from typing import Any
@@ -12,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog
-from tests.browser.conftest import KEY_VARIABLE, LogIn, answered, send
+from tests.browser.conftest import KEY_VARIABLE, SHIFTS, LogIn, answered, send
 from tests.dialogs.factories import AgentFactory
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import VLLMDouble
@@ -105,19 +106,31 @@ def test_reasoning_is_shown_live_folded_after_and_survives_a_reload(
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
     send(page, "How many?")
     live, text = page.locator("#live details.reasoning"), page.locator("#live .tail")
-    expect(live).to_have_attribute("open", "")
+    newest = live.locator("summary")
+    expect(newest).to_contain_text(re.compile(r"^Reasoning… \d+ s I look first\.$"))
+    expect(live.locator(".plain")).to_be_hidden()
+    page.evaluate(SHIFTS)
+    newest.click()
     expect(live.locator(".plain")).to_contain_text("I look first.")
+    newest.click()
+    expect(live.locator(".plain")).to_be_hidden()
     thinker.go_on()
+    expect(newest).to_contain_text("I weigh <b>this</b> 🤔 and")
     expect(live.locator(".plain")).to_contain_text("3. I weigh <b>this</b> 🤔 and that.")
     expect(live.locator(".plain")).not_to_contain_text("40. I weigh")
     assert text.text_content() == ""
     page.reload()  # in the middle of a thought
     expect(live.locator(".plain")).to_contain_text("1. I weigh <b>this</b> 🤔 and that.\n2. I weigh")
+    expect(newest).to_contain_text("I weigh")
+    room = live.evaluate("box => box.getBoundingClientRect().height")
+    page.evaluate(SHIFTS)
     thinker.go_on()
     expect(text).to_contain_text("It is")
-    expect(live).not_to_have_attribute("open", "")
+    assert live.evaluate("box => box.getBoundingClientRect().height") == room
+    expect(newest).to_have_text(re.compile(r"^Reasoning\s*$"))
     thinker.go_on()
     answered(page, 2)
+    assert page.evaluate("window.shifts") < 0.05
     assert_folded(page, dialog)
     page.reload()
     assert_folded(page, dialog)

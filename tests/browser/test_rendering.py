@@ -39,7 +39,10 @@ def test_an_image_is_shown_by_a_click_and_stays_a_link_where_it_fails(
         answer = page.locator(".turn-assistant .body")
         assert not host.asked
         answer.get_by_role("link", name="[image: the chart]").click()
-        expect(answer.get_by_role("img", name="[image: the chart]")).to_be_visible()
+        chart = answer.get_by_role("img", name="[image: the chart]")
+        room = chart.bounding_box()
+        expect(chart).to_have_js_property("complete", True)
+        assert chart.bounding_box() == room and chart.evaluate("image => image.naturalWidth")
         answer.get_by_role("link", name="[image: nothing]").click()
         expect(page.get_by_text("The image was not loaded.")).to_be_visible()
         expect(answer.get_by_role("link", name="[image: nothing]")).to_be_visible()

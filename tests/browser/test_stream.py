@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+import pytest
 from django.contrib.auth.models import User
 from django.utils.html import strip_tags
 from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
@@ -80,6 +81,44 @@ def test_a_list_is_a_list_while_it_streams(open_dialog: Opener, page: Page, comp
     answered(page)
     expect(page.locator("#entries .turn-assistant .md > ol > li")).to_have_count(12)
     assert page.evaluate("window.shifts") < 0.05
+    assert not page.evaluate("window.hacked")
+
+
+DRAWN = """() => {
+    window.drawn = [];
+    const note = () => {
+        const rows = [...document.querySelectorAll("#live .tail table tr")];
+        window.drawn.push([rows.length, rows.map((row) => row.innerText).join(" ")]);
+        if (document.querySelector("#live .tail :is(img, a, script)")) window.hacked = 1;
+    };
+    new MutationObserver(note).observe(document.getElementById("entries"), { childList: true, subtree: true, characterData: true });
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_table_is_a_table_while_it_streams(
+    open_dialog: Opener, page: Page, complaints: list[str], width: int
+) -> None:
+    """Row by row, with the sides of its columns; no bar of it is ever seen, whatever stands in its cells is text, and what only
+    begins like a table stays a paragraph."""
+    page.set_viewport_size({"width": width, "height": 740})
+    open_dialog("table")
+    page.evaluate(DRAWN)
+    send(page, "Go")
+    cells = page.locator("#live .tail table td")
+    expect(page.locator("#live .tail th").last).to_have_class("right")
+    expect(cells.nth(9)).to_contain_text("<img src=x onerror='window.hacked=1'> x")
+    expect(page.locator("#live .tail td:first-child strong").nth(3)).to_have_text("No 4")
+    page.evaluate(SHIFTS)
+    expect(page.locator("#live .body", has_text="| a line | with bars and no table")).to_be_attached()
+    answered(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("window.shifts") < 0.05
+    drawn = page.evaluate("window.drawn")
+    assert {number for number, _ in drawn} >= set(range(2, 25))
+    assert not [text for _, text in drawn if "|" in text.replace("one | two", "") or "**" in text]
+    expect(page.locator(".turn-assistant .md table").first.locator("tr")).to_have_count(25)
+    expect(page.locator(".turn-assistant .md table").last.locator("td").first).to_have_text("one | two")
     assert not page.evaluate("window.hacked")
 
 

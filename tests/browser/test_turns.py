@@ -1,13 +1,16 @@
 """A conversation that is branched by its turns' menus: by mouse, by keys alone, on a phone, day and night."""
 
+import re
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, expect
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import SHIFTS, SOLUTION, answered, send
+from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, answered, send
 from tests.pixels import picture
 
 Opener = Callable[[str], Dialog]
@@ -96,11 +99,15 @@ def regenerate(page: Page, first: Dialog) -> None:
     page.goto(second)
 
 
-def test_versions_switch_by_keys_alone_and_nothing_moves(
-    open_dialog: Opener, page: Page, complaints: list[str]
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)])
+def test_versions_switch_in_place_by_keys_alone(
+    open_dialog: Opener, page: Page, complaints: list[str], scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """The place stays where it was in the window, and the keyboard at its link. Nearer to the end than 80 px the page follows that."""
-    open_dialog("fills")
+    """No page is loaded, the place stays where it was in the window, and the keyboard at its link; the history leads back, and what
+    is sent then belongs to the branch that is shown. Nearer to the end than 80 px the page follows that."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    first = open_dialog("fills")
     for number in range(1, 4):
         send(page, f"Question {number}")
         answered(page, number)
@@ -111,22 +118,71 @@ def test_versions_switch_by_keys_alone_and_nothing_moves(
     page.keyboard.press("Enter")
     expect(page.locator("#turn-3 .versions")).to_have_text("‹2/2")
     answered(page, 2)
+    second = page.url.partition("#")[0]
+    page.fill("#text", "A draft of the second")
     link = page.get_by_role("link", name="Previous version")
     link.scroll_into_view_if_needed()
     page.locator("#transcript").evaluate("place => place.scrollTop -= 200")
     place = "() => document.querySelector('#turn-3 .versions').getBoundingClientRect().top"
     before = page.evaluate(place)
+    page.evaluate("window.isSame = true")
+    page.evaluate(SHIFTS)
+
+    def shows(version: str, link: str, address: str) -> None:
+        expect(page.locator("#turn-3 .versions")).to_have_text(version)
+        expect(page.get_by_role("link", name=link)).to_be_focused()
+        expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+        assert page.url.startswith(address) and page.evaluate("window.isSame")
+        assert abs(page.evaluate(place) - before) < 3
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
     link.focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#turn-3 .versions")).to_have_text("1/2›")
-    expect(page.get_by_role("link", name="Next version")).to_be_focused()
-    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
-    assert abs(page.evaluate(place) - before) < 3
+    one, two = f"{second.partition('/d/')[0]}/d/{first.pk}/", second
+    shows("1/2›", "Next version", one)
+    expect(page.locator("#text")).to_have_value("")
+    expect(page.locator(".turn-assistant")).to_have_count(3)
+    expect(page.locator("#announcer")).to_contain_text("Version 1/2")
+    check_axe(page)
     page.keyboard.press("Enter")
-    expect(page.locator("#turn-3 .versions")).to_have_text("‹2/2")
-    expect(page.get_by_role("link", name="Previous version")).to_be_focused()
-    assert abs(page.evaluate(place) - before) < 3
+    shows("‹2/2", "Previous version", two)
     expect(page.locator("#turn-3 .body")).to_have_text("Question 2 in other words")
+    expect(page.locator("#text")).to_have_value("A draft of the second")
+    page.go_back()
+    shows("1/2›", "Next version", one)
+    page.go_forward()
+    shows("‹2/2", "Previous version", two)
+    page.go_back()
+    shows("1/2›", "Next version", one)
+    assert page.evaluate("window.shifts") < 0.05
+    send(page, "Question 4")
+    answered(page, 4)
+    assert first.turns.get(role="user", text="Question 4")
+    page.reload()
+    expect(page.locator(".turn-assistant")).to_have_count(4)
+
+
+def test_a_version_is_a_plain_link_without_scripts_and_without_the_server(
+    open_dialog: Opener, page: Page, browser: Browser, person: User, log_in: LogIn
+) -> None:
+    open_dialog("short")
+    send(page, "What do you say?")
+    answered(page)
+    page.locator("#turn-2").get_by_role("button", name="Regenerate").click()
+    expect(page.locator(".versions")).to_have_text("‹2/2")
+    answered(page)
+    plain = browser.new_context(java_script_enabled=False)
+    log_in(plain, person)
+    bare = plain.new_page()
+    bare.goto(page.url)
+    bare.get_by_role("link", name="Previous version").click()
+    expect(bare.locator(".versions")).to_have_text("1/2›")
+    plain.close()
+    page.route("**/at/**", lambda route: route.abort() if route.request.resource_type == "fetch" else route.continue_())
+    page.evaluate("window.isSame = true")
+    page.get_by_role("link", name="Previous version").click()
+    expect(page.locator(".versions")).to_have_text("1/2›")
+    assert not page.evaluate("window.isSame")
 
 
 def test_another_model_answers_anew_by_keys_alone(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
@@ -212,10 +268,10 @@ def attach_and_ask(keys: Keys) -> None:
     page.locator("#text").focus()
     page.keyboard.type("How large is it?")
     page.keyboard.press("Enter")
-    expect(page.locator("#live .reasoning:not([open])")).to_be_visible()  # its fold moves the answer's first line
+    expect(page.locator("#live .reasoning")).to_contain_text(re.compile("Reasoning….*Half of"))
     page.evaluate(SHIFTS)
     answered(page)
-    assert page.evaluate("window.shifts") < 0.1  # is called good; the fold may be among them
+    assert page.evaluate("window.shifts") < 0.05  # also when its reasoning ends
 
 
 def unfold_and_copy(keys: Keys) -> None:
