@@ -120,6 +120,7 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
     from dialogs.pages.timeline import THRESHOLDS
     from dialogs.permissions import ALL
+    from dialogs.templatetags.stored_sentences import FAILURES, FORMS
     from dialogs.views.questions import TABS
     from dominds.llm.provider import ProviderError
     from health.levels import Level, UnknownReason
@@ -158,6 +159,7 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
     texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", "rewrite", "undo", "round", "crash", "failure"]
     texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
+    texts += [*FORMS, *FAILURES.values()]
     yield from ((Text(text), "values of Python") for text in texts if text)
     yield from ((Text(label, context="tab"), "values of Python") for _, label in TABS)
 

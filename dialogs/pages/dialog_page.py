@@ -171,6 +171,13 @@ class DialogPage:
             if not way.fields and not way.is_final and way.available(self.question)
         ]
 
+    @property
+    def failure_kind(self) -> str:
+        """Of the call that failed; empty where the failure was none of a call."""
+        last = self.dialog.generations.order_by("-pk").values_list("error_kind", "error").first()
+        kind, error = last or ("", "")
+        return kind if error == self.dialog.failure else ""
+
     @cached_property
     def queued(self) -> list[Turn]:
         return [] if self.dialog.all_placed else _queued(self.dialog.pk)

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext, pgettext
 
 from dialogs.context.sent import sizes_of
@@ -17,6 +18,11 @@ ANSWERS = LAST_GROWTHS + 1  # the newest that ended well: nothing here depends o
 BAR = 100
 FAR = 100  # answers, from which on a number would only seem exact
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+STANDINGS = {
+    Level.HEALTHY: noop("There is room: nothing to do."),
+    Level.CAUTION: noop("The context is getting full: make room soon."),
+    Level.CRITICAL: noop("The context is full: make room now."),
+}
 RESERVE, FREE, PROMPT = "reserve for the answer", "free", "prompt"
 
 
@@ -33,6 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
+    lead: str = ""  # whether there is anything to do, in one sentence; empty where that is unknown
     parts: tuple[Part, ...] = ()  # none while nothing was reported
     forecast: str = ""
     growth: int = 0  # tokens an answer, where there is a forecast
@@ -43,21 +50,28 @@ class Meter:
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
     """``tokens`` are those of the last prompt; ``snapshots``, oldest first, know what requests started from and held."""
     if tokens is None or not snapshots:
-        return Meter(_parts({}, tokens, 0, health["model_context_limit"])) if tokens is not None else Meter()
+        parts = _parts({}, tokens, 0, health["model_context_limit"]) if tokens is not None else ()
+        return Meter(_standing(health, tokens), parts)
     newest = snapshots[-1]
     sizes, reserve = newest.generation__sent__sizes, newest.generation__sent__output or 0
     base = newest.generation__base
     alike = [*takewhile(lambda row: row.generation__base == base, reversed(snapshots))][::-1]
     growth = growth_per_answer([row.prompt_tokens for row in alike])
-    forecast = _forecast(health, tokens, growth) if growth else ""
+    clauses = _forecast(health, tokens, growth) if growth else []
     change, cause = _change(snapshots[-2:])
     return Meter(
+        lead=_sentence(clauses[:1]) or _standing(health, tokens),
         parts=_parts({"sizes": sizes}, tokens, reserve, health["model_context_limit"]),
-        forecast=forecast,
-        growth=round(growth or 0) if forecast else 0,
+        forecast=_sentence(clauses),
+        growth=round(growth or 0) if clauses else 0,
         change=change,
         cause=cause,
     )
+
+
+def _standing(health: dict[str, Any], tokens: int | None) -> str:
+    """How things stand, where there is nothing to forecast; empty where that is unknown."""
+    return _(STANDINGS[health["level"]]) if tokens is not None and health["level"] in STANDINGS else ""
 
 
 def _parts(sent: dict[str, Any], tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
@@ -74,11 +88,11 @@ def _parts(sent: dict[str, Any], tokens: int, reserve: int, window: int | None) 
     return tuple(parts)
 
 
-def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
-    """Of levels that lie ahead, the nearer first; nothing of a level that is unknown or the last."""
+def _forecast(health: dict[str, Any], tokens: int, growth: float) -> list[str]:
+    """A clause for each level that lies ahead, the nearer first; nothing of a level that is unknown or the last."""
     optimal, critical = health["optimal_max_tokens"], health["critical_max_tokens"]
     if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
-        return ""
+        return []
     ahead = [("Caution", optimal)] if tokens <= optimal < critical else []
     clauses = list[str]()
     for label, threshold in (*ahead, ("Critical", critical)):
@@ -91,6 +105,12 @@ def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
             clauses.append(first.format(about=about, level=level))
         if answers > FAR:
             break
+    return clauses
+
+
+def _sentence(clauses: list[str]) -> str:
+    if not clauses:
+        return ""
     sentence = pgettext("between two clauses", ", ").join(clauses)
     return f"{sentence[0].upper()}{sentence[1:]}{pgettext('end of a sentence', '.')}"
 

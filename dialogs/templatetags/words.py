@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from dialogs.templatetags.stored_sentences import FAILURES, in_page_language
 from remediation.strategies import reasons
 from remediation.tokens.calibration import COUNTED
 
@@ -52,6 +53,18 @@ def translated(text: object) -> str:
 def spaced(code: object) -> str:
     """A code of rows and rules as words: ``rate_limited``."""
     return translated(str(code or "").replace("_", " "))
+
+
+@register.filter
+def stored(text: str) -> str:
+    """What the runtime wrote in English, a question or a failure. What it quotes of others stays as it is."""
+    return in_page_language(text)
+
+
+@register.filter
+def failure_by_kind(kind: str) -> str:
+    """Why a call failed, by the kind of its error; empty where that says nothing to a person."""
+    return translated(FAILURES.get(kind, ""))
 
 
 @register.filter

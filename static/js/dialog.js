@@ -5,7 +5,7 @@ import { startComposer } from "./composer.js";
 import { LiveText } from "./live_text.js";
 import { Follower } from "./follow.js";
 import { openBoxes, startOffscreen } from "./offscreen.js";
-import { announce, applyPieces, localTimes, toast } from "./page.js";
+import { announce, applyPieces, iconOf, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { refreshDetails, startSide } from "./side.js";
 import { Connection } from "./socket.js";
@@ -140,7 +140,8 @@ function decorate(piece) {
 }
 
 function codeButton(words, name) {
-  const button = Object.assign(document.createElement("button"), { type: "button", className: `link ${name}`, textContent: words });
+  const button = Object.assign(document.createElement("button"), { type: "button", className: `icon-button ${name}`, title: words, innerHTML: iconOf(name) });
+  button.setAttribute("aria-label", words);
   if (name !== "download" && name !== "copy") button.setAttribute("aria-pressed", "false");
   button.dataset[name] = "";
   return button;
@@ -156,13 +157,14 @@ function number(code) {
 const SUFFIXES = { python: "py", py: "py", javascript: "js", js: "js", typescript: "ts", ts: "ts", bash: "sh", sh: "sh", shell: "sh", html: "html", css: "css",
   json: "json", yaml: "yaml", yml: "yaml", sql: "sql", rust: "rs", go: "go", java: "java", c: "c", cpp: "cpp", markdown: "md", diff: "diff", toml: "toml" };
 
-document.addEventListener("click", ({ target }) => {
-  const code = target.closest(".code");
-  if (target.matches(".code-tools .wrap")) target.setAttribute("aria-pressed", code.classList.toggle("wraps"));
-  else if (target.matches(".code-tools .numbers")) {
+document.addEventListener("click", (event) => {
+  const target = event.target.closest(".code-tools button");
+  const code = target?.closest(".code");
+  if (target?.matches(".wrap")) target.setAttribute("aria-pressed", code.classList.toggle("wraps"));
+  else if (target?.matches(".numbers")) {
     number(code.querySelector("code"));
     target.setAttribute("aria-pressed", code.classList.toggle("numbered"));
-  } else if (target.matches(".code-tools .download")) {
+  } else if (target?.matches(".download")) {
     const href = URL.createObjectURL(new Blob([code.querySelector("pre").textContent], { type: "text/plain" }));
     const name = `code.${SUFFIXES[code.querySelector(".code-head")?.textContent] ?? "txt"}`;
     Object.assign(document.createElement("a"), { href, download: name }).click();

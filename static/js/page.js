@@ -32,8 +32,8 @@ function replace(old, piece) {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   if (focused?.matches("textarea, input") && focused.value !== focused.defaultValue) return false; // being written in
   const focusedId = focused?.id || focused?.closest("[id]")?.id;
-  for (const open of old.querySelectorAll("details[open][id]")) {
-    const same = piece.querySelector(`#${CSS.escape(open.id)}`);
+  for (const open of old.querySelectorAll("details[open]:is([id], [data-keep])")) {
+    const same = piece.querySelector(open.id ? `#${CSS.escape(open.id)}` : "[data-keep]");
     if (same) same.open = true;
   }
   const shown = old.matches(":popover-open");

@@ -1,8 +1,19 @@
-// A row of tool calls is one line once something follows it: how many, of which tools, and whether any failed.
+// A row of tool calls is one sentence once something follows it: what was done, how long it took, and whether any failed.
 import { iconOf } from "./page.js";
 import { tr } from "./words.js";
 
 const LEAST = 3;
+// What a call of each tool did, once and several times; of others the name is said.
+const DID = {
+  search_archive: [tr("searched the archive"), tr("searched the archive {number} times")],
+  read_artifact: [tr("read a long result"), tr("read long results {number} times")],
+  read_file: [tr("read a file"), tr("read {number} files")],
+  write_file: [tr("wrote a file"), tr("wrote {number} files")],
+  list_files: [tr("listed files"), tr("listed files {number} times")],
+  run_command: [tr("ran a command"), tr("ran {number} commands")],
+  add_reminder: [tr("added a reminder"), tr("added {number} reminders")],
+};
+const OTHER = [tr("used {name}"), tr("used {name} {number} times")];
 const ASKS_NOTHING = ".turn-assistant:not(:has(> .body, .asks, .tool))"; // it called the tools around it, without a word
 
 /** Not while an answer streams: lines that are being read would move. */
@@ -26,8 +37,8 @@ function fold(row) {
   button.dataset.position = row[0].dataset.position;
   button.setAttribute("aria-expanded", "false");
   button.innerHTML = `${iconOf("tool")}<strong></strong><span class="hint cut"></span><span class="failed"></span>`;
-  button.querySelector("strong").textContent = tr("{number} tool calls", { number: calls.length });
-  button.querySelector(".hint").textContent = [...new Set(calls.map((call) => call.querySelector("code").textContent))].join(", ");
+  button.querySelector("strong").textContent = sentence(calls);
+  button.querySelector(".hint").textContent = duration(row);
   if (failed) button.querySelector(".failed").textContent = tr("{number} failed", { number: failed });
   const show = (shown) => {
     button.setAttribute("aria-expanded", shown);
@@ -40,6 +51,27 @@ function fold(row) {
   }
   row[0].before(button);
   show(false);
+}
+
+/** "Read 3 files, ran 2 commands". */
+function sentence(calls) {
+  const times = new Map();
+  for (const { textContent: name } of calls.map((call) => call.querySelector("code"))) times.set(name, (times.get(name) ?? 0) + 1);
+  const clauses = [...times].map(([name, number]) => {
+    const [once, often] = DID[name] ?? OTHER;
+    return (number === 1 ? once : often).replace("{name}", name).replace("{number}", number);
+  });
+  const words = clauses.join(tr(", "));
+  return words[0].toUpperCase() + words.slice(1);
+}
+
+/** From the answer that made the first call to the last result, where that is a second or more. */
+function duration(row) {
+  const begun = row[0].previousElementSibling?.querySelector("time")?.dateTime;
+  const ended = row.findLast((entry) => entry.dataset.at)?.dataset.at;
+  const seconds = Math.round((new Date(ended) - new Date(begun)) / 1000);
+  if (!(seconds >= 1)) return "";
+  return seconds < 60 ? tr("{number} s", { number: seconds }) : tr("{number} min", { number: Math.round(seconds / 60) });
 }
 
 /** The newest line of a running tool, beside its name; it says more of the call than the arguments do. */

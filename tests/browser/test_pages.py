@@ -37,7 +37,11 @@ def test_the_ring_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page
         expect(ring).to_contain_text(words)
     expect(page.locator("#announcer")).to_contain_text("critical")
     ring.click()
-    expect(page.locator("#context-popover")).to_contain_text("Critical above 115,200 tokens.")
+    popover = page.locator("#context-popover")
+    expect(popover.locator(".meter-lead")).to_have_text("The context is full: make room now.")
+    expect(popover.get_by_text("Critical above 115,200 tokens.")).to_be_hidden()  # numbers are a click away
+    popover.locator("summary", has_text="115,201 tok").click()
+    expect(popover.get_by_text("Critical above 115,200 tokens.")).to_be_visible()
 
 
 def test_the_ring_and_the_details_are_opened_and_closed_by_keys(

@@ -19,7 +19,7 @@ Opener = Callable[[str], Dialog]
 def words_of(page: Page) -> str:
     """All that the answers on the page say, as one line."""
     parts = page.locator(".turn-assistant .md").all_text_contents()
-    return " ".join(" ".join(parts).replace("NumbersWrapDownloadCopy", "").split())
+    return " ".join(" ".join(parts).split())
 
 
 def expected_words(times: int = 1) -> str:

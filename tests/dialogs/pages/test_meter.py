@@ -47,6 +47,23 @@ def test_the_forecast_names_the_levels_ahead(meter: Meter, words: str) -> None:
     assert bool(meter.growth) == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("meter", "words"),
+    [
+        (of(92_000, 93_000, 94_000), "About seven answers until Caution."),
+        (of(90_000, 97_000, 104_000, level="caution"), "About two answers until Critical."),
+        (of(93_000, 94_000), "There is room: nothing to do."),
+        (of(110_000, level="caution"), "The context is getting full: make room soon."),
+        (of(118_000, 119_000, 120_000, level="critical"), "The context is full: make room now."),
+        (meter_of(health("healthy"), 900, []), "There is room: nothing to do."),
+        (of(94_000, level="unknown"), ""),
+        (meter_of(health("healthy"), None, []), ""),
+    ],
+)
+def test_it_leads_with_one_sentence_on_what_is_to_be_done(meter: Meter, words: str) -> None:
+    assert meter.lead == words
+
+
 def test_a_forecast_begins_anew_behind_a_rewrite_and_in_a_new_round() -> None:
     before, after = rows_of(60_000, 70_000, 80_000), rows_of(81_000, 82_000, base="1:7")
     assert not meter_of(health(), 82_000, before + after).forecast

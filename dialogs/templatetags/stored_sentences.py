@@ -1,0 +1,124 @@
+"""The runtime's own sentences, which rows hold in English, in the language of a page.
+
+Questions, failures and notices are stored as text, for programs and logs. Pages find the sentences in it by their forms. What is
+left was written by somebody else, mostly a provider, and stays as it is, marked as English.
+"""
+
+import re
+from functools import cache
+
+from django.utils import translation
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+# Each with names where it was filled in. A name takes one word, `words` and `reason` any.
+FORMS = (
+    # why a dialog is suspended
+    "{number} forced attempts to clear the mind failed.",
+    "Last reported prompt: {number} tokens.",
+    "Message {number} ({size} characters) still waits for its answer.",
+    "Message {number} alone ({size} characters) does not fit: the context stayed critical in a fresh round with it.",
+    "The forced clear was refused:",
+    "The forced clear itself is too long:",
+    "It said the same twice in a row.",
+    "This dialog has cost {spent}, and the budget is {budget}.",
+    "The dialogs of its owner have cost {spent} this month, and the budget is {budget}.",
+    "{number} of its calls have no known price and are not counted.",
+    # why a message was not answered
+    "This message was given up. Try again, or send another.",
+    "The agent made {number} generations for this message without an answer.",
+    "The worker was lost {number} times in a row while it worked on this message. Try again.",
+    "There is no model of '{provider}' named '{name}'.",
+    "There is no provider named '{name}'.",
+    "Near it: {words}. Choose a known one",
+    "Choose a known one, or add it to {file}.",
+    ", or add it to {file}.",
+    "{model} declares LM Studio's kind and no context_length. Give it one in llm.yaml.",
+    "The provider '{provider}' needs a key, and the environment variable {variable} is not set. Set it and start again, type the key "
+    "under Models, or choose another model.",
+    "{model} is not called for now: its last {number} calls failed.",
+    "{host} did not accept a connection within {seconds} s.",
+    "No connection to {host}: {reason}. Check baseUrl, and that the server runs.",
+    "The connection to {host} failed: {reason}.",
+    "The connection to {host} failed during the answer: {reason}.",
+    "{host} broke off its answer: {reason}.",
+    "{host} closed its answer without saying that it was finished.",
+    "The answer took longer than {seconds} seconds and was cut off.",
+    "The provider's stream ended without its explicit end.",
+    # notices beside answers
+    "The answer was cut off where the output that was asked for ended.",
+    "output_length of its model, or max_tokens of the agent, allows more.",
+    "The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer;",
+    "The answer was cut off: the model's context window is full.",
+    "The model, or a filter of its provider, refused to answer.",
+    "The provider paused before the answer was whole. Send a message to go on.",
+    "The provider shortened the conversation, and ended there. Send a message to go on.",
+    "The model ended without a word.",
+    "Compacting conversation history...",
+    "Context compacted, continuing...",
+    # why a context was rewritten
+    "asked for by hand",
+    "utilisation over 80 %",
+    "est. {number} of {limit} tokens",
+    "est. over {number} % of the limit",
+    "the answer filled {number} % of the limit",
+    "the provider refused the request as too long",
+    "more than 2 over-hits in an hour",
+)
+# What a failed call's kind says to a person, before the provider's own words.
+FAILURES = {
+    "auth": "The provider did not accept the key.",
+    "rate_limit": "The provider takes no more requests just now.",
+    "overloaded": "The provider is overloaded just now.",
+    "context_overflow": "This is too long for the model.",
+    "refused": "The provider refused this request.",
+    "refused_for_good": "The provider refuses such requests.",
+    "network": "The provider could not be reached.",
+    "unreachable": "The provider could not be reached.",
+    "timeout": "The provider took too long.",
+    "malformed_stream": "The answer broke off.",
+    "too_large": "The answer became too large.",
+}
+_NAME = re.compile(r"\\\{(\w+)\\\}")
+_LONG = ("words", "reason")
+
+
+@cache
+def _forms() -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """One pattern of all forms, each a group; longer ones first, since some begin alike."""
+    ordered = tuple(sorted(FORMS, key=len, reverse=True))
+    groups = (f"(?P<form_{at}>{_group(form, at)})" for at, form in enumerate(ordered))
+    return re.compile("|".join(groups), re.S), ordered
+
+
+def _group(form: str, at: int) -> str:
+    def filled(name: re.Match[str]) -> str:
+        any_words = ".+?" if name[1] in _LONG else r"\S+?"
+        return f"(?P<{name[1]}_{at}>{any_words})"
+
+    ends = r"(?!\S)" if form.endswith(".") else ""  # not at the point of a number or of a file's name
+    return _NAME.sub(filled, re.escape(form)) + ends
+
+
+def pieces(text: str) -> list[tuple[str, bool]]:
+    """In the page's language what the runtime wrote, as it stands what others did: each with whether it is the runtime's."""
+    pattern, ordered = _forms()
+    result, end = list[tuple[str, bool]](), 0
+    for match in pattern.finditer(text):
+        groups = match.groupdict()
+        at = next(int(name.removeprefix("form_")) for name in groups if name.startswith("form_") and groups[name])
+        values = {name.rsplit("_", 1)[0]: value for name, value in groups.items() if name.endswith(f"_{at}")}
+        result += [(text[end : match.start()], False), (gettext(ordered[at]).format(**values), True)]
+        end = match.end()
+    return [(piece, ours) for piece, ours in (*result, (text[end:], False)) if piece]
+
+
+def in_page_language(text: str) -> SafeString | str:
+    if translation.get_language() == "en" or not text:
+        return text
+    return format_html_join("", "{}", ((_piece(piece, ours),) for piece, ours in pieces(text)))
+
+
+def _piece(piece: str, ours: bool) -> SafeString | str:
+    return piece if ours or not piece.strip(" .;:") else format_html('<span lang="en">{}</span>', piece)
