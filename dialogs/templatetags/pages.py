@@ -171,14 +171,16 @@ def iso(moment: datetime | None) -> str:
 
 @register.simple_tag
 def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
-    """A time that the page's script shows in the reader's own zone."""
+    """A time in the reader's zone, which the page's script writes as their country does."""
     if value is None:
         return ""
+    value = timezone.localtime(value)
     shown = date_format(value, _(form))
     return format_html(
-        '<time datetime="{}" data-form="{}" title="{} UTC">{}</time>',
+        '<time datetime="{}" data-form="{}" title="{} ({})">{}</time>',
         value.isoformat(),
         "time" if form == "H:i" else "date",
         date_format(value, "Y-m-d H:i:s"),
+        timezone.get_current_timezone_name(),
         shown,
     )
