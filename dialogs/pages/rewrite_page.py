@@ -39,6 +39,7 @@ class Side:
     text: str
     about: str = ""  # kind and size
     turns: tuple[int, ...] = ()
+    is_markdown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,7 @@ def _before(gone: Item, unit: RemovedUnit | None) -> Side:
         unit.text,
         _("{kind} · est. {number:,} tok").format(kind=_(unit.kind), number=unit.est_tokens),
         tuple(gone["turns"]),
+        unit.is_markdown,
     )
 
 
@@ -184,9 +186,11 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
     if "turns" not in stands:
         text = "\n".join(message["text"] for message in stands["messages"])
         about = "key facts" if _is_ledger(stands) else stands["kind"]
-        return Side(stands["role"], text, about, tuple(stands["sources"]))
+        return Side(stands["role"], text, about, tuple(stands["sources"]), is_markdown=True)
     messages = [turns.get(seq, ("", "")) for seq in stands["turns"]]
-    return Side(messages[0][0], "\n".join(text for _, text in messages), turns=tuple(stands["turns"]))
+    is_markdown = all(role == "assistant" for role, _ in messages)
+    text = "\n".join(text for _, text in messages)
+    return Side(messages[0][0], text, turns=tuple(stands["turns"]), is_markdown=is_markdown)
 
 
 def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dialogs.context import limits
+from dialogs.pages.markdown import render
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
 from health.levels import Level
@@ -146,6 +147,12 @@ def ago(moment: datetime) -> str:
     if (timezone.now() - moment).total_seconds() < MINUTE:
         return _("just now")
     return _("{age} ago").format(age=age(moment))
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """As answers are drawn in their dialog."""
+    return mark_safe(render(text))  # nosec B308 B703  it escapes and cleans
 
 
 @register.filter
