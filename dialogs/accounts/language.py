@@ -44,7 +44,8 @@ def in_chosen_language(get_response: Handler) -> Handler:
             shown_in = translation.get_language() or ""
         if response.get("Content-Type", "").startswith("text/html"):
             patch_vary_headers(response, ("Accept-Language",))
-            _remember(request, shown_in)
+            if response.status_code == 200:  # a redirect shows nothing, and its cookie may repeat a choice just dropped
+                _remember(request, shown_in)
         return response
 
     return answer
