@@ -47,6 +47,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RenameModel("DayOfCalls", "CallTotals"),
+        migrations.AlterModelOptions("calltotals", {"verbose_name_plural": "call totals"}),
         migrations.AddField("calltotals", "began_at", models.DateTimeField(null=True)),
         migrations.AddField("embeddinguse", "began_at", models.DateTimeField(null=True)),
         migrations.RunPython(keep_days, migrations.RunPython.noop),

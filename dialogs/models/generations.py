@@ -118,6 +118,7 @@ class CallTotals(models.Model):
     unpriced = models.PositiveIntegerField(help_text="calls without a report or a known price")
 
     class Meta:
+        verbose_name_plural = "call totals"
         constraints = [
             models.UniqueConstraint(
                 fields=["began_at", "person", "agent", "provider", "model"], name="call_totals_unique"
