@@ -214,8 +214,8 @@ def _placed(column: str, places: Sequence[tuple[datetime, Any]], kind: "Field[An
     """What stands beside the last of these beginnings, the oldest first, that a moment is not before.
 
     Comparisons, because SQLite asks Python for each row's date in a zone."""
-    found = [When(**{f"{column}__gte": start, "then": Value(name)}) for start, name in reversed(places[1:])]
-    return Case(*found, default=Value(places[0][1]), output_field=kind)
+    cases = [When(**{f"{column}__gte": start, "then": Value(name)}) for start, name in reversed(places[1:])]
+    return Case(*cases, default=Value(places[0][1]), output_field=kind)
 
 
 def _calls_since(first: datetime) -> QuerySet[Generation]:

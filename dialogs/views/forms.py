@@ -1,3 +1,4 @@
+import functools
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -263,12 +264,13 @@ class ApiKeyForm(forms.Form):
     )  # fmt: skip
 
 
+@functools.cache  # the list is read from hundreds of files
 def zones() -> list[tuple[str, Any]]:
     """Of the IANA's list those that are named after places, by continent; older names of the same stay known to other programs."""
     names = (name.partition("/") for name in sorted(available_timezones()))
     areas = groupby(((area, f"{area}/{place}") for area, _slash, place in names if area in AREAS), itemgetter(0))
     places = [
-        (area, [(name, name.partition("/")[2].replace("_", " ")) for _area, name in found]) for area, found in areas
+        (area, [(name, name.partition("/")[2].replace("_", " ")) for _area, name in group]) for area, group in areas
     ]
     return [("", _("As the browser says")), ("UTC", "UTC"), *places]
 

@@ -174,7 +174,21 @@ def test_the_page_names_the_zone_of_its_days() -> None:
     generation(dialog, cost_usd=Decimal(1))
     browser = browser_of(dialog.owner)
     assert "days (UTC):" in browser.get("/statistics/").content.decode()
+    assert "there is no chart of costs" not in browser.get("/statistics/").content.decode()
     browser.cookies["zone"] = "Asia/Shanghai"
     assert "days (Asia/Shanghai):" in browser.get("/statistics/").content.decode()
     PersonSettings.objects.update_or_create(user=dialog.owner, defaults={"zone": "Asia/Kolkata"})
     assert "days (Asia/Kolkata):" in browser.get("/statistics/").content.decode(), "the choice comes first"
+
+
+def test_where_no_price_is_known_a_line_says_so_in_place_of_an_empty_chart() -> None:
+    dialog = make_dialog()
+    browser = browser_of(dialog.owner)
+    page = browser.get("/statistics/").content.decode()
+    assert page.count('<figure class="figure">') == 1 and "no chart of costs" not in page, "nothing was called"
+    generation(dialog, prompt_tokens=100)
+    page = browser.get("/statistics/").content.decode()
+    assert page.count('<figure class="figure">') == 1 and "No call has a known price, so there is no chart" in page
+    generation(dialog, cost_usd=Decimal(1))
+    page = browser.get("/statistics/").content.decode()
+    assert page.count('<figure class="figure">') == 2 and "no chart of costs" not in page
