@@ -8,10 +8,12 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions.messages import create_dialog
 from dialogs.models import ApiKey, Dialog, PersonSettings, Turn
+from dialogs.pages import sidebar
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, send
@@ -146,3 +148,15 @@ def test_programs_choose_a_zone_and_get_utc() -> None:
     assert api.patch("/api/settings", **given).status_code in (400, 422)  # type: ignore[arg-type]
     dialog = create_dialog(person, make_dialog().agent_id)
     assert api.get(f"/api/dialogs/{dialog.pk}").json()["created_at"].endswith("Z")
+
+
+def test_days_of_the_navigation_are_those_of_the_readers_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half past midnight in India, and still the evening before in New York, on the day its clocks go back."""
+    dialog = make_dialog()
+    Dialog.objects.filter(pk=dialog.pk).update(active_at=datetime(2026, 11, 1, 18, 29, tzinfo=UTC))
+    monkeypatch.setattr(timezone, "now", lambda: datetime(2026, 11, 1, 19, 0, tzinfo=UTC))
+    days = {}
+    for zone in ("Asia/Kolkata", "Asia/Shanghai", "America/New_York"):
+        with timezone.override(zone):
+            days[zone] = [section.title for section in sidebar.sections(dialog.owner)]
+    assert days == {"Asia/Kolkata": ["Yesterday"], "Asia/Shanghai": ["Today"], "America/New_York": ["Today"]}
