@@ -2,8 +2,6 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from remediation.context import UnitKind
-
 
 class RunQuerySet(models.QuerySet["RemediationRun"]):
     def counted(self) -> "RunQuerySet":
@@ -82,11 +80,6 @@ class RemovedUnit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.unit_id} ({self.kind})"
-
-    @property
-    def is_markdown(self) -> bool:
-        """What a model wrote, beside what people and tools did."""
-        return self.role == "assistant" or self.kind == UnitKind.SUMMARY
 
 
 class PreparedRewrite(models.Model):
