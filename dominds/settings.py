@@ -92,6 +92,7 @@ CONTENT_SECURITY_POLICY = {
         "style-src": [SELF],
         "img-src": [SELF, "data:"],
         "font-src": [SELF],
+        "manifest-src": [SELF],
         "connect-src": [SELF],  # and own sockets: see dominds.web.middleware.own_sockets
         "form-action": [SELF],
         "base-uri": [NONE],
@@ -204,6 +205,7 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
 WHITENOISE_IMMUTABLE_FILE_TEST = r"/fonts/[^/]+\.[0-9a-f]{8}\.woff2$"  # a name with the file's hash
+WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
 DATA_UPLOAD_MAX_MEMORY_SIZE = budgets.BODY_BYTES.most  # the largest body of /v1; smaller limits are the views'
 PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import

@@ -1,4 +1,6 @@
-"""Language of an answer: the person's choice, or else what their browser prefers. And the admin's zone."""
+"""Language and time zone of an answer: the person's choice, or else what their browser prefers."""
+
+from zoneinfo import ZoneInfo
 
 import structlog
 from django.contrib.auth.models import User
@@ -10,25 +12,23 @@ from django.utils.decorators import sync_only_middleware
 
 from dialogs.accounts.login import settings_of
 from dialogs.models import PersonSettings
+from dialogs.models.settings import zone_named
 from dialogs.pages.language import known
-from dialogs.pages.sidebar import zone_of
 from dominds.web import busy_database
 from dominds.web.middleware import Handler
 
 log = structlog.get_logger(__name__)
 
 FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
-IN_OWN_ZONE = ("/admin/", "/ops/")
 PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a piece of it comes in the same
 
 
 @sync_only_middleware
 def in_own_zone(get_response: Handler) -> Handler:
-    """Times of the admin, and hours and days of the operations page's charts, as their reader's clock has them. Other pages send UTC,
-    and their script shows it so."""
+    """Times and days of pages as their reader's clock has them. Programs get UTC."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        if not request.path_info.startswith(IN_OWN_ZONE):
+        if request.path_info.startswith(FOR_PROGRAMS):
             return get_response(request)
         with timezone.override(zone_of(request)):
             return get_response(request)
@@ -44,7 +44,8 @@ def in_chosen_language(get_response: Handler) -> Handler:
             shown_in = translation.get_language() or ""
         if response.get("Content-Type", "").startswith("text/html"):
             patch_vary_headers(response, ("Accept-Language",))
-            _remember(request, shown_in)
+            if response.status_code == 200:  # a redirect shows nothing, and its cookie may repeat a choice just dropped
+                _remember(request, shown_in)
         return response
 
     return answer
@@ -56,15 +57,25 @@ def _remember(request: HttpRequest, language: str) -> None:
     own: PersonSettings | None = getattr(request, "own_settings", None)
     if own is None:
         return
-    zone = str(zone_of(request)) if "zone" in request.COOKIES else own.zone
-    before = own.seen_language or known(""), own.zone or "UTC"
+    follows = request.COOKIES.get("zone") and not own.zone  # else the cookie only repeats the choice
+    zone = str(zone_of(request)) if follows else own.seen_zone
+    before = own.seen_language or known(""), own.seen_zone or "UTC"
     if before == (language if not own.language else before[0], zone or "UTC"):
         return
     try:
-        seen = {"seen_language": language, "zone": zone}
+        seen = {"seen_language": language, "seen_zone": zone}
         PersonSettings.objects.update_or_create(user_id=own.user_id, defaults=seen, create_defaults=seen)
     except busy_database.AWAY as error:  # the next page does it
         log.info("language_not_noted", person=own.user_id, error=str(error) or type(error).__name__)
+
+
+def zone_of(request: HttpRequest) -> ZoneInfo:
+    """The chosen one, which a page's script repeats in its cookie; else that of the browser, or of the one used last."""
+    own: PersonSettings | None = getattr(request, "own_settings", None)
+    seen = request.COOKIES.get("zone", "")
+    if own is not None and (own.zone or not seen):
+        return own.zone_in_force
+    return zone_named(seen)
 
 
 def language_of(request: HttpRequest) -> str:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from smtplib import SMTPException
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -62,8 +61,7 @@ def as_read_by(person: User | None) -> Iterator[None]:
     """In the language and by the clock of their pages; for somebody who has none in English and by UTC."""
     own = PersonSettings.objects.filter(user=person).first() if person else None
     language = (own.language or own.seen_language) if own else ""
-    zone = ZoneInfo(own.zone) if own and own.zone else ZoneInfo("UTC")
-    with translation.override(language or settings.LANGUAGE_CODE), timezone.override(zone):
+    with translation.override(language or settings.LANGUAGE_CODE), timezone.override(own.zone_in_force if own else UTC):
         yield
 
 

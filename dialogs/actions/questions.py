@@ -183,6 +183,11 @@ def _open(question_id: UUID) -> Question:
     question = Question.objects.select_related("dialog", "resolved_by").get(pk=question_id)
     if question.state != Question.State.OPEN:
         by = question.resolved_by.get_username() if question.resolved_by else "the runtime"
-        at = f"{question.resolved_at:%Y-%m-%d %H:%M:%S} UTC" if question.resolved_at else "an unknown time"
+        zone = timezone.get_current_timezone_name()
+        at = (
+            f"{timezone.localtime(question.resolved_at):%Y-%m-%d %H:%M:%S} ({zone})"
+            if question.resolved_at
+            else "an unknown time"
+        )
         raise Conflict("already_resolved", f"This question was {question.state} by {by} at {at}.")
     return question

@@ -13,7 +13,7 @@ from dialogs.accounts import api_keys, login
 from dialogs.context import spending
 from dialogs.models import (
     ApiKey,
-    DayOfCalls,
+    CallTotals,
     EmbeddingUse,
     Identity,
     PersonSettings,
@@ -47,17 +47,26 @@ class ApiKeyAdmin(RecordAdmin):
 
 @admin.register(EmbeddingUse)
 class EmbeddingUseAdmin(RecordAdmin):
-    list_display: tuple[str, ...] = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost")
+    list_display: tuple[str, ...] = (
+        "began_at",
+        "person",
+        "agent",
+        "provider",
+        "model",
+        "calls",
+        "prompt_tokens",
+        "cost",
+    )
     list_select_related = ("person",)
-    ordering = ("-day",)
+    ordering = ("-began_at",)
 
     @admin.display(ordering="cost_usd")
-    def cost(self, row: EmbeddingUse | DayOfCalls) -> str:
+    def cost(self, row: EmbeddingUse | CallTotals) -> str:
         return str(Spent(row.cost_usd, row.unpriced))
 
 
-@admin.register(DayOfCalls)
-class DayOfCallsAdmin(EmbeddingUseAdmin):
+@admin.register(CallTotals)
+class CallTotalsAdmin(EmbeddingUseAdmin):
     list_display = (*EmbeddingUseAdmin.list_display[:-1], "completion_tokens", "cost")
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.http import StreamingHttpResponse
+from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
@@ -90,7 +91,11 @@ def export_dialog(
 
 def exported(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpResponse:
     if kind == "md":
-        return download(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
+        return download(
+            export.as_markdown(dialog, timezone.get_current_timezone()),
+            f"dialog-{str(dialog.pk)[:8]}.md",
+            "text/markdown",
+        )
     return download(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")
 
 

@@ -1,19 +1,26 @@
 """A person's display settings and, for staff, the pruning agent that holds for everybody."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.db.models import QuerySet
 from ninja import Router, Schema
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dialogs.accounts import login
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.errors import Invalid, Refusal
 from dialogs.models import Agent, PersonSettings, PromptTemplate, SiteSettings
+from dialogs.models.settings import zone_named
 from dialogs.permissions import OPERATE, may
 
 router = Router(tags=["settings"])
+
+
+def _known_zone(name: str) -> str:
+    if name and str(zone_named(name)) != name:
+        raise ValueError("expected the IANA name of a time zone, such as Europe/Berlin")
+    return name
 
 
 class SettingsChange(BaseModel):
@@ -23,6 +30,11 @@ class SettingsChange(BaseModel):
 
     theme: Literal["system", "light", "dark"] = "system"
     language: Literal["", "en", "zh-hans"] = Field("", description="of the pages; empty: what the browser prefers")
+    zone: Annotated[str, AfterValidator(_known_zone)] = Field(
+        "",
+        max_length=64,
+        description="of times and days, an IANA name such as Asia/Kolkata; empty: that of the browser",
+    )
     notifications: bool = False
     show_breaking_progress: bool = True
     progress_detail: Literal["minimal", "normal", "detailed"] = "normal"

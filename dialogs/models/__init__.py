@@ -4,7 +4,7 @@ from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal, Tool
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Reminder, Turn
 from dialogs.models.deliveries import Delivery, PushSubscription
-from dialogs.models.generations import DayOfCalls, Generation
+from dialogs.models.generations import CallTotals, Generation
 from dialogs.models.history import Event, RequestPart, Round
 from dialogs.models.people import Identity
 from dialogs.models.questions import Question
@@ -16,9 +16,9 @@ __all__ = [
     "ApiKey",
     "Artifact",
     "Attachment",
+    "CallTotals",
     "Client",
     "ConnectedProvider",
-    "DayOfCalls",
     "Delivery",
     "Dialog",
     "EmbeddingUse",

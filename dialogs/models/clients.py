@@ -78,11 +78,13 @@ class Client(models.Model):
 
 
 class EmbeddingUse(models.Model):
-    """What the embeddings of one person's key took in one day (UTC). Nothing else is kept of them."""
+    """What the embeddings of one person's key took in one quarter of an hour. Nothing else is kept of them."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
-    day = models.DateField()
+    began_at = models.DateTimeField(
+        help_text="of the quarter; noon of a day of UTC that an older version summed up whole"
+    )
     agent = models.CharField(max_length=80)
     provider = models.CharField(max_length=80)
     model = models.CharField(max_length=120)
@@ -94,9 +96,9 @@ class EmbeddingUse(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["person", "key", "day", "agent", "provider", "model"], name="embedding_use_unique"
+                fields=["person", "key", "began_at", "agent", "provider", "model"], name="embedding_use_unique"
             )
         ]
 
     def __str__(self) -> str:
-        return f"{self.calls:,} on {self.day}"
+        return f"{self.calls:,} from {self.began_at:%Y-%m-%d %H:%M} UTC"

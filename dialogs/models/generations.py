@@ -95,14 +95,18 @@ class Generation(models.Model):
         return f"{self.purpose} {self.outcome}"
 
 
-class DayOfCalls(models.Model):
-    """What the calls of one person came to in one day (UTC) by one agent and model: sums of rows that change no more, made by
-    the sweeper when the day is over. The statistics read them in place of the calls."""
+class CallTotals(models.Model):
+    """What the calls of one person that began in one quarter of an hour came to, by one agent and model: sums of rows that
+    change no more, made by the sweeper when a day of UTC is over. The statistics read them in place of the calls.
+
+    A quarter, because the days of every time zone begin at one: sums by hour would cut those of India at half past."""
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, db_constraint=False, related_name="+"
     )
-    day = models.DateField()
+    began_at = models.DateTimeField(
+        help_text="of the quarter; noon of a day of UTC that an older version summed up whole"
+    )
     agent = models.CharField(max_length=80)
     provider = models.CharField(max_length=80)
     model = models.CharField(max_length=120)
@@ -114,9 +118,12 @@ class DayOfCalls(models.Model):
     unpriced = models.PositiveIntegerField(help_text="calls without a report or a known price")
 
     class Meta:
+        verbose_name_plural = "call totals"
         constraints = [
-            models.UniqueConstraint(fields=["day", "person", "agent", "provider", "model"], name="day_of_calls_unique")
+            models.UniqueConstraint(
+                fields=["began_at", "person", "agent", "provider", "model"], name="call_totals_unique"
+            )
         ]
 
     def __str__(self) -> str:
-        return f"{self.calls:,} on {self.day}"
+        return f"{self.calls:,} from {self.began_at:%Y-%m-%d %H:%M} UTC"

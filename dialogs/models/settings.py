@@ -1,6 +1,7 @@
 """Settings of people and of the site, and people's templates."""
 
 import re
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -38,8 +39,12 @@ class PersonSettings(models.Model):
         help_text="of the page that was shown last: what mails and push notifications are in where none was chosen",
     )  # fmt: skip
     zone = models.CharField(
+        max_length=64, blank=True, default="", db_default="",
+        help_text="of times and days, such as Europe/Berlin; empty: that of the browser",
+    )  # fmt: skip
+    seen_zone = models.CharField(
         max_length=64, blank=True, default="", db_default="", editable=False,
-        help_text="of the browser that was used last, such as Europe/Berlin: for the times in mails",
+        help_text="of the browser that was used last: what holds where none was chosen",
     )  # fmt: skip
     notifications = models.BooleanField(default=False)
     question_mails = models.BooleanField(default=True, db_default=True)
@@ -61,6 +66,11 @@ class PersonSettings(models.Model):
 
     def __str__(self) -> str:
         return f"Settings of {self.user}"
+
+    @property
+    def zone_in_force(self) -> ZoneInfo:
+        """The chosen one, or else that of the browser that was used last."""
+        return zone_named(self.zone or self.seen_zone)
 
 
 class PromptTemplate(models.Model):
@@ -148,6 +158,14 @@ class SiteSettings(models.Model):
     @classmethod
     def current(cls) -> "SiteSettings":
         return cls.objects.first() or cls()
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """UTC where it is no zone's name, or none that this machine knows."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return ZoneInfo("UTC")
 
 
 def _problem_with(lines: list[list[str]]) -> str:

@@ -12,7 +12,7 @@ from dialogs.context.spending import spent_this_month
 from dialogs.errors import Conflict
 from dialogs.models import Agent, ApiKey, EmbeddingUse, PersonSettings
 from dialogs.openai_api.errors import ApiError
-from dialogs.store.charging import check_budget_of
+from dialogs.store.charging import check_budget_of, quarter_of
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
 from dominds.llm.models.prices import cost_of
@@ -67,7 +67,7 @@ def _note(key: ApiKey, agent: Agent, model: ModelInfo, reported: Any, began: dat
     named: dict[str, Any] = {
         "person": key.owner,
         "key": key,
-        "day": began.date(),
+        "began_at": quarter_of(began),
         "agent": agent.pk,
         "provider": model.provider_id,
         "model": model.model_id,

@@ -1,8 +1,11 @@
-"""Cost of model calls, by day, model, agent and person: of reported tokens, by the catalog's prices of their time."""
+"""Cost of model calls, by day, model, agent and person: of reported tokens, by the catalog's prices of their time.
 
-from collections.abc import Callable, Mapping
+Days are those of the current time zone. Kept sums are of quarters of an hour, at which the days of every zone begin.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
 from types import MappingProxyType
@@ -11,15 +14,16 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, Max, Q, QuerySet, Sum, Value
-from django.db.models.functions import Concat, TruncDate
+from django.db.models import Case, CharField, Count, DateTimeField, Field, Max, Q, QuerySet, Sum, Value, When
+from django.db.models.functions import Concat
 from django.utils import timezone
 
-from dialogs.models import DayOfCalls, Dialog, EmbeddingUse, Generation
+from dialogs.models import CallTotals, Dialog, EmbeddingUse, Generation
 from dialogs.operations.dashboard import first_generation_since
 
 DAYS = 14
 ONE_DAY = timedelta(days=1)
+QUARTER = timedelta(minutes=15)
 # The end of a day: by then what began in it is committed, and its worker known to be gone.
 SETTLES_AFTER = timedelta(hours=1)
 NEWEST = 20
@@ -56,7 +60,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    day: date
+    day: str
     model: str
     agent: str
     person: str
@@ -64,7 +68,7 @@ class _Group:
 
 
 KEYS: dict[str, Callable[[_Group], str]] = {
-    "day": lambda group: group.day.isoformat(),
+    "day": lambda group: group.day,
     "model": lambda group: group.model,
     "agent": lambda group: group.agent,
     "person": lambda group: group.person,
@@ -91,8 +95,7 @@ def _ranked(sums: dict[str, Cost]) -> list[tuple[str, Cost]]:
 def by_day(table: Table) -> list[tuple[datetime, Cost]]:
     """All days, the oldest first."""
     result = dict(table.rows)
-    days = (_first_day() + timedelta(days=number) for number in range(DAYS))
-    return [(day, result.get(day.date().isoformat(), Cost())) for day in days]
+    return [(day, result.get(day.date().isoformat(), Cost())) for day in _days()]
 
 
 def calls(viewer: User, chosen: Chosen = ALL) -> QuerySet[Generation]:
@@ -110,7 +113,7 @@ def dialogs(viewer: User, chosen: Chosen) -> list[tuple[Dialog, Cost]]:
 
 
 def _newest(viewer: User, chosen: Chosen) -> QuerySet[Generation]:
-    results = _ended(_calls_since(_first_day())).filter(**_of(chosen, *_OF_CALLS))
+    results = _ended(_calls_since(_days()[0])).filter(**_of(chosen, *_OF_CALLS))
     return results.filter(dialog__in=Dialog.objects.for_user(viewer)).order_by("-pk")
 
 
@@ -122,15 +125,17 @@ def _added(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost
 
 
 def _groups(chosen: Chosen) -> list[_Group]:
-    """Days that were summed up from their sums, and the calls since."""
-    first = _first_day()
+    """What was summed up from its sums, and the calls since."""
+    first = _days()[0]
     live = _ended(_calls_since(_not_summed_up(first))).filter(**_of(chosen, *_OF_CALLS)).order_by()
-    beside: list[QuerySet[Any]] = [DayOfCalls.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
+    beside: list[QuerySet[Any]] = [CallTotals.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
     stored = [
-        kept.filter(day__gte=first.date())
-        .annotate(name=_NAME)
+        kept.filter(began_at__gte=first)
+        .annotate(day=_day_of("began_at"), name=_NAME)
         .filter(**_of(chosen, "agent", "person__username"))
-        .values_list(*_LABELS, "agent", "person__username", *_STORED)
+        .order_by()
+        .values_list(*_LABELS, "agent", "person__username")
+        .annotate(**{f"sum_{column}": Sum(column) for column in _STORED})
         for kept in beside
     ]
     result = chain(live.values_list(*_LABELS, *_OF_CALLS).annotate(**_SUMS), *stored)
@@ -158,41 +163,59 @@ def _of(chosen: Chosen, agent: str, person: str) -> dict[str, str]:
 
 
 def sum_up_days() -> int:
-    """Keep the sums of the days that are over, each once no call of it runs any more. Returns how many rows were made."""
-    first, made = _first_day(), 0
+    """Keep the sums of the days of UTC that are over, each once no call of it runs any more. Returns how many rows were made."""
+    now, made = timezone.now(), 0
+    first = datetime.combine(now.date() - timedelta(days=DAYS), time(), UTC)  # where the first day begins in the East
     day = _not_summed_up(first)
-    while day + ONE_DAY + SETTLES_AFTER <= timezone.now():
+    while day + ONE_DAY + SETTLES_AFTER <= now:
         calls = _calls_since(day).filter(started_at__lt=day + ONE_DAY)
         if calls.filter(outcome=Generation.Outcome.RUNNING).exists():
             break
-        labels = ("provider", "model", "dialog__agent_id", "dialog__owner_id")
-        sums = calls.order_by().values_list(*labels).annotate(**_SUMS)
+        quarters = [day + number * QUARTER for number in range(ONE_DAY // QUARTER)]
+        quarter = _placed("started_at", [(start, start) for start in quarters], DateTimeField())
+        labels = ("began_at", "provider", "model", "dialog__agent_id", "dialog__owner_id")
+        sums = calls.annotate(began_at=quarter).order_by().values_list(*labels).annotate(**_SUMS)
         rows = [
-            DayOfCalls(
-                day=day.date(),
+            CallTotals(
+                began_at=began_at,
                 provider=provider,
                 model=model,
                 agent=agent,
                 person_id=person,
                 **dict(zip(_STORED, added, strict=True)),
             )
-            for provider, model, agent, person, *added in sums
+            for began_at, provider, model, agent, person, *added in sums
         ]
         with transaction.atomic():  # another sweeper may do the same
-            made += len(DayOfCalls.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True))
+            made += len(CallTotals.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True))
         day += ONE_DAY
-    DayOfCalls.objects.filter(day__lt=first.date()).delete()
+    CallTotals.objects.filter(began_at__lt=first).delete()
     return made
 
 
 def _not_summed_up(first: datetime) -> datetime:
-    """The first of these days whose sums are not kept."""
-    last = DayOfCalls.objects.aggregate(last=Max("day"))["last"]
-    return max(first, datetime.combine(last, time(), first.tzinfo) + ONE_DAY) if last else first
+    """From when on no sums are kept: the end of a day of UTC, or ``first`` if that is later."""
+    last = CallTotals.objects.aggregate(last=Max("began_at"))["last"]
+    return max(first, datetime.combine(last.astimezone(UTC), time(), UTC) + ONE_DAY) if last else first
 
 
-def _first_day() -> datetime:
-    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=DAYS - 1)
+def _days() -> list[datetime]:
+    """When each of the days begins in the current zone, the oldest first. Some have 23 or 25 hours."""
+    zone, today = timezone.get_current_timezone(), timezone.localdate()
+    return [datetime.combine(today - timedelta(days=ago), time(), zone) for ago in reversed(range(DAYS))]
+
+
+def _day_of(column: str) -> Case:
+    """The date in the current zone."""
+    return _placed(column, [(day, day.date().isoformat()) for day in _days()], CharField())
+
+
+def _placed(column: str, places: Sequence[tuple[datetime, Any]], kind: "Field[Any, Any]") -> Case:
+    """What stands beside the last of these beginnings, the oldest first, that a moment is not before.
+
+    Comparisons, because SQLite asks Python for each row's date in a zone."""
+    cases = [When(**{f"{column}__gte": start, "then": Value(name)}) for start, name in reversed(places[1:])]
+    return Case(*cases, default=Value(places[0][1]), output_field=kind)
 
 
 def _calls_since(first: datetime) -> QuerySet[Generation]:
@@ -200,4 +223,4 @@ def _calls_since(first: datetime) -> QuerySet[Generation]:
 
 
 def _ended(rows: QuerySet[Generation]) -> QuerySet[Generation]:
-    return rows.exclude(outcome=Generation.Outcome.RUNNING).annotate(day=TruncDate("started_at"), name=_NAME)
+    return rows.exclude(outcome=Generation.Outcome.RUNNING).annotate(day=_day_of("started_at"), name=_NAME)

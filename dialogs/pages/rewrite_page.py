@@ -8,7 +8,7 @@ from django.db.models.functions import Left
 from django.utils.translation import gettext as _
 
 from dialogs.models import Dialog
-from remediation.context import UnitKind
+from remediation.context import UnitKind, UnitRole
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import LEDGER_PREFIX
@@ -39,6 +39,7 @@ class Side:
     text: str
     about: str = ""  # kind and size
     turns: tuple[int, ...] = ()
+    is_markdown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,11 @@ def is_summary(unit: RemovedUnit) -> bool:
     return unit.kind == UnitKind.SUMMARY and not unit.unit_id.startswith(LEDGER_PREFIX)
 
 
+def is_markdown(unit: RemovedUnit) -> bool:
+    """What a model wrote, beside what people and tools did."""
+    return unit.role == UnitRole.ASSISTANT or unit.kind == UnitKind.SUMMARY
+
+
 def link_summaries(dialog: Dialog, units: Sequence[Any]) -> None:
     """Lets each unit of the archive say which rewrite wrote it, where it is a summary: ``made_by``."""
     summaries = [unit for unit in units if is_summary(unit)]
@@ -177,6 +183,7 @@ def _before(gone: Item, unit: RemovedUnit | None) -> Side:
         unit.text,
         _("{kind} · est. {number:,} tok").format(kind=_(unit.kind), number=unit.est_tokens),
         tuple(gone["turns"]),
+        is_markdown(unit),
     )
 
 
@@ -184,9 +191,10 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
     if "turns" not in stands:
         text = "\n".join(message["text"] for message in stands["messages"])
         about = "key facts" if _is_ledger(stands) else stands["kind"]
-        return Side(stands["role"], text, about, tuple(stands["sources"]))
+        return Side(stands["role"], text, about, tuple(stands["sources"]), is_markdown=True)
     messages = [turns.get(seq, ("", "")) for seq in stands["turns"]]
-    return Side(messages[0][0], "\n".join(text for _, text in messages), turns=tuple(stands["turns"]))
+    text, by_model = "\n".join(text for _, text in messages), all(role == UnitRole.ASSISTANT for role, _ in messages)
+    return Side(messages[0][0], text, turns=tuple(stands["turns"]), is_markdown=by_model)
 
 
 def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:

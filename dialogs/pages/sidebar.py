@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, tzinfo
+from datetime import date
 from itertools import groupby
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib.auth.models import User
 from django.db.models import F, Q
-from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -29,8 +27,8 @@ class Section:
     is_folder: bool = False
 
 
-def sections(request: HttpRequest, user: User) -> list[Section]:
-    zone = zone_of(request)
+def sections(user: User) -> list[Section]:
+    """Days are those of the current time zone."""
     own = Dialog.objects.filter(owner=user, archived_at=None).select_related("agent")
     result = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
         F("pinned_at").desc(nulls_last=True), "-active_at"
@@ -41,17 +39,17 @@ def sections(request: HttpRequest, user: User) -> list[Section]:
         folders.setdefault("" if dialog.pinned_at else dialog.folder or "", []).append(dialog)
     pinned = folders.pop("", [])
     others = [dialog for dialog in recent_dialogs(user, NEWEST) if dialog.pk not in kept]
-    today = timezone.now().astimezone(zone).date()
-    days = groupby(others, lambda dialog: _day(dialog.active_at.astimezone(zone).date(), today))
+    today = timezone.localdate()
+    days = groupby(others, lambda dialog: _day(timezone.localdate(dialog.active_at), today))
     shown = [(_("Pinned"), pinned, False), *((name, folders[name], True) for name in sorted(folders, key=str.casefold))]
     shown += [(title, list(group), False) for title, group in days]
     return [Section(title, _labelled(group), is_folder) for title, group, is_folder in shown if group]
 
 
-def matching(request: HttpRequest, user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
+def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
     """What the template shows for these words; without words, what it shows else."""
     if not words:
-        return {"sections": sections(request, user)}
+        return {"sections": sections(user)}
     shown = [Section(_("Found"), _labelled(dialogs))] if dialogs else []
     return {"sections": shown, "words": words, "none": _("No dialog matches.")}
 
@@ -63,14 +61,6 @@ def marks(dialogs: Iterable[Dialog]) -> list[tuple[str, str, str, int]]:
 
 def _labelled(dialogs: Iterable[Dialog]) -> list[tuple[Dialog, str]]:
     return [(dialog, state_label(dialog.state)) for dialog in dialogs]
-
-
-def zone_of(request: HttpRequest) -> tzinfo:
-    """What a browser said of itself; UTC where it said nothing that is a zone."""
-    try:
-        return ZoneInfo(request.COOKIES.get("zone", ""))
-    except (ValueError, OSError, KeyError):
-        return UTC
 
 
 def _day(then: date, today: date) -> str:

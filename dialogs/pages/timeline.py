@@ -11,7 +11,7 @@ from dialogs.queries.timeline import Moment
 from health.models import HealthSnapshot
 
 STEP, WIDTH, HEIGHT = 10, 8, 100  # of a column, in the drawing's units
-LEAST_COLUMNS, COLUMN_PIXELS = 24, 6
+MOST_FEW, FEW_PIXELS, COLUMN_PIXELS = 16, 32, 6  # so few columns are as wide, and stand beside their words
 LABELS = 24  # under the axis at most
 ROOM_ABOVE = 1.02  # the tallest column stays below the upper edge
 SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the height, at which the axis has numbers
@@ -56,8 +56,12 @@ class Drawing:
 
     @property
     def pixels(self) -> int:
-        """The least width; a wider page stretches it."""
-        return self.width // STEP * COLUMN_PIXELS
+        """The width of few columns; the least width of many, which a wider page stretches."""
+        return self.width // STEP * (FEW_PIXELS if self.is_few else COLUMN_PIXELS)
+
+    @property
+    def is_few(self) -> bool:
+        return len(self.columns) <= MOST_FEW
 
     @property
     def kinds(self) -> tuple[Category, ...]:
@@ -71,7 +75,7 @@ class Drawing:
 
 
 def drawn(moments: Sequence[Moment]) -> Drawing:
-    width = max(LEAST_COLUMNS, len(moments)) * STEP
+    width = max(1, len(moments)) * STEP
     tallest = max((moment.tokens for moment in moments), default=0) or 1
     thresholds = {kind: [_threshold(moment, kind) for moment in moments] for kind in THRESHOLDS}
     near = {

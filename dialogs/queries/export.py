@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -20,9 +21,10 @@ BATCH = 200
 Row = TypeVar("Row", bound=Model)
 
 
-def as_markdown(dialog: Dialog) -> Iterator[str]:
+def as_markdown(dialog: Dialog, zone: tzinfo = UTC) -> Iterator[str]:
     """What was said, in its order, under a heading per turn."""
-    yield f"# {dialog}\n\nAgent: {dialog.agent} · {dialog.created_at:%Y-%m-%d %H:%M} UTC\n"
+    begun = f"{dialog.created_at.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
+    yield f"# {dialog}\n\nAgent: {dialog.agent} · {begun}\n"
     rounds = {row.number: row for row in dialog.rounds.all()}
     shown = 1
     for turn in _in_batches(_turns(dialog), "position"):  # queued messages have none yet

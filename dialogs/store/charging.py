@@ -73,7 +73,7 @@ def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
     free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # without a report
     unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())
     calls = Generation.objects.filter(started_at__gte=month_begin()).annotate(unknown=unknown)
-    embeddings = EmbeddingUse.objects.filter(day__gte=month_begin().date()).annotate(unknown=F("unpriced"))
+    embeddings = EmbeddingUse.objects.filter(began_at__gte=month_begin()).annotate(unknown=F("unpriced"))
     return calls, embeddings
 
 
@@ -85,6 +85,11 @@ def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int
         for number, usd, unpriced in grouped.annotate(Sum("cost_usd", default=Decimal(0)), Sum("unknown", default=0)):
             result[number] += Spent(Decimal(usd), unpriced)
     return result
+
+
+def quarter_of(moment: datetime) -> datetime:
+    """When the quarter of an hour began that sums hold it in."""
+    return moment.replace(minute=moment.minute // 15 * 15, second=0, microsecond=0)
 
 
 def month_begin() -> datetime:

@@ -35,7 +35,7 @@ class Frame:
 
     @cached_property
     def sections(self) -> list[sidebar.Section]:
-        return sidebar.sections(self.request, self.user)
+        return sidebar.sections(self.user)
 
 
 @register.simple_tag(takes_context=True)

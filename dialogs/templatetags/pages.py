@@ -18,6 +18,7 @@ from django.utils.translation import ngettext
 
 from dialogs.context import limits
 from dialogs.pages.chip import Chip
+from dialogs.pages.markdown import render
 from dialogs.pages.meter import Part
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
@@ -165,6 +166,12 @@ def ago(moment: datetime) -> str:
 
 
 @register.filter
+def markdown(text: str) -> SafeString:
+    """As answers are drawn in their dialog."""
+    return mark_safe(render(text))  # nosec B308 B703  it escapes and cleans
+
+
+@register.filter
 def is_long(text: str) -> bool:
     """A text of the archive that is folded."""
     return len(text) > FOLDED_CHARS or text.count("\n") >= FOLDED_LINES
@@ -187,12 +194,13 @@ def iso(moment: datetime | None) -> str:
 
 @register.simple_tag
 def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
-    """A time that the page's script shows in the reader's own zone."""
+    """A time in the reader's zone, which the page's script writes as their country does."""
     if value is None:
         return ""
+    value = timezone.localtime(value)
     is_time, form = form == "H:i", _(form)
     shown = f"{value:%H:%M}" if form == "H:i" else escape(date_format(value, form))  # of each turn, where dates are few
-    return mark_safe(  # nosec B308 B703  numbers, and words that are escaped here
+    return mark_safe(  # nosec B308 B703  numbers, a zone's name, and words that are escaped here
         f'<time datetime="{value.isoformat()}" data-form="{"time" if is_time else "date"}" '
-        f'title="{value:%Y-%m-%d %H:%M:%S} UTC">{shown}</time>'
+        f'title="{value:%Y-%m-%d %H:%M:%S} ({escape(timezone.get_current_timezone_name())})">{shown}</time>'
     )

@@ -63,7 +63,7 @@ def index(request: PersonRequest) -> HttpResponse:
     }
     if request.htmx and request.htmx.target == "nav-dialogs":
         return render(
-            request, "dialogs/_sidebar.html", sidebar.matching(request, request.user, list(result), given.get("q", ""))
+            request, "dialogs/_sidebar.html", sidebar.matching(request.user, list(result), given.get("q", ""))
         )
     template = "dialogs/_rows.html" if request.htmx and request.htmx.target == "dialog-rows" else "dialogs/list.html"
     return render(request, template, context)

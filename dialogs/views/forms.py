@@ -1,6 +1,10 @@
+import functools
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, cast
 from uuid import UUID
+from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
@@ -266,17 +270,32 @@ class ApiKeyForm(forms.Form):
     budget_usd = Dollars(required=False, label=_("Budget a month (USD)"))
 
 
+@functools.cache  # the list is read from hundreds of files
+def zones() -> list[tuple[str, Any]]:
+    """Of the IANA's list those that are named after places, by continent; older names of the same stay known to other programs."""
+    names = (name.partition("/") for name in sorted(available_timezones()))
+    areas = groupby(((area, f"{area}/{place}") for area, _slash, place in names if area in AREAS), itemgetter(0))
+    places = [
+        (area, [(name, name.partition("/")[2].replace("_", " ")) for _area, name in group]) for area, group in areas
+    ]
+    return [("", _("As the browser says")), ("UTC", "UTC"), *places]
+
+
+AREAS = frozenset("Africa America Antarctica Asia Atlantic Australia Europe Indian Pacific".split())
+
+
 class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
     language = forms.ChoiceField(
         choices=[("", _("As the browser says")), *settings.LANGUAGES], required=False, label=_("Language")
     )
+    zone = forms.ChoiceField(choices=zones, required=False, label=_("Time zone"))
     email = forms.EmailField(
         required=False, label=_("Mail address"), widget=forms.EmailInput({"autocomplete": "email"})
     )
 
     class Meta:
         model = PersonSettings
-        fields = ("theme", "language", "notifications", "question_mails")
+        fields = ("theme", "language", "zone", "notifications", "question_mails")
         widgets = {"theme": forms.RadioSelect}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -124,6 +124,7 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     shown, by_run = [*(unit for unit, _ in hits), *(result or ())], {line.run.pk: line for line in lines}
     for unit in shown:
         unit.line = by_run.get(unit.run_id)
+        unit.is_markdown = rewrite_page.is_markdown(unit)
     rewrite_page.link_summaries(dialog, shown)
     context = {
         "page": DialogPage(dialog, request.user, request=request),

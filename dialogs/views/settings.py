@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.utils.translation import gettext_noop as noop
@@ -110,7 +110,8 @@ def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
     own = login.settings_of(request.user)
     match shown:
         case "appearance":
-            return {"appearance_form": AppearanceForm(instance=own), "push": _push_of(request)}
+            zone = timezone.get_current_timezone_name()
+            return {"appearance_form": AppearanceForm(instance=own), "zone": zone, "push": _push_of(request)}
         case "display":
             return {"display_form": ContextDisplayForm(instance=own)}
         case "templates":
@@ -185,7 +186,9 @@ def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> Ht
     wakeups.poke_user(request.user.pk)  # their open pages follow at once
     translation.activate(language_of(request))  # which may be another one now
     messages.success(request, _("Saved."))
-    return redirect(PARTS[name][1])
+    answer = redirect(PARTS[name][1])
+    answer.delete_cookie("zone")  # it may repeat a choice that holds no longer; the page's script writes it anew
+    return answer
 
 
 class TemplateForm(forms.ModelForm):  # type: ignore[type-arg]

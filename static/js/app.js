@@ -81,6 +81,10 @@ for (const range of document.querySelectorAll("input[type='range']")) {
   show();
 }
 
+// The chosen part of the settings, in a row that is wider than a phone.
+const part = document.querySelector(".settings-nav [aria-current]");
+if (part) part.closest("ul").scrollLeft = part.offsetLeft - (part.closest("ul").clientWidth - part.offsetWidth) / 2;
+
 document.addEventListener("change", (event) => {
   if (!event.target.matches("[data-tick-all]")) return;
   for (const tick of document.querySelectorAll(".tick input")) tick.checked = event.target.checked;

@@ -14,6 +14,7 @@ export function showBadges(frame) {
     isOldReported = true;
     toast(tr("Dominds was updated. Reload this page."), "ask", location.href);
   }
+  navigator.setAppBadge?.(frame.questions).catch(() => {}); // of the installed app's icon
   document.title = (frame.questions ? `(${frame.questions}) ` : "") + document.title.replace(/^\(\d+\) /, "");
   const isNew = known !== null && frame.newest && frame.questions > known.count && frame.newest.id !== known.newest;
   known = { count: frame.questions, newest: frame.newest?.id };

@@ -1,8 +1,8 @@
-// Before anything is drawn: what only scripts can do may now be shown, the server learns the zone that days are counted in, and the page
+// Before anything is drawn: what only scripts can do may now be shown, the server learns the zone of times and days, and the page
 // wears what was chosen. A page that knows no person wears the theme of the last one that did.
 const root = document.documentElement;
 root.classList.add("js");
-document.cookie = `zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
+document.cookie = `zone=${root.dataset.zone || Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
 if (root.dataset.theme) localStorage.setItem("dominds:theme", root.dataset.theme);
 else root.dataset.theme = localStorage.getItem("dominds:theme") ?? "system";
 root.dataset.size = localStorage.getItem("dominds:size") ?? "normal";

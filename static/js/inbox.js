@@ -2,53 +2,58 @@
 import { localTimes, toast } from "./page.js";
 import { tr } from "./words.js";
 
-const reader = document.getElementById("reader");
-const rows = [...document.querySelectorAll(".inbox [data-row]")];
+const reader = () => document.getElementById("reader"); // filters put another list and another reader in place
+const rows = () => [...document.querySelectorAll(".inbox [data-row]")];
 const isWide = matchMedia("(min-width: 1100px)");
 let asked = 0; // of the answers only the newest counts
 
 async function read(row) {
-  for (const other of rows) other.removeAttribute("aria-current");
+  for (const other of rows()) other.removeAttribute("aria-current");
   row.setAttribute("aria-current", "true");
   const number = ++asked;
   try {
     const answer = await fetch(row.href, { headers: { "HX-Request": "true", "HX-Target": "reader" } });
     if (number !== asked) return;
     if (!answer.ok || answer.redirected) return location.assign(row.href); // logged out, or no longer there
-    reader.innerHTML = await answer.text();
+    reader().innerHTML = await answer.text();
   } catch {
     return toast(tr("No connection to the server. The question was not loaded."), "error");
   }
-  reader.scrollTop = 0;
-  htmx.process(reader);
-  localTimes(reader);
+  reader().scrollTop = 0;
+  htmx.process(reader());
+  localTimes(reader());
   const here = new URL(location);
   here.searchParams.set("at", row.dataset.row);
   history.replaceState(null, "", here);
 }
 
-for (const row of rows) {
-  row.addEventListener("click", (event) => {
-    if (!isWide.matches || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    read(row);
-  });
-}
+document.addEventListener("click", (event) => {
+  const row = event.target.closest(".inbox [data-row]");
+  if (!row || !isWide.matches || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  read(row);
+});
+
+// A filter shows its part of the list at once. The page's address says so too, for a reload.
+document.addEventListener("htmx:afterSwap", ({ detail }) => {
+  if (detail.requestConfig.elt.matches(".filters")) history.replaceState(null, "", detail.xhr.responseURL);
+});
 
 document.addEventListener("keydown", (event) => {
   if (!isWide.matches || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea, select, [contenteditable], .popover, dialog")) {
-    if (event.key === "Escape" && reader.contains(event.target)) document.querySelector(".inbox [aria-current]")?.focus();
+    if (event.key === "Escape" && reader()?.contains(event.target)) document.querySelector(".inbox [aria-current]")?.focus();
     return;
   }
-  const now = rows.indexOf(document.activeElement.closest("[data-row]") ?? document.querySelector(".inbox [aria-current='true']"));
+  const all = rows();
+  const now = all.indexOf(document.activeElement.closest("[data-row]") ?? document.querySelector(".inbox [aria-current='true']"));
   const by = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
-  if (by && (event.key.length === 1 || rows.includes(document.activeElement))) {
-    const next = rows[Math.max(0, Math.min(rows.length - 1, now + by))];
+  if (by && (event.key.length === 1 || all.includes(document.activeElement))) {
+    const next = all[Math.max(0, Math.min(all.length - 1, now + by))];
     next?.focus();
-    if (next && rows[now] !== next) read(next);
+    if (next && all[now] !== next) read(next);
   } else if (event.key === "a") {
-    reader.querySelector("#answer, input[name='action']:checked, input[name='action']")?.focus();
+    reader()?.querySelector("#answer, input[name='action']:checked, input[name='action']")?.focus();
   } else return;
   event.preventDefault();
   event.stopImmediatePropagation(); // the keys of other lists

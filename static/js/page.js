@@ -90,8 +90,17 @@ export function toast(text, kind = "success", href = "") {
 
 // In the page's language; a browser that speaks it says how its country writes times.
 const LOCALE = navigator.language.toLowerCase().split("-")[0] === language.split("-")[0] ? navigator.language : language;
-const TIME = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit" });
-export const DATE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const TIME = clock({ hour: "2-digit", minute: "2-digit" });
+export const DATE = clock({ dateStyle: "medium", timeStyle: "short" });
+
+/** In the zone that was chosen in the settings, or else in the browser's. */
+function clock(form) {
+  try {
+    return new Intl.DateTimeFormat(LOCALE, { ...form, timeZone: document.documentElement.dataset.zone || undefined });
+  } catch {
+    return new Intl.DateTimeFormat(LOCALE, form); // a zone that is too new for this browser
+  }
+}
 
 /** Show times in the reader's own zone. */
 export function localTimes(root) {

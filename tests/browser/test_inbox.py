@@ -60,3 +60,37 @@ def test_an_offered_answer_is_one_click_in_the_dialog_and_in_the_inbox(
     page.get_by_role("button", name="EUR", exact=True).click()
     expect(page.get_by_text("Answered. The agent goes on.")).to_be_visible()
     assert set(Question.objects.filter(dialog__owner=person).values_list("answer", flat=True)) == {"USD", "EUR"}
+
+
+def test_a_filter_applies_at_once_and_keeps_the_focus(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    with stack.api_as(person) as api:
+        dialog = api.post("/api/dialogs", json={"agent": "asks"}).json()["id"]
+        api.post(f"/api/dialogs/{dialog}/messages", json={"text": "Please ask one"})
+    eventually(lambda: Question.objects.filter(dialog=dialog, state="open").exists())
+    log_in(page.context, person)
+    page.set_viewport_size({"width": 1300, "height": 800})
+    page.goto(f"{stack.base_url}/q4h/")
+    kind, rows = page.get_by_label("Kind"), page.locator(".inbox [data-row]")
+    expect(page.get_by_role("button", name="Filter")).to_have_count(0)
+    kind.focus()
+    kind.select_option("context_health_critical")
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    expect(page).to_have_url(re.compile("kind=context_health_critical"))
+    expect(kind).to_be_focused()
+    kind.select_option("question")
+    expect(rows).not_to_have_count(0)
+    kind.blur()
+    page.keyboard.press("j")  # the keys work in the list that the filter brought
+    expect(page.locator(".inbox [aria-current]")).to_have_count(1)
+    page.keyboard.press("a")
+    expect(page.locator("#reader").get_by_label("Your answer")).to_be_focused()
+    without = page.context.browser.new_context(java_script_enabled=False)  # type: ignore[union-attr]
+    log_in(without, person)
+    plain = without.new_page()
+    plain.goto(f"{stack.base_url}/q4h/")
+    plain.get_by_label("Kind").select_option("context_health_critical")
+    plain.get_by_role("button", name="Filter").click()
+    expect(plain.get_by_text("Nothing waits.")).to_be_visible()
+    without.close()

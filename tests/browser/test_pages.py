@@ -523,3 +523,87 @@ def test_an_answer_links_to_its_question_which_scrolls_and_is_marked(
     page.goto(f"{stack.base_url}/models/")
     page.goto(f"{stack.base_url}/d/{dialog.pk}/#turn-{seq}")
     expect(asking).to_be_in_viewport()
+
+
+def test_pages_begin_at_one_edge_and_are_of_two_widths(
+    stack: Stack, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    log_in(page.context, make_operator())
+    page.set_viewport_size({"width": 1800, "height": 900})
+    edges, widths = set(), set()
+    for address in (
+        "/dialogs/",
+        "/q4h/",
+        "/models/",
+        "/statistics/",
+        "/settings/",
+        "/settings/limits/",
+        "/glossary/",
+        "/ops/",
+    ):
+        page.goto(f"{stack.base_url}{address}")
+        edges.add(page.locator("h1").evaluate("(title) => title.closest('.sheet').getBoundingClientRect().x"))
+        narrow = page.locator(".sheet.narrow > :not(.sr-only)")
+        widths |= {round(box) for box in narrow.evaluate_all("(all) => all.map((one) => one.offsetWidth)")}
+    assert len(edges) == 1 and max(widths) == 780
+
+
+def test_the_parts_of_the_settings_take_one_row_of_a_phone(
+    stack: Stack, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    log_in(page.context, make_operator())
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(f"{stack.base_url}/settings/site/")
+    row, chosen = page.locator(".settings-nav").bounding_box(), page.locator(".settings-nav [aria-current]")
+    assert row is not None and row["height"] <= 64
+    expect(chosen).to_be_in_viewport(ratio=1)
+    people = page.get_by_label("Overdue questions also to")
+    people.fill("\n".join(f"someone.{number}@example.org {number * 15}" for number in range(1, 12)))
+    assert people.evaluate("(field) => field.scrollHeight <= field.clientHeight"), "eleven lines without scrolling"
+    save = page.get_by_role("button", name="Save")
+    expect(save).to_be_in_viewport(ratio=1)
+    save.click()
+    expect(page.locator(".errorlist")).to_have_text("At most 10 people are asked one after another.")
+    people.fill("lead@example.org 15\nboss@example.org")
+    save.click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(people).to_have_value("lead@example.org 15\nboss@example.org")
+
+
+def test_the_product_is_installed_as_an_app(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    """By what Chromium itself says: no worker that answers requests is needed, and none could show what is stale."""
+    log_in(page.context, person)
+    page.goto(stack.base_url)
+    browser = page.context.new_cdp_session(page)
+    read = browser.send("Page.getAppManifest")
+    assert read["errors"] == [] and '"start_url": "/"' in read["data"]
+    assert browser.send("Page.getInstallabilityErrors") == {"installabilityErrors": []}
+    assert page.evaluate("navigator.serviceWorker.getRegistrations().then((all) => all.length)") == 0
+    manifest = page.request.get(read["url"])
+    assert manifest.headers["content-type"] == "application/manifest+json"
+    for icon in manifest.json()["icons"]:
+        assert page.request.get(f"{stack.base_url}/static/{icon['src']}").headers["content-type"] == icon["type"]
+
+
+def test_a_zone_that_was_chosen_holds_over_that_of_the_browser(
+    stack: Stack, person: User, browser: Browser, log_in: LogIn
+) -> None:
+    context = browser.new_context(timezone_id="Asia/Shanghai", locale="en-GB")
+    log_in(context, person)
+    page = context.new_page()
+    page.goto(f"{stack.base_url}/settings/")
+    page.reload()
+    expect(page.locator("#main")).to_contain_text("It is Asia/Shanghai now.")
+    page.get_by_label("Time zone").select_option("Asia/Kolkata")
+    page.locator("form:has(#id_zone)").get_by_role("button", name="Save").click()
+    expect(page.locator("#main")).to_contain_text("It is Asia/Kolkata now.")
+    moment = """() => import(document.querySelector("script[src*='js/app.js']").src.replace("app.js", "page.js"))
+      .then(({ DATE }) => DATE.format(new Date("2026-03-08T18:45:00Z")))"""
+    assert "9 Mar 2026, 00:15" in page.evaluate(moment)
+    page.get_by_label("Time zone").select_option("")
+    page.locator("form:has(#id_zone)").get_by_role("button", name="Save").click()
+    expect(page.locator("#main")).to_contain_text("It is Asia/Shanghai now.")
+    assert "9 Mar 2026, 02:45" in page.evaluate(moment)
+    context.close()

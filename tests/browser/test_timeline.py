@@ -23,6 +23,12 @@ def test_a_timeline_leads_to_any_request(
         calls = [moment["generation"] for moment in api.get(f"/api/dialogs/{dialog.pk}/timeline").json()]
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/d/{dialog.pk}/timeline/")
+    newest = page.locator("#moment")
+    expect(newest).to_contain_text(f"Call {calls[-1]}, kept")
+    drawing, words = page.locator(".figure .plot").bounding_box(), newest.bounding_box()
+    assert drawing is not None and words is not None
+    assert drawing["width"] == 32 * len(calls), "few columns are not stretched"
+    assert words["x"] > drawing["x"] + drawing["width"] and words["y"] < drawing["y"] + drawing["height"], "but beside"
     columns = page.locator(".timeline a")
     expect(columns).to_have_count(len(calls))
     columns.first.hover(force=True)

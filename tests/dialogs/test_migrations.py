@@ -4,9 +4,11 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import date, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,7 +17,16 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from dialogs.api.schemas import EventOut
-from dialogs.models import Agent, Client, Dialog, Event, ForcingRefusal
+from dialogs.models import (
+    Agent,
+    CallTotals,
+    Client,
+    Dialog,
+    EmbeddingUse,
+    Event,
+    ForcingRefusal,
+    PersonSettings,
+)
 from dialogs.store import events
 from dialogs.store.change import open_change
 from dominds.db import fresh
@@ -189,3 +200,36 @@ def shape_of(file: Path) -> dict[str, Any]:
             if kind == "table" and name not in ("django_content_type", "auth_permission"):
                 shape[f"{name}, rows"] = database.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()
     return shape
+
+
+@pytest.mark.parametrize("alias", ["default", "lite"])
+def test_days_that_were_summed_up_stay_days_of_utc(request: pytest.FixtureRequest, alias: str) -> None:
+    if alias != "default":
+        request.getfixturevalue(alias)
+    before = [("dialogs", "0043_steps_of_escalation")]
+    executor = MigrationExecutor(connections[alias])
+    executor.migrate(before)
+    models = executor.loader.project_state(before).apps
+    day = date(2026, 11, 20)
+    try:
+        owner = User.objects.using(alias).create(username="someone")
+        models.get_model("dialogs", "PersonSettings").objects.using(alias).create(user_id=owner.pk, zone="Asia/Kolkata")
+        named = {"person_id": owner.pk, "agent": "a", "provider": "p", "model": "m", "prompt_tokens": 7, "cost_usd": 2}
+        counted = {**named, "calls": 3, "unpriced": 1}
+        for ago in range(3):
+            models.get_model("dialogs", "EmbeddingUse").objects.using(alias).create(
+                **counted, day=day - timedelta(days=ago)
+            )
+            models.get_model("dialogs", "DayOfCalls").objects.using(alias).create(
+                **counted, day=day - timedelta(days=ago), cache_read_tokens=0, completion_tokens=1
+            )
+    finally:
+        call_command("migrate", database=alias, interactive=False, verbosity=0)
+    own = PersonSettings.objects.using(alias).get()
+    assert (own.zone, own.seen_zone) == ("", "Asia/Kolkata")
+    for kept in (CallTotals, EmbeddingUse):
+        rows = list(kept.objects.using(alias).order_by("began_at"))
+        for zone in ("UTC", "Asia/Kolkata", "America/New_York", "Asia/Shanghai"):
+            days = [row.began_at.astimezone(ZoneInfo(zone)).date() for row in rows]
+            assert days == [day - timedelta(days=2), day - timedelta(days=1), day]
+        assert {(row.calls, row.prompt_tokens, row.cost_usd, row.unpriced) for row in rows} == {(3, 7, 2, 1)}

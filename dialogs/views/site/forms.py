@@ -89,7 +89,17 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
             "pruning_agent", "write_titles", "webhook_url", "question_deadline_minutes", "escalation_address",
         )  # fmt: skip
         labels = {"escalation_address": _("Overdue questions also to")}
-        widgets = {"escalation_address": forms.Textarea({"rows": 3, "spellcheck": "false", "autocomplete": "off"})}
+        widgets = {
+            "escalation_address": forms.Textarea(
+                {
+                    "rows": 4,
+                    "spellcheck": "false",
+                    "autocomplete": "off",
+                    "placeholder": "lead@example.org 30\nboss@example.org",
+                    "class": "addresses",
+                }
+            )
+        }
 
     def save(self, commit: bool = True) -> Any:
         if secret := self.cleaned_data["webhook_secret"]:

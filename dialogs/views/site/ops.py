@@ -92,6 +92,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
     days = costs.by_day(result[0])
     context = {
         "days": costs.DAYS,
+        "zone": timezone.get_current_timezone_name(),
         "chosen": [(by, value, _narrowed({**chosen, by: ""})) for by, value in chosen.items()],
         "cost_chart": _by_day(
             [(day, {"cost": float(cost.cost_usd)}) for day, cost in days], chosen, _in_dollars, 0, _unpriced(dict(days))

@@ -224,7 +224,7 @@ def test_mails_speak_the_language_and_tell_the_time_of_who_gets_them(script: Scr
     client.cookies["zone"] = "Asia/Shanghai"
     client.get("/settings/", headers={"Accept-Language": "zh-CN,zh"})
     own = PersonSettings.objects.get(user=owner)
-    assert (own.language, own.seen_language, own.zone) == ("", "zh-hans", "Asia/Shanghai")
+    assert (own.language, own.seen_language, own.seen_zone) == ("", "zh-hans", "Asia/Shanghai")
     Question.objects.update(created_at=datetime(2026, 7, 1, 20, tzinfo=UTC))
     send_due()
     mail = post.wait()
@@ -235,17 +235,23 @@ def test_mails_speak_the_language_and_tell_the_time_of_who_gets_them(script: Scr
     assert "请在 2026年7月2日 04:30（Asia/Shanghai）前回答。" in mail.get_content()
     assert "EUR or USD?" in mail.get_content() and "by-mail" in mail.get_content()
 
-    PersonSettings.objects.update(language="en", zone="Europe/Berlin")
+    PersonSettings.objects.update(language="en", seen_zone="Europe/Berlin")
     assert "You have" not in client.get("/settings/").content.decode()
-    assert PersonSettings.objects.get().zone == "Asia/Shanghai", "the browser used last"
+    assert PersonSettings.objects.get().seen_zone == "Asia/Shanghai", "the browser used last"
     client.cookies["zone"] = "Mars/Olympus"
     client.get("/settings/")
-    assert PersonSettings.objects.get().zone == "UTC", "a zone that is none"
+    assert PersonSettings.objects.get().seen_zone == "UTC", "a zone that is none"
     Delivery.objects.update(due_at=Now())
     send_due()
     mail = post.wait()
     assert mail["Subject"] == f"Needs you: Importer in “{question.dialog}”"
     assert "Please answer by 1 Jul 2026, 20:30 (UTC)." in mail.get_content()
+    PersonSettings.objects.update(zone="Asia/Kolkata")
+    client.get("/settings/")
+    assert PersonSettings.objects.get().seen_zone == "UTC", "the cookie repeats a choice from now on"
+    Delivery.objects.update(due_at=Now())
+    send_due()
+    assert "Please answer by 2 Jul 2026, 02:00 (Asia/Kolkata)." in post.wait().get_content()
 
 
 def test_who_asks_by_a_key_is_called_a_program(script: Script, post: MailServer) -> None:

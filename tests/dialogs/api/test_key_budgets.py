@@ -112,7 +112,7 @@ class Program:
 
     def spend(self) -> None:
         EmbeddingUse.objects.create(
-            person=self.key.owner, key=self.key, day=timezone.now().date(), agent="a", provider="p", model="m", cost_usd=1
+            person=self.key.owner, key=self.key, began_at=timezone.now(), agent="a", provider="p", model="m", cost_usd=1
         )  # fmt: skip
 
     def __call__(self, method: str, path: str, body: Any = None) -> HttpResponse:

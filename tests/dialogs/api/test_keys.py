@@ -69,7 +69,7 @@ def test_a_key_spends_no_more_in_a_month_than_its_budget() -> None:
     generation(messages.create_dialog(owner, agent.pk), cost_usd=Decimal("9"))
     used: dict[str, Any] = {
         "person": owner,
-        "day": timezone.now().date(),
+        "began_at": timezone.now(),
         "agent": agent.pk,
         "provider": "p",
         "model": "m",

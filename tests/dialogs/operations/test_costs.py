@@ -1,16 +1,20 @@
 """Costs of the whole server, by day, model, agent and person."""
 
 import re
-from datetime import timedelta
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from dialogs.actions.messages import create_dialog
-from dialogs.models import Dialog, EmbeddingUse
+from dialogs.models import Dialog, EmbeddingUse, Generation, PersonSettings
+from dialogs.operations import costs
 from dialogs.operations.costs import Cost, tables
+from dialogs.store.charging import quarter_of
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
 from tests.dialogs.operations.test_dashboard import generation
@@ -26,9 +30,15 @@ def test_the_same_calls_are_summed_four_times() -> None:
     generation(first, prompt_tokens=None, completion_tokens=None)
     generation(first, outcome="failed", prompt_tokens=None, completion_tokens=None)
     generation(second, prompt_tokens=100, completion_tokens=1, cost_usd=Decimal("1.5"))
-    today = timezone.now().date()
     EmbeddingUse.objects.create(
-        person=ben, day=today, agent=agent.pk, provider="test", model="model", calls=2, prompt_tokens=30, cost_usd="0.5"
+        person=ben,
+        began_at=timezone.now(),
+        agent=agent.pk,
+        provider="test",
+        model="model",
+        calls=2,
+        prompt_tokens=30,
+        cost_usd="0.5",
     )
     day, model, _, person = tables()
     every = Cost(6, 1_130, 800, 11, Decimal("2.25"), 1)
@@ -99,3 +109,86 @@ def test_everybody_else_sees_their_own(client: Client) -> None:
         assert f"/calls/{theirs.pk}/" not in page and "$0.50" not in page and "By person" not in page
     assert f"/calls/{mine.pk}/" in browser_of(person).get("/statistics/").content.decode()
     assert client.get("/statistics/").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "moments"),
+    [
+        # Half an hour decides: 18:29 UTC is 23:59 in India, 18:30 is midnight.
+        ("Asia/Kolkata", "2026-11-10T12:00", {"2026-11-05T18:29": "2026-11-05", "2026-11-05T18:30": "2026-11-06"}),
+        ("Asia/Shanghai", "2026-11-10T12:00", {"2026-11-05T15:59": "2026-11-05", "2026-11-05T16:00": "2026-11-06"}),
+        ("Asia/Kathmandu", "2026-11-10T12:00", {"2026-11-05T18:14": "2026-11-05", "2026-11-05T18:15": "2026-11-06"}),
+        # Clocks go back on 1 November at 06:00 UTC: the day begins at 04:00 UTC, has 25 hours, and ends at 05:00.
+        (
+            "America/New_York",
+            "2026-11-10T12:00",
+            {
+                "2026-11-01T03:59": "2026-10-31",
+                "2026-11-01T04:00": "2026-11-01",
+                "2026-11-02T04:59": "2026-11-01",
+                "2026-11-02T05:00": "2026-11-02",
+            },
+        ),
+        # And forward on 8 March at 07:00 UTC: that day ends at 04:00, after 23 hours.
+        (
+            "America/New_York",
+            "2026-03-12T12:00",
+            {"2026-03-08T05:00": "2026-03-08", "2026-03-09T03:59": "2026-03-08", "2026-03-09T04:00": "2026-03-09"},
+        ),
+    ],
+)
+def test_days_are_those_of_the_readers_zone_from_calls_and_from_sums(
+    zone: str, now: str, moments: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialog = make_dialog()
+    expected: Counter[str] = Counter()
+    for number, (moment, day) in enumerate(moments.items()):
+        call = generation(dialog, cost_usd=Decimal(10**number), prompt_tokens=1)
+        Generation.objects.filter(pk=call.pk).update(started_at=datetime.fromisoformat(f"{moment}+00:00"))
+        expected[day] += 10**number
+    monkeypatch.setattr(timezone, "now", lambda: datetime.fromisoformat(f"{now}+00:00"))
+
+    def days() -> dict[str, int]:
+        with timezone.override(zone):
+            shown = {moment.date().isoformat(): cost.cost_usd for moment, cost in costs.by_day(tables()[0])}
+            assert len(shown) == costs.DAYS
+            for day, cost in expected.items():
+                assert costs.tables({"day": day})[0].rows[0][1].cost_usd == cost
+            return {day: int(cost) for day, cost in shown.items() if cost}
+
+    assert days() == expected
+    assert costs.sum_up_days() == len(moments)
+    Generation.objects.update(cost_usd=0)  # never happens: it shows which rows are read
+    assert days() == expected
+
+
+def test_the_days_of_every_zone_begin_at_a_quarter_of_an_hour() -> None:
+    for name in available_timezones():
+        for month in range(1, 13):
+            begins = datetime(2026, month, 1, tzinfo=ZoneInfo(name)).astimezone(UTC)
+            assert quarter_of(begins) == begins, name
+
+
+def test_the_page_names_the_zone_of_its_days() -> None:
+    dialog = make_dialog()
+    generation(dialog, cost_usd=Decimal(1))
+    browser = browser_of(dialog.owner)
+    assert "days (UTC):" in browser.get("/statistics/").content.decode()
+    assert "there is no chart of costs" not in browser.get("/statistics/").content.decode()
+    browser.cookies["zone"] = "Asia/Shanghai"
+    assert "days (Asia/Shanghai):" in browser.get("/statistics/").content.decode()
+    PersonSettings.objects.update_or_create(user=dialog.owner, defaults={"zone": "Asia/Kolkata"})
+    assert "days (Asia/Kolkata):" in browser.get("/statistics/").content.decode(), "the choice comes first"
+
+
+def test_where_no_price_is_known_a_line_says_so_in_place_of_an_empty_chart() -> None:
+    dialog = make_dialog()
+    browser = browser_of(dialog.owner)
+    page = browser.get("/statistics/").content.decode()
+    assert page.count('<figure class="figure">') == 1 and "no chart of costs" not in page, "nothing was called"
+    generation(dialog, prompt_tokens=100)
+    page = browser.get("/statistics/").content.decode()
+    assert page.count('<figure class="figure">') == 1 and "No call has a known price, so there is no chart" in page
+    generation(dialog, cost_usd=Decimal(1))
+    page = browser.get("/statistics/").content.decode()
+    assert page.count('<figure class="figure">') == 2 and "no chart of costs" not in page

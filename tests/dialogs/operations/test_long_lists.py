@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from dialogs.context.retrieval import search
-from dialogs.models import DayOfCalls, Dialog, Generation, Question, Turn
+from dialogs.models import CallTotals, Dialog, Generation, Question, Turn
 from dialogs.operations import costs
 from dialogs.pages.dialog_page import recent_dialogs
 from dialogs.queries.timeline import moments
@@ -234,9 +234,10 @@ def test_a_finished_day_is_summed_up_and_kept_for_two_weeks() -> None:
     assert costs.sum_up_days() == 0
     Generation.objects.filter(pk=running.pk).update(outcome="kept")
     assert costs.sum_up_days() == 1
-    DayOfCalls.objects.update(day=timezone.now().date() - timedelta(days=costs.DAYS))
+    CallTotals.objects.update(began_at=timezone.now() - timedelta(days=costs.DAYS + 1))
     costs.sum_up_days()
-    assert {row.day for row in DayOfCalls.objects.all()} == {timezone.now().date() - timedelta(days=2)}
+    days = {row.began_at.date() for row in CallTotals.objects.all()}
+    assert days == {timezone.now().date() - timedelta(days=2)}
 
 
 def test_an_archive_says_that_it_lists_the_newest_rewrites(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,19 @@
 """Each page and each piece of it comes in its reader's language; programs and what is stored stay English."""
 
 from collections.abc import AsyncIterator
-from typing import cast
+from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
-from django.utils import translation
+from django.utils import timezone, translation
 
-from dialogs.models import Dialog, PersonSettings, Question, Turn
+from dialogs.accounts.api_keys import create_key
+from dialogs.actions.messages import create_dialog
+from dialogs.models import ApiKey, Dialog, PersonSettings, Question, Turn
+from dialogs.pages import sidebar
 from dialogs.templatetags.stored_sentences import FORMS, in_page_language, pieces
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
@@ -154,3 +158,63 @@ def test_each_form_of_a_stored_sentence_is_found_as_a_whole() -> None:
 
 
 FILLED = dict.fromkeys(("provider", "name", "file", "model", "host", "variable"), "a.b-c")
+
+
+def test_times_are_in_the_readers_zone_without_scripts() -> None:
+    """That of the browser, until one is chosen in the settings: then that one in every browser."""
+    dialog = make_dialog()
+    Dialog.objects.filter(pk=dialog.pk).update(created_at=datetime(2026, 3, 8, 6, 30, tzinfo=UTC))
+    browser, settings = browser_of(dialog.owner), "/settings/appearance/"
+    create_key(dialog.owner)
+    ApiKey.objects.update(created_at=datetime(2026, 3, 8, 20, 0, tzinfo=UTC))
+    assert "8 Mar 2026</time>" in browser.get("/settings/keys/").content.decode()
+    assert "06:30 (UTC)" in export_of(browser, dialog)
+    browser.cookies["zone"] = "Asia/Shanghai"
+    assert "9 Mar 2026</time>" in browser.get("/settings/keys/").content.decode()
+    assert "14:30 (Asia/Shanghai)" in export_of(browser, dialog)
+    page = browser.get("/settings/").content.decode()
+    assert 'data-zone=""' in page and "It is Asia/Shanghai now." in page
+    assert '<option value="America/New_York">New York</option>' in page and "US/Eastern" not in page
+    chosen = {"theme": "system", "language": "", "zone": "America/New_York"}
+    assert browser.post(settings, {**chosen, "zone": "Mars/Olympus"}).status_code == 400
+    saved = browser.post(settings, chosen)
+    assert saved.status_code == 302 and saved.cookies["zone"]["max-age"] == 0
+    assert 'data-zone="America/New_York"' in browser.get("/settings/").content.decode()
+    assert "01:30 (America/New_York)" in export_of(browser, dialog), "half an hour before clocks go forward"
+    another = browser_of(dialog.owner)
+    another.cookies["zone"] = "Asia/Kolkata"
+    assert "01:30 (America/New_York)" in export_of(another, dialog)
+    browser.post(settings, {**chosen, "zone": ""})
+    assert "14:30 (Asia/Shanghai)" in export_of(browser_of(dialog.owner), dialog), "the browser's that was used last"
+
+
+def export_of(browser: Client, dialog: Dialog) -> str:
+    answer = cast("Any", browser.get(f"/d/{dialog.pk}/export.md"))
+
+    async def whole() -> str:
+        return b"".join([piece async for piece in answer.streaming_content]).decode()
+
+    return async_to_sync(whole)()
+
+
+def test_programs_choose_a_zone_and_get_utc() -> None:
+    person = UserFactory.create()
+    api = Client(headers={"Authorization": f"Bearer {create_key(person)}"})
+    given = {"data": '{"zone": "Asia/Kolkata"}', "content_type": "application/json"}
+    assert api.patch("/api/settings", **given).json()["zone"] == "Asia/Kolkata"  # type: ignore[arg-type]
+    given["data"] = '{"zone": "Mars/Olympus"}'
+    assert api.patch("/api/settings", **given).status_code in (400, 422)  # type: ignore[arg-type]
+    dialog = create_dialog(person, make_dialog().agent_id)
+    assert api.get(f"/api/dialogs/{dialog.pk}").json()["created_at"].endswith("Z")
+
+
+def test_days_of_the_navigation_are_those_of_the_readers_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half past midnight in India, and still the evening before in New York, on the day its clocks go back."""
+    dialog = make_dialog()
+    Dialog.objects.filter(pk=dialog.pk).update(active_at=datetime(2026, 11, 1, 18, 29, tzinfo=UTC))
+    monkeypatch.setattr(timezone, "now", lambda: datetime(2026, 11, 1, 19, 0, tzinfo=UTC))
+    days = {}
+    for zone in ("Asia/Kolkata", "Asia/Shanghai", "America/New_York"):
+        with timezone.override(zone):
+            days[zone] = [section.title for section in sidebar.sections(dialog.owner)]
+    assert days == {"Asia/Kolkata": ["Yesterday"], "Asia/Shanghai": ["Today"], "America/New_York": ["Today"]}

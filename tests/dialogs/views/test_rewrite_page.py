@@ -195,3 +195,20 @@ def test_a_rewrite_is_named_by_what_it_did(script: Script) -> None:
     page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/archive/").content.decode()
     assert f'/archive/{run.pk}/">Context broken down</a> <time' in page and f"rewrite {run.pk}" not in page
     assert 'folded"' in page and page.count('<details class="unfold">') == page.count('folded"')
+
+
+def test_the_archive_draws_what_models_wrote_as_their_dialog_does(script: Script) -> None:
+    """Without anything that runs or is fetched; what people wrote stays as they typed it."""
+    hostile = "<script>alert(1)</script> [x](javascript:alert(1)) ![y](https://evil.example/y.png)"
+    script({"text": f"# Plan\n\nThis is **bold**, and `code`. {hostile}\n\n- one\n- two\n" + "Filler words. " * 60})
+    dialog = send(make_dialog(context_limit=4_000), *(f"Is *this* plain, number {n}?" for n in range(8)))
+    rewrite_requests.request(dialog.pk, "break", dialog.owner)
+    drive(dialog.pk)
+    run = RemediationRun.objects.filter(dialog=dialog).latest("pk")
+    browser = browser_of(dialog.owner)
+    for address in ("archive/", f"archive/{run.pk}/"):
+        page = browser.get(f"/d/{dialog.pk}/{address}").content.decode()
+        assert "<strong>bold</strong>" in page and "<code>code</code>" in page and "<li>one</li>" in page
+        assert "Is *this* plain, number" in page
+        assert "<script>alert" not in page and "javascript:" not in page.replace("[x](javascript:alert(1))", "")
+        assert not re.search(r"<img[^>]+evil", page)
