@@ -126,7 +126,6 @@ SCRIPT_TOKENS = (
     (re.compile("[\u1100-\u11ff\uac00-\ud7af]"), 0.74),  # Korean
 )
 ELSE = "\x7f"  # stands for a run of other characters, and is of no kind
-FIRST_WORD_TOKENS = 0.44  # of the word that a text begins with
 OTHER_TOKENS = 2.0  # of an emoji, or of a script of which no text was measured
 KINDS = bytes(ord(kind) for kind in "".join(map(_kind_of, map(chr, range(128))))) + b"?" * 128
 NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -138,10 +137,10 @@ def count_characters(text: str) -> int:
     Vocabularies differ by more than any such rule can know: some have a token for each digit, others for three.
     """
     ascii_only = text.isascii()
-    kinds = (text if ascii_only else NOT_ASCII.sub(ELSE, text)).encode("ascii").translate(KINDS)
-    tokens = FIRST_WORD_TOKENS * kinds.startswith((b"a", b"A")) + sum(
-        share * kinds.count(kind) for kind, share in ASCII_TOKENS
-    )
+    plain = text if ascii_only else NOT_ASCII.sub(ELSE, text)
+    # Behind a blank, as most texts stand: then parts take together no less than the whole.
+    kinds = f" {plain}".encode("ascii").translate(KINDS) if text else b""
+    tokens = sum(share * kinds.count(kind) for kind, share in ASCII_TOKENS)
     return math.ceil(tokens if ascii_only else tokens + _tokens_of_scripts("".join(NOT_ASCII.findall(text))))
 
 
