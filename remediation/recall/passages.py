@@ -4,13 +4,18 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from remediation.tokens.counting import count_characters
+
 PASSAGE_CHARS = 600  # about 150 tokens; most messages are shorter and stay whole
+PASSAGE_TOKENS = 150  # of scripts that take more tokens for a character, and of tables, passages have fewer characters
+LEAST_CHARS = 120
+SAMPLE_CHARS = 1_200  # of a text that tell its script
 # Where a text may be cut, the best first: lines, sentences, entries of JSON, then any blank.
 CUTS = (
     re.compile(r"\n+"),
     re.compile(r"(?<=[.!?])\s+|(?<=[。！？])"),
     re.compile(r"(?<=[}\]]),\s*"),
-    re.compile(r"(?<=[,;])\s+"),
+    re.compile(r"(?<=[,;])\s+|(?<=[，、；])"),
     re.compile(r"\s+"),
 )
 
@@ -29,14 +34,23 @@ class Passage:
 
 def passages_of(turn: int, speaker: str, text: str, count: Callable[[str], int]) -> tuple[Passage, ...]:
     """The passages of one turn. ``count`` estimates the tokens of a text."""
-    pieces = tuple(_pieces(text.strip()))
+    text = text.strip()
+    pieces = tuple(_pieces(text, _chars_of(text)))
     return tuple(Passage(turn, speaker, piece, count(piece), part, len(pieces)) for part, piece in enumerate(pieces))
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _chars_of(text: str) -> int:
+    """The length of a passage of this text. Of ASCII it is always the same: only other scripts are counted."""
+    if text.isascii() or len(text) <= LEAST_CHARS:
+        return PASSAGE_CHARS
+    sample = text[:SAMPLE_CHARS]
+    return max(LEAST_CHARS, min(PASSAGE_CHARS, PASSAGE_TOKENS * len(sample) // max(1, count_characters(sample))))
+
+
+def _pieces(text: str, chars: int) -> Iterator[str]:
     start = 0
-    while len(text) - start > PASSAGE_CHARS * 3 // 2:
-        end = _cut(text, start)
+    while len(text) - start > chars * 3 // 2:
+        end = _cut(text, start, chars)
         if piece := text[start:end].strip():
             yield piece
         start = end
@@ -44,9 +58,9 @@ def _pieces(text: str) -> Iterator[str]:
         yield last
 
 
-def _cut(text: str, start: int) -> int:
+def _cut(text: str, start: int, chars: int) -> int:
     """The last good cut within a passage's length; anywhere in text without any."""
-    least, most = start + PASSAGE_CHARS // 2, start + PASSAGE_CHARS
+    least, most = start + chars // 2, start + chars
     for pattern in CUTS:
         ends = [match.end() for match in pattern.finditer(text, least, most) if match.end() > least]
         if ends:

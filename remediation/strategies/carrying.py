@@ -13,7 +13,7 @@ from remediation.text.coverage import Shown
 from remediation.text.ledger import key_facts, render_ledger
 
 LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this
-TALK_SHARE, TALK_LEDGER = 0.2, 100  # of its budget, and at least so many tokens: a ledger of nothing but plain talk
+TALK_SHARE, TALK_LEDGER = 0.2, 100  # of its budget, and at least so many tokens: a ledger of nothing but talk
 MESSAGE_TOKENS = 10  # of an empty message, rounded up
 SMALLEST_LEDGER = 16  # tokens
 
@@ -30,10 +30,11 @@ def ledger_budget(limit: int) -> int:
 
 
 def ledger_reserve(limit: int, units: Units) -> int:
-    """Tokens to leave for the ledger beside an account by rule. That holds the messages of plain talk whole, and lines cut out
-    of others tell less than one more message: then only rules and failures need a place."""
+    """Tokens to leave for the ledger beside an account by rule. Where no tool was called, that quotes what was said, and lines
+    cut out of others tell less than one more message or sentence: then only rules and failures need a place."""
     budget = ledger_budget(limit)
-    return max(min(budget, TALK_LEDGER), budget - int(budget * plainness(units) * (1 - TALK_SHARE)))
+    quoted = plainness(units) if any(unit.role is UnitRole.TOOL for unit in units) else 1.0
+    return max(min(budget, TALK_LEDGER), budget - int(budget * quoted * (1 - TALK_SHARE)))
 
 
 def ledger_lines(units: Units) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ LEAST_WORTH = 0.8  # of the agent's sentences
 VALUE_BONUS, MOST_VALUES = 0.5, 2  # what a rare value, name or date adds, and how many of them do
 QUESTION = 0.5  # of its worth that a question has
 AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
+SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
 FILLS = 3  # rounds at most, each with the tokens that the one before left over
 OMITTED = "[…]"
@@ -110,7 +111,10 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int)
     worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)
     prices = [count(statement.text) + 1 for statement in statements]
     whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
-    order = _in_order(statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room))
+    spread = 1 - (1 - SPREAD) * (1 - plain if len(talk) == len(entries) else 0.0)
+    order = _in_order(
+        statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room), spread
+    )
     calls = _calls(entries, int(room * CALLS_SHARE), count)
     chosen: list[list[int]] = []
     text = _joined(talk, statements, chosen, calls)
@@ -184,9 +188,11 @@ def _in_order(
     prices: Sequence[int],
     candidates: Sequence[list[int]],
     people_room: int,
+    spread: float,
 ) -> list[list[int]]:
     """What may stand in the account, the best first: what people said in its order where all of that fits into
-    ``people_room``, then what is worth most for its price."""
+    ``people_room``, then what is worth most for its price. Each further sentence of one text counts ``spread`` of the
+    one before, so that no text takes the room of all."""
     people = [[place] for place, statement in enumerate(statements) if statement.role == "user"]
     first = people if sum(prices[place] for (place,) in people) <= people_room else []
     last = max(1, len(statements) - 1)
@@ -200,7 +206,16 @@ def _in_order(
             return not first
         return max(worths[place] for place in places) >= LEAST_WORTH
 
-    return [*first, *filter(may_stand, sorted(candidates, key=lambda places: (density(places), places[0])))]
+    ranked = sorted(candidates, key=lambda places: (density(places), places[0]))
+    if spread < 1:
+        taken: Counter[int] = Counter()
+        scored = []
+        for places in ranked:
+            source = statements[places[0]].source
+            scored.append((density(places) * spread ** taken[source], places))
+            taken[source] += 1
+        ranked = [places for _, places in sorted(scored)]
+    return [*first, *filter(may_stand, ranked)]
 
 
 def _take(

@@ -91,7 +91,7 @@ def test_files_are_attached_taken_out_sent_and_shown(
 def check_room_before_it_is_there(page: Page, image: Locator) -> None:
     """What stands below an image does not move when it is loaded, however late."""
     held: list[Route] = []
-    page.route("**/images/**", lambda route: held.append(route))
+    page.route("**/images/**", held.append)
     page.reload()
     eventually(lambda: (page.wait_for_timeout(20), held)[1])
     room = image.bounding_box()

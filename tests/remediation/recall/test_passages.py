@@ -3,7 +3,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediation.recall.passages import PASSAGE_CHARS, passages_of
+from remediation.recall.passages import PASSAGE_CHARS, PASSAGE_TOKENS, passages_of
+from remediation.tokens.counting import count_characters
 
 
 def length(text: str) -> int:
@@ -34,3 +35,10 @@ def test_passages_hold_all_of_the_text_in_order_and_in_bounds(text):
     assert "".join("".join(passage.text.split()) for passage in result) == "".join(text.split())
     assert [passage.part for passage in result] == list(range(len(result)))
     assert all(0 < len(passage.text) <= PASSAGE_CHARS * 3 // 2 for passage in result)
+
+
+def test_a_passage_of_chinese_takes_no_more_room_than_one_of_english():
+    text = "数据库的备份昨天晚上又失败了，请在周五之前检查日志。不要删除任何旧的文件，也不要重启服务器！" * 30
+    result = passages_of(1, "user", text, count_characters)
+    assert all(passage.est_tokens <= 1.5 * PASSAGE_TOKENS for passage in result)
+    assert all(passage.text.endswith(("。", "！")) for passage in result)
