@@ -16,12 +16,14 @@ from django.db.models.functions import Coalesce, Least, Now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from dialogs.actions import deliveries, messages, sharing
+from dialogs.actions import deliveries, sharing
 from dialogs.context.lineage import FORK, lineage
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound
 from dialogs.models import Dialog
 from dialogs.state import AT_REST
+from dialogs.store.text import NUL
 
+LONGEST_FOLDER = 60  # characters
 UNDO_SECONDS = 3600
 DELETED_DAYS = 30  # for which a deleted dialog can be brought back
 MOST_SHARED = 300  # each is a change of its own, which its pages hear of
@@ -41,9 +43,33 @@ def held(owner: User, folder: str) -> QuerySet[Dialog]:
     return Dialog.objects.filter(owner=owner, folder=folder, archived_at=None)
 
 
+def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
+    """Keep a dialog at the top of its owner's navigation, or no longer."""
+    if dialog.owner_id != by.pk:
+        raise Forbidden("Only its owner pins a dialog.")
+    Dialog.objects.filter(pk=dialog.pk).update(pinned_at=Now() if pinned else None)
+
+
+def move(dialog: Dialog, by: User, folder: str) -> None:
+    """Into a folder of its owner's navigation, which exists while a dialog is in it; without a name into none."""
+    if dialog.owner_id != by.pk:
+        raise Forbidden("Only its owner puts a dialog into a folder.")
+    Dialog.objects.filter(pk=dialog.pk).update(folder=folder_name(folder) or None)
+
+
+def folder_name(typed: str) -> str:
+    """Raises ``Invalid`` for one that is too long."""
+    name = " ".join(typed.replace(NUL, "").split())
+    if len(name) > LONGEST_FOLDER:
+        raise Invalid(
+            f"The folder's name has {len(name):,} characters; at most {LONGEST_FOLDER} are allowed. Shorten it."
+        )
+    return name
+
+
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
     """Of one's own alone."""
-    moved = messages.archive(owner, ids, away=away)
+    moved = _archived(owner, ids, away=away)
     sentence = (
         ngettext(
             "{number:,} dialog archived: found again under the state “archived”.",
@@ -54,6 +80,14 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
         else ngettext("{number:,} dialog back in the list.", "{number:,} dialogs back in the list.", len(moved))
     )
     return Done(sentence.format(number=len(moved)), _signed(owner, "archive", away, {"": moved}))
+
+
+def _archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
+    """Archive one's own dialogs or bring them back; which were. They go on as before, and a message brings one back."""
+    results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
+    moved = list(results.values_list("pk", flat=True))
+    results.filter(pk__in=moved).update(archived_at=Now() if away else None)
+    return moved
 
 
 def delete(owner: User, ids: Sequence[UUID]) -> Done:
@@ -117,7 +151,7 @@ def archive_folder(owner: User, folder: str) -> Done:
 
 def rename(owner: User, folder: str, name: str) -> Done:
     """Archived dialogs go along. Two folders do not become one, since nobody could tell them apart again."""
-    wanted = messages.folder_name(name)
+    wanted = folder_name(name)
     if not wanted:
         raise Invalid("The new name is blank. Write one, or remove the folder.")
     if wanted != folder and Dialog.objects.filter(owner=owner, folder=wanted).exists():
@@ -177,7 +211,7 @@ def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) ->
             bring_back(by, named)
             return rows.count()
         case "archive":
-            return len(messages.archive(by, list(rows.values_list("pk", flat=True)), away=not now))
+            return len(_archived(by, list(rows.values_list("pk", flat=True)), away=not now))
         case "move":
             return rows.filter(folder=now).update(folder=before)
     still = rows.filter(group__name=now or None).values_list("pk", flat=True)

@@ -29,7 +29,6 @@ from dominds.db.prepared import Select
 from dominds.web.answer_headers import note_limit
 
 LONGEST_TITLE = 200
-LONGEST_FOLDER = 60
 
 MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60
@@ -182,38 +181,6 @@ def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
         change.dialog.title, change.dialog.awaits_title = title, False
         change.event("title", title=title)
         change.act(by, f"called this dialog “{title}”")
-
-
-def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
-    """Keep a dialog at the top of its owner's navigation, or no longer."""
-    if dialog.owner_id != by.pk:
-        raise Forbidden("Only its owner pins a dialog.")
-    Dialog.objects.filter(pk=dialog.pk).update(pinned_at=Now() if pinned else None)
-
-
-def move(dialog: Dialog, by: User, folder: str) -> None:
-    """Into a folder of its owner's navigation, which exists while a dialog is in it; without a name into none."""
-    if dialog.owner_id != by.pk:
-        raise Forbidden("Only its owner puts a dialog into a folder.")
-    Dialog.objects.filter(pk=dialog.pk).update(folder=folder_name(folder) or None)
-
-
-def folder_name(typed: str) -> str:
-    """Raises ``Invalid`` for one that is too long."""
-    name = " ".join(typed.replace(NUL, "").split())
-    if len(name) > LONGEST_FOLDER:
-        raise Invalid(
-            f"The folder's name has {len(name):,} characters; at most {LONGEST_FOLDER} are allowed. Shorten it."
-        )
-    return name
-
-
-def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
-    """Archive one's own dialogs or bring them back; which were. They go on as before, and a message brings one back."""
-    results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
-    moved = list(results.values_list("pk", flat=True))
-    results.filter(pk__in=moved).update(archived_at=Now() if away else None)
-    return moved
 
 
 def stop(dialog_id: UUID, by: User | None = None) -> str:

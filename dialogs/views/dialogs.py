@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import folders
-from dialogs.actions.messages import folder_name, owned
+from dialogs.actions.messages import owned
 from dialogs.api.dialogs import download
 from dialogs.api.lists import number_in
 from dialogs.context import limits
@@ -183,7 +183,7 @@ def folder(request: PersonRequest) -> HttpResponseBase:
                 return download(export.many_as_json(request.user, ids), "dialogs.json", "application/json")
             case "rename":
                 _say(request, folders.rename(request.user, name, given["name"]))
-                to = f"{reverse('dialogs')}?{urlencode({'folder': folder_name(given['name'])})}"
+                to = f"{reverse('dialogs')}?{urlencode({'folder': folders.folder_name(given['name'])})}"
             case "share":
                 _say(request, folders.share(request.user, name, given["group"]))
             case "archive":

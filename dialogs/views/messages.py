@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from dialogs.actions import attachments, messages, model_choice
+from dialogs.actions import attachments, folders, messages, model_choice
 from dialogs.api.attachments import image_answer, image_of
 from dialogs.errors import Invalid, RateLimited, Refusal
 from dialogs.models import Dialog
@@ -94,12 +94,12 @@ def rename(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def pin(request: PersonRequest, dialog: Dialog) -> None:
-    messages.pin(dialog, request.user, pinned=request.POST.get("pinned") == "yes")
+    folders.pin(dialog, request.user, pinned=request.POST.get("pinned") == "yes")
 
 
 @dialog_action
 def move(request: PersonRequest, dialog: Dialog) -> None:
-    messages.move(dialog, request.user, request.POST.get("folder", ""))
+    folders.move(dialog, request.user, request.POST.get("folder", ""))
 
 
 @dialog_page

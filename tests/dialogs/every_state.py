@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.contrib.auth.models import Group, User
 
-from dialogs.actions import forks, messages, questions, reminders, rewrite_requests, sharing, turn_marks
+from dialogs.actions import folders, forks, messages, questions, reminders, rewrite_requests, sharing, turn_marks
 from dialogs.actions.attachments import checked
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import ConnectedProvider, Dialog, Generation, PromptTemplate, Question, ToolServer, Turn
@@ -65,7 +65,7 @@ class Zoo:
         }
         made = {name: make() for name, make in makers.items()}
         self.share(made["answered question"])
-        messages.move(made["answered"], self.owner, "Harbour dues")
+        folders.move(made["answered"], self.owner, "Harbour dues")
         self.script(PLAIN)
         for dialog in made.values():
             dialog.refresh_from_db()
@@ -157,7 +157,7 @@ class Zoo:
 
     def archived(self) -> Dialog:
         dialog = self.talk("one")
-        messages.archive(self.owner, [dialog.pk], away=True)
+        folders.archive(self.owner, [dialog.pk], away=True)
         return dialog
 
     def rewritten(self) -> Dialog:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import forks, messages, questions, sharing
+from dialogs.actions import folders, forks, messages, questions, sharing
 from dialogs.errors import Forbidden, NotFound, Refusal
 from dialogs.live.frames import badges_of, frames_after
 from dialogs.models import ApiKey, Dialog
@@ -76,11 +76,11 @@ def test_what_stays_with_the_owner(camps: tuple[Camp, Camp]) -> None:
         lambda: sharing.share(own.dialog.pk, "", own.member),
         lambda: sharing.make_link(own.dialog.pk, own.member),
         lambda: sharing.revoke_link(own.dialog.pk, own.member),
-        lambda: messages.pin(own.dialog, own.member, pinned=True),
+        lambda: folders.pin(own.dialog, own.member, pinned=True),
     ):
         with pytest.raises(Forbidden):
             attempt()
-    assert messages.archive(own.member, [own.dialog.pk], away=True) == []
+    assert folders.archive(own.member, [own.dialog.pk], away=True).undo == ""
     page = browser_of(own.member).get(f"/d/{own.dialog.pk}/sharing/").content.decode()
     assert "Only its owner changes that" in page
     assert 'name="action"' not in page

@@ -174,7 +174,7 @@ def test_the_versions_that_it_replaced_go_along_and_forks_stay(dialog: Dialog) -
     drive(second.pk)
     third = forks.regenerate(forks.Branch(second.pk, 2, dialog.owner))
     drive(third.pk)
-    messages.archive(dialog.owner, [fork.pk], away=True)
+    folders.archive(dialog.owner, [fork.pk], away=True)
     done = folders.delete(dialog.owner, [third.pk])
     assert set(Dialog.objects.values_list("pk", flat=True)) == {fork.pk}
     assert set(Dialog.deleted.values_list("pk", flat=True)) == {dialog.pk, second.pk, third.pk}
