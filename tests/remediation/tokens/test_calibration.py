@@ -223,7 +223,10 @@ def test_calibration_corrects_the_prompt_and_not_the_buffer():
     counter = counter_for("any", "characters")
     messages = [Message(Role.USER, "7" * 125)]
     plain = estimate_request("", messages, (), counter, None, 100)
-    assert (plain.counted.total, plain.source) == (65, "characters")  # 0.44 * 125 + 2.1 for a number + 4 a message + 3 a request
+    assert (plain.counted.total, plain.source) == (
+        65,
+        "characters",
+    )  # 0.44 * 125 + 2.1 for a number + 4 a message + 3 a request
     doubled = estimate_request("", messages, (), counter, Calibration.of_factor(2.0), 100)
     assert (doubled.total_tokens, doubled.source) == (230, "calibrated")
     assert doubled.counted == plain.counted
