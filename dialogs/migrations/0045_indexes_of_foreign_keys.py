@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
 
     atomic = False  # on PostgreSQL an index that lets others write is made outside of transactions
     dependencies = [
-        ("dialogs", "0043_steps_of_escalation"),
+        ("dialogs", "0044_zones_and_totals_by_quarter"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from remediation.tokens.counting import count_characters
 
 PASSAGE_CHARS = 600  # about 150 tokens; most messages are shorter and stay whole
-PASSAGE_TOKENS = 150  # of scripts that take more tokens for a character, and of tables, passages have fewer characters
+PASSAGE_TOKENS = 150  # of scripts that take more tokens for a character passages have fewer characters
 LEAST_CHARS = 120
 SAMPLE_CHARS = 1_200  # of a text that tell its script
 # Where a text may be cut, the best first: lines, sentences, entries of JSON, then any blank.

@@ -65,3 +65,11 @@ def test_an_earlier_account_is_read_back_in_its_older_form_too() -> None:
         "2 person: Thanks.",
         "3 person: Write to mail@ledger.example.org.",
     ]
+
+
+def test_of_long_texts_each_has_a_say_before_one_has_many() -> None:
+    units = numbered(
+        *(user(". ".join(f"Harpsichord{day}{part} {prose('x', 20)}" for part in range(12))) for day in range(8))
+    )
+    lines = digest(units, 240, toolbox(), 0).splitlines()
+    assert len(lines) >= 7
