@@ -77,7 +77,9 @@ function duration(row) {
 /** The newest line of a running tool, beside its name; it says more of the call than the arguments do. */
 export function showLine(entries, { call, line }) {
   const card = entries.querySelector(`.tool[data-call="${CSS.escape(call)}"]`);
-  if (card) card.querySelector(".tool-line").textContent = line;
+  if (!card) return;
+  card.querySelector(".tool-line").textContent = line;
+  card.querySelector(".hint").hidden = Boolean(line);
 }
 
 /** A place that one was led to is not left folded. */

@@ -52,6 +52,7 @@ export function startTurns() {
   });
   const standUnderNewest = () => {
     const newest = [...document.querySelectorAll("#entries .turn-assistant:is(:has([data-turn-menu]), :empty)")].at(-1)?.querySelector("[data-turn-menu]");
+    again.dataset.state = document.getElementById("state").dataset.state;
     if (newest && newest !== again.nextElementSibling) newest.before(again);
   };
   standUnderNewest();
