@@ -267,3 +267,22 @@ def test_a_dialog_is_deleted_by_its_name_and_brought_back(
     page.get_by_role("button", name="Bring back").click()
     page.locator(f"#recent-{dialog.pk} > a").click()
     expect(page.locator("#heading")).to_have_text("Berths")
+
+
+def test_the_list_is_filtered_by_one_menu(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    made = [messages.create_dialog(person, agent) for agent in ("short", "echo")]
+    connection.close()
+    log_in(page.context, person)
+    page.goto(f"{stack.base_url}/dialogs/")
+    rows = page.locator(".dialog-row")
+    expect(rows).to_have_count(2)
+    expect(page.get_by_label("Agent", exact=True)).to_be_hidden()
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Agent", exact=True).select_option("echo")
+    expect(rows).to_have_count(1)
+    expect(rows).to_have_attribute("href", f"/d/{made[1].pk}/")
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Agent", exact=True)).to_be_hidden()
+    expect(page.get_by_role("button", name="Filters")).to_be_focused()
