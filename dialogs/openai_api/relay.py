@@ -246,7 +246,7 @@ def _stops(event: dict[str, Any], seq: int) -> bool:
             return bool(data["seq"] == seq and data["status"] not in UNDER_WAY)
         case "state":
             return bool(data["state"] not in (State.QUEUED, State.GENERATING))
-    return event["type"] == "question"
+    return bool(event["type"] == "question")
 
 
 def _text(new: str) -> list[Piece]:
