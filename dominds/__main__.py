@@ -37,7 +37,7 @@ def _manage(words: list[str]) -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError, ProgrammingError
 
-    from dominds.reachable import database_sentence
+    from dominds.local.reachable import database_sentence
 
     if not RUNNING.intersection(words[1:2]):
         logging.getLogger("psycopg.pool").setLevel(

@@ -91,7 +91,11 @@ def test_files_are_attached_taken_out_sent_and_shown(
 def check_room_before_it_is_there(page: Page, image: Locator) -> None:
     """What stands below an image does not move when it is loaded, however late."""
     held: list[Route] = []
-    page.route("**/images/**", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/images/**", hold)
     page.reload()
     eventually(lambda: (page.wait_for_timeout(20), held)[1])
     room = image.bounding_box()

@@ -107,7 +107,7 @@ def test_an_operator_resolves_and_the_open_page_comes_back_to_life(
     expect(page.locator("#state")).to_have_attribute("data-state", "suspended")
     expect(page.locator("#text")).to_be_disabled()
     expect(page.get_by_role("button", name="Send")).to_be_disabled()
-    expect(page.locator("#banner")).to_contain_text("an operator resolves it")
+    expect(page.locator("#banner")).to_contain_text("An operator decides how it goes on")
     question = Question.objects.get(dialog=dialog)
     operator = browser.new_context()
     log_in(operator, make_operator())

@@ -136,7 +136,7 @@ def moved_to_a_smaller_window(server: LocalDouble, minds: Minds, staff: User) ->
     return dialog
 
 
-def test_a_retry_after_a_move_to_a_smaller_window_tries_anew_and_an_accepted_clear_answers(
+def test_a_retry_in_a_smaller_window_tries_anew_and_answers(
     server: LocalDouble, staff: User, minds: Minds
 ) -> None:
     dialog = moved_to_a_smaller_window(server, minds, staff)
@@ -154,7 +154,7 @@ def test_a_retry_after_a_move_to_a_smaller_window_tries_anew_and_an_accepted_cle
     assert {body["model"] for body in server.bodies[1:]} == {"smaller"}
 
 
-def test_a_retry_where_the_smaller_window_holds_not_even_the_forced_clear_asks_again_and_loses_nothing(
+def test_a_retry_in_a_window_too_small_for_the_clear_asks_again(
     server: LocalDouble, staff: User, minds: Minds
 ) -> None:
     dialog = moved_to_a_smaller_window(server, minds, staff)
@@ -170,7 +170,7 @@ def test_a_retry_where_the_smaller_window_holds_not_even_the_forced_clear_asks_a
     assert dialog.turns.get(text=PENDING).status == "answered"
 
 
-def test_a_window_that_shrinks_during_the_suspension_is_the_one_of_the_next_attempts(
+def test_the_next_attempts_use_the_window_of_their_time(
     server: LocalDouble, suspended: Dialog, staff: User, minds: Minds
 ) -> None:
     minds.set(server.model, context_length=64_000)

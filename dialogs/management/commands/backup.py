@@ -7,7 +7,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
 from dialogs.operations.backups import BackupFailed, back_up
 from dialogs.operations.pg_dump import ToolFailed
-from dominds.reachable import require_database
+from dominds.local.reachable import require_database
 
 
 class Command(BaseCommand):

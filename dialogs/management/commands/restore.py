@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DEFAULT_DB_ALIAS
 
 from dialogs.operations.backups import BackupFailed, restore
-from dominds.reachable import require_database
+from dominds.local.reachable import require_database
 
 
 class Command(BaseCommand):

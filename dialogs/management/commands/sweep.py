@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from dialogs.operations import sweeping
-from dominds.reachable import require_servers
+from dominds.local.reachable import require_servers
 
 
 class Command(BaseCommand):

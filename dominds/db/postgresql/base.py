@@ -59,4 +59,4 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
 def _numbered(sql: str) -> bytes:
     """With the server's own placeholders: psycopg would look for those of Python each time."""
     numbers = count(1)
-    return re.sub("%[s%]", lambda found: f"${next(numbers)}" if found[0] == "%s" else "%", sql).encode()
+    return re.sub("%[s%]", lambda mark: f"${next(numbers)}" if mark[0] == "%s" else "%", sql).encode()

@@ -29,7 +29,7 @@ SUMMARY = "Goal: the report. Rules: never restart the staging database db7.examp
 
 
 def rewritten(script: Script, verb: str, summary: str = SUMMARY) -> tuple[Dialog, RemediationRun]:
-    script({"match": "Earlier summary", "text": summary}, {"text": "Noted, and done as you say. " * 40})
+    script({"match": "Earlier summary", "text": summary}, {"text": "Noted, and done as you say. " * 50})
     dialog = send(make_dialog(context_limit=4_000), *TEXTS)
     rewrite_requests.request(dialog.pk, verb, dialog.owner)
     drive(dialog.pk)
@@ -53,7 +53,7 @@ def test_each_piece_that_went_stands_beside_what_stands_now_and_why(script: Scri
     summarised, shortened = gone[:-1], gone[-1]
     assert all("Among the oldest: a summary stands for it." in row for row in summarised)
     assert "Shortened as its kind allows." in shortened
-    assert shortened.count("Noted, and done") > 40, "both texts"
+    assert shortened.count("Noted, and done") > 50, "both texts"
     stand_in = next(place for place, row in enumerate(rows) if SUMMARY in row)
     assert "archived new" in rows[stand_in]
     assert all(f'href="?page=1#piece-{stand_in}"' in row for row in summarised)

@@ -124,8 +124,8 @@ def test_a_file_is_known_by_its_lines_without_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_person_who_writes_about_a_file_sends_a_message(name: str) -> None:
-    said = f"Could you have a look at this for me, please?\n{FORMATS[name]}It stopped working on Friday."
-    assert classify(said, UnitRole.USER) is UnitKind.MESSAGE
+    message = f"Could you have a look at this for me, please?\n{FORMATS[name]}It stopped working on Friday."
+    assert classify(message, UnitRole.USER) is UnitKind.MESSAGE
 
 
 @pytest.mark.parametrize(
