@@ -35,13 +35,15 @@ def start_postgres() -> PostgresServer:
 
 def set_environment() -> None:
     """Point settings at the servers, or at a closed port for `make unit`. Must run before Django's settings are read."""
+    minds = folder / "minds"
+    minds.mkdir(exist_ok=True)
     os.environ.update(
         DJANGO_SETTINGS_MODULE="dominds.settings",
         DATABASE_URL=f"sqlite:///{folder}/dominds.sqlite3" if os.environ.get("DOMINDS_ON_SQLITE") else postgres.url(),
         REDIS_URL="redis://127.0.0.1:1/0" if os.environ.get("DOMINDS_UNIT") else redis().url,
         SECRET_KEY="only-for-tests-" + "0123456789abcdef" * 3,
         DOMINDS_DATA_DIR=str(folder / "data"),
-        DOMINDS_MINDS_DIR=str(folder / "minds"),
+        DOMINDS_MINDS_DIR=str(minds),
         DOMINDS_LOG="console",
         DOMINDS_LOCAL_SERVERS="off",  # whatever runs on the machine that tests
         # A multiplication that is shared among cores waits by spinning, which several workers cannot afford.
