@@ -136,9 +136,7 @@ def moved_to_a_smaller_window(server: LocalDouble, minds: Minds, staff: User) ->
     return dialog
 
 
-def test_a_retry_in_a_smaller_window_tries_anew_and_answers(
-    server: LocalDouble, staff: User, minds: Minds
-) -> None:
+def test_a_retry_in_a_smaller_window_tries_anew_and_answers(server: LocalDouble, staff: User, minds: Minds) -> None:
     dialog = moved_to_a_smaller_window(server, minds, staff)
     server.brain = lambda _: NO
     say(dialog, PENDING)
@@ -154,9 +152,7 @@ def test_a_retry_in_a_smaller_window_tries_anew_and_answers(
     assert {body["model"] for body in server.bodies[1:]} == {"smaller"}
 
 
-def test_a_retry_in_a_window_too_small_for_the_clear_asks_again(
-    server: LocalDouble, staff: User, minds: Minds
-) -> None:
+def test_a_retry_in_a_window_too_small_for_the_clear_asks_again(server: LocalDouble, staff: User, minds: Minds) -> None:
     dialog = moved_to_a_smaller_window(server, minds, staff)
     server.brain = lambda _: OVER
     say(dialog, PENDING)

@@ -100,6 +100,8 @@ def test_errors_have_pages_too() -> None:
     client = browser_of(UserFactory.create())
     assert "There is no such page" in client.get("/nowhere/").content.decode()
     assert "There is no such page" in Client().get("/nowhere/").content.decode()
+    fields = Client().post("/login/", {f"field{number}": "" for number in range(2_000)})
+    assert (fields.status_code, "That could not be read" in fields.content.decode()) == (400, True)
     strict = Client(enforce_csrf_checks=True)
     assert "Please send it again" in strict.post("/login/").content.decode()
     assert "Something failed" in render_to_string("500.html")

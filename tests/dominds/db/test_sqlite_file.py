@@ -48,9 +48,7 @@ def test_a_small_change_of_a_new_file_logs_small_pages(database: BaseDatabaseWra
     assert log.stat().st_size - size == 1024 + 24  # a page and its head
 
 
-def test_a_new_file_and_its_log_are_their_owners_alone(
-    database: BaseDatabaseWrapper, tmp_path: Path
-) -> None:
+def test_a_new_file_and_its_log_are_their_owners_alone(database: BaseDatabaseWrapper, tmp_path: Path) -> None:
     write(database, "CREATE TABLE note (text)")
     files = sorted(tmp_path.iterdir())
     assert len(files) == 3
