@@ -13,8 +13,8 @@ from django.db import OperationalError, connection, connections
 
 from dominds import env
 from dominds.db import fresh
-from dominds.local.up import NOBODY_ADMINISTERS
 from dominds.local.reachable import require_database, require_redis
+from dominds.local.up import NOBODY_ADMINISTERS
 
 LOCK_NOT_AVAILABLE = "55P03"  # of PostgreSQL's error codes
 MIGRATE_SECONDS = 120.0

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dominds.local.up import add_port, port_of, refuse_open_host, web_command
 from dominds.local.reachable import require_servers
+from dominds.local.up import add_port, port_of, refuse_open_host, web_command
 
 
 class Command(BaseCommand):

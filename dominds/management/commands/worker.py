@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dominds.local.up import DEFAULT_CONCURRENCY, new_worker_name, whole_number, worker_command
 from dominds.local.reachable import require_servers
+from dominds.local.up import DEFAULT_CONCURRENCY, new_worker_name, whole_number, worker_command
 
 
 class Command(BaseCommand):
