@@ -26,13 +26,6 @@ ASKED = ClientMessage("user", "How is the weather?")
 
 
 @pytest.fixture
-def key() -> ApiKey:
-    user = UserFactory.create()
-    api_keys.create_key(user)
-    return ApiKey.objects.get(owner=user)
-
-
-@pytest.fixture
 def agent(script: Script) -> str:
     call = {"text": "Let me look.", "tool_calls": [{"name": "get_weather", "arguments": {}}]}
     script({"match": "weather", **call}, {"match": "degrees", "text": "It is warm."}, {"text": "Nice."})
