@@ -18,7 +18,10 @@ export function applyPieces(html) {
     const there = piece.id ? document.getElementById(piece.id) : null;
     const source = piece.outerHTML;
     if (there ? there.source !== source && replace(there, piece) : place(piece)) {
-      if ("position" in piece.dataset) piece.source = source; // an entry: it comes with a request's answer and by the socket
+      if ("position" in piece.dataset) {
+        piece.source = source; // an entry: it comes with a request's answer and by the socket
+        piece.classList.add("settled"); // with its own height at once, not an estimate
+      }
       localTimes(piece);
       window.htmx?.process(piece);
       placed.push(piece);

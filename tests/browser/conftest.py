@@ -126,10 +126,15 @@ SCRIPTS: dict[str, dict[str, Any]] = {
     },
 }
 SLOW_TOOLS = Path(__file__).parent.parent / "dialogs" / "tools" / "mcp_server.py"
-# From now on, layout shifts as Chromium scores them.
+# From now on, layout shifts as Chromium scores them, and what moved from where to where.
 SHIFTS = """() => {
-    window.shifts = 0;
-    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shifts += entry.value; }).observe({ type: "layout-shift" });
+    window.shifts = [];
+    const name = (node) => node && (node.nodeType === 1 ? node.cloneNode().outerHTML : node.textContent).slice(0, 120);
+    const place = (box) => [box.x, box.y, box.width, box.height].map(Math.round).join(" ");
+    new PerformanceObserver((list) => {
+        for (const { value, sources } of list.getEntries())
+            window.shifts.push([value, sources.map(({ node, previousRect, currentRect }) => [name(node), place(previousRect), place(currentRect)])]);
+    }).observe({ type: "layout-shift" });
 }"""
 KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test starts
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
@@ -232,6 +237,12 @@ def open_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> Callab
 def send(page: Page, text: str) -> None:
     page.fill("#text", text)
     page.press("#text", "Enter")
+
+
+def assert_nothing_moved(page: Page, most: float = 0.05) -> None:
+    """Since ``SHIFTS`` was evaluated; Chromium calls 0.1 good."""
+    shifts: list[tuple[float, list[list[str]]]] = page.evaluate("window.shifts")
+    assert sum(value for value, _ in shifts) < most, "\n".join(map(str, shifts))
 
 
 def answered(page: Page, times: int = 1) -> None:

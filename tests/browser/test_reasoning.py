@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog
-from tests.browser.conftest import KEY_VARIABLE, SHIFTS, LogIn, answered, send
+from tests.browser.conftest import KEY_VARIABLE, SHIFTS, LogIn, answered, assert_nothing_moved, send
 from tests.dialogs.factories import AgentFactory
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import VLLMDouble
@@ -130,7 +130,7 @@ def test_reasoning_is_shown_live_folded_after_and_survives_a_reload(
     expect(newest).to_have_text(re.compile(r"^Reasoning\s*$"))
     thinker.go_on()
     answered(page, 2)
-    assert page.evaluate("window.shifts") < 0.05
+    assert_nothing_moved(page)
     assert_folded(page, dialog)
     page.reload()
     assert_folded(page, dialog)

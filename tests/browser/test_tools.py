@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import SHIFTS, send
+from tests.browser.conftest import SHIFTS, assert_nothing_moved, send
 from tests.harness.stack import eventually
 
 Opener = Callable[[str], Dialog]
@@ -30,7 +30,7 @@ def test_a_running_tool_says_how_long_and_what_and_is_stopped(
         time.sleep(0.3)
     assert len(shown) > 2  # it is live
     expect(first.locator(".elapsed")).to_have_text(re.compile(r"^[1-5] s$"))
-    assert page.evaluate("window.shifts") < 0.0005  # of text beside it; 0.1 is called good
+    assert_nothing_moved(page, 0.0005)  # of the text beside it
     other = page.context.new_page()  # a page that comes later has the newest line as well
     other.goto(page.url)
     expect(other.locator(".tool-line").first).to_contain_text("step")

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, answered, send
+from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, answered, assert_nothing_moved, send
 from tests.pixels import picture
 
 Opener = Callable[[str], Dialog]
@@ -154,7 +154,7 @@ def test_versions_switch_in_place_by_keys_alone(
     shows("‹2/2", "Previous version", two)
     page.go_back()
     shows("1/2›", "Next version", one)
-    assert page.evaluate("window.shifts") < 0.05
+    assert_nothing_moved(page)
     send(page, "Question 4")
     answered(page, 4)
     assert first.turns.get(role="user", text="Question 4")
@@ -254,6 +254,14 @@ def test_a_conversation_by_keys_alone(
     regenerate_edit_and_fork(keys)
 
 
+# The height of each turn as it is placed, before anything is drawn.
+HEIGHTS = """() => {
+    window.heights = [];
+    const note = ({ addedNodes }) => addedNodes.forEach((node) => node.matches?.(".turn[id^=turn-]") && window.heights.push([node.id, node.offsetHeight]));
+    new MutationObserver((changes) => changes.forEach(note)).observe(document.getElementById("entries"), { childList: true });
+}"""
+
+
 def attach_and_ask(keys: Keys) -> None:
     """Nothing moves while the answer streams."""
     page = keys.page
@@ -270,8 +278,12 @@ def attach_and_ask(keys: Keys) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#live .reasoning")).to_contain_text(re.compile("Reasoning….*Half of"))
     page.evaluate(SHIFTS)
+    page.evaluate(HEIGHTS)
     answered(page)
-    assert page.evaluate("window.shifts") < 0.05  # also when its reasoning ends
+    assert_nothing_moved(page)  # also when its reasoning ends
+    for turn, height in page.evaluate("window.heights"):
+        now = page.locator(f"#{turn}").evaluate("turn => turn.offsetHeight")
+        assert abs(now - height) < 40, turn  # a line comes under it
 
 
 def unfold_and_copy(keys: Keys) -> None:
