@@ -54,8 +54,8 @@ TOGETHER = {
     "shared_stack": (
         "tests/dialogs/api/test_live.py",
         "tests/dialogs/mcp_server/test_live.py",
+        "tests/dialogs/openai_api/protocols/",
         "tests/dialogs/openai_api/test_live.py",
-        "tests/dialogs/openai_api/test_protocols_live.py",
         "tests/dialogs/openai_api/test_proxy.py",
         "tests/dialogs/openai_api/test_resending.py",
         "tests/platform/test_harness.py",

@@ -1,82 +1,31 @@
 """What people ask of a dialog, and that each accepted message ends exactly once."""
 
-import threading
-import time
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
-from django.db import connection
-from django.db.models.functions import Now
 
 from dialogs.actions import messages, questions, rewrite_requests
 from dialogs.errors import Conflict, Invalid, RateLimited, TooLarge
-from dialogs.models import Dialog, Turn
-from dialogs.operations.sweeping import sweep
+from dialogs.models import Dialog
 from dialogs.runtime import tool_runs
 from dialogs.runtime.driver import drive, pending_work, step
-from dialogs.store.lease import claim, keeper
+from dialogs.store.lease import claim
+from tests.dialogs.actions.driving import ASK, Driving, answers, conversation, send
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import numbers
 from tests.dialogs.factories import AgentFactory, make_dialog
 from tests.dialogs.store.test_lease import in_threads, refreshed, user_turns
-from tests.dialogs.vanishing import call_and_vanish, take_and_vanish
+from tests.dialogs.vanishing import take_and_vanish
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-ASK = {"tool_calls": [{"name": "ask_human", "arguments": {"question": "Which?"}}]}
-SLOW = {"text": "one two three four five six seven eight nine ten " * 20, "chunk_delay_ms": 50}
-
-
-class Driving:
-    """``drive`` on a thread, as a worker runs it."""
-
-    def __init__(self, dialog_id: UUID) -> None:
-        self._thread = threading.Thread(target=self._run, args=(dialog_id,))
-        self._thread.start()
-
-    def _run(self, dialog_id: UUID) -> None:
-        try:
-            drive(dialog_id)
-        finally:
-            connection.close()
-
-    def end(self, seconds: float = 30) -> None:
-        self._thread.join(seconds)
-        assert not self._thread.is_alive()
-
-
-@pytest.fixture
-def dialog(script: Script) -> Dialog:
-    return make_dialog()
-
-
-def send(dialog: Dialog, *texts: str) -> Dialog:
-    for text in texts:
-        messages.post_message(dialog.pk, text)
-    drive(dialog.pk)
-    return refreshed(dialog)
-
-
-def answers(dialog: Dialog) -> list[tuple[str, str]]:
-    return list(dialog.turns.filter(role="assistant").order_by("position").values_list("text", "status"))
-
-
-def conversation(dialog: Dialog) -> list[str]:
-    placed = dialog.turns.filter(position__isnull=False).order_by("position")
-    return [f"{turn.role}: {turn.text}" for turn in placed]
 
 
 def suspend(script: Script, dialog: Dialog) -> Dialog:
     script({"text": "no", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}})
     send(dialog, "fill it")
     return send(dialog, "and now?")
-
-
-# -- accepting -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "a\x00b", "\ud800"])
@@ -149,9 +98,6 @@ def test_an_agent_without_its_model_refuses_with_the_reason(script: Script) -> N
     assert refused.value.code == "agent_unusable"
 
 
-# -- the queue -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_message_during_an_answer_takes_its_turn_after_it(script: Script, dialog: Dialog) -> None:
     script({"match": "first", "text": "to the first", "delay_ms": 800}, {"text": "to the second"})
     messages.post_message(dialog.pk, "first")
@@ -210,98 +156,6 @@ def test_nothing_is_accepted_while_suspended_and_the_queue_is_kept(script: Scrip
     assert dialog.generations.count() == before
 
 
-# -- stop ----------------------------------------------------------------------------------------------------------------
-
-
-def test_stop_before_any_worker_came_ends_the_message(dialog: Dialog) -> None:
-    messages.post_message(dialog.pk, "Hi")
-    assert messages.stop(dialog.pk) == "idle"
-    drive(dialog.pk)
-    assert user_turns(dialog) == [("Hi", "stopped")]
-    assert dialog.generations.count() == 0
-
-
-def test_stop_before_any_worker_came_leaves_the_next_message(dialog: Dialog) -> None:
-    messages.post_message(dialog.pk, "Hi")
-    messages.post_message(dialog.pk, "Ho")
-    assert messages.stop(dialog.pk) == "queued"
-    drive(dialog.pk)
-    assert user_turns(dialog) == [("Hi", "stopped"), ("Ho", "answered")]
-
-
-def test_stop_before_the_first_token(script: Script, dialog: Dialog) -> None:
-    script({"text": "late", "delay_ms": 20_000})
-    messages.post_message(dialog.pk, "Hi")
-    driving = Driving(dialog.pk)
-    eventually(dialog.generations.exists)
-    pressed = time.monotonic()
-    messages.stop(dialog.pk)
-    driving.end()
-    assert time.monotonic() - pressed < 3
-    assert (user_turns(dialog), answers(dialog)) == ([("Hi", "stopped")], [])
-    assert (refreshed(dialog).state, refreshed(dialog).stop_requested) == ("idle", False)
-
-
-def test_stop_in_the_middle_keeps_what_was_said_once(script: Script, dialog: Dialog) -> None:
-    script(SLOW)
-    messages.post_message(dialog.pk, "Hi")
-    driving = Driving(dialog.pk)
-    eventually(dialog.generations.exists)
-    time.sleep(0.6)
-    messages.stop(dialog.pk)
-    driving.end()
-    ((text, status),) = answers(dialog)
-    assert status == "stopped"
-    assert 0 < len(text) < len(SLOW["text"])  # type: ignore[arg-type]
-    assert str(SLOW["text"]).startswith(text)
-    assert user_turns(dialog) == [("Hi", "stopped")]
-    assert dialog.generations.get().outcome == "stopped"
-
-
-def test_stop_is_for_the_message_under_way_and_not_for_the_queue(script: Script, dialog: Dialog) -> None:
-    script({"match": "first", **SLOW}, {"text": "second"})
-    messages.post_message(dialog.pk, "the first")
-    driving = Driving(dialog.pk)
-    eventually(dialog.generations.exists)
-    messages.post_message(dialog.pk, "the next")
-    messages.stop(dialog.pk)
-    driving.end()
-    assert user_turns(dialog) == [("the first", "stopped"), ("the next", "answered")]
-    assert answers(dialog)[-1] == ("second", "complete")
-
-
-def test_stop_that_comes_too_late_stops_nothing_else(dialog: Dialog) -> None:
-    messages.post_message(dialog.pk, "the first")
-    messages.post_message(dialog.pk, "the next")
-    with claim(dialog.pk) as lease:
-        assert lease is not None
-        keeper.remove(lease)  # which would see the flag within a quarter of a second
-        work = pending_work(lease)
-        assert work is not None
-        messages.stop(dialog.pk)  # after the worker has looked, and its answer comes at once
-        step(lease, work)
-        while (work := pending_work(lease)) is not None:
-            step(lease, work)
-    assert user_turns(dialog) == [("the first", "answered"), ("the next", "answered")]
-
-
-def test_stop_between_a_reply_and_its_tools_runs_none_of_them(script: Script, dialog: Dialog) -> None:
-    script({"tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}]}, {"text": "done"})
-    messages.post_message(dialog.pk, "Hi")
-    with claim(dialog.pk) as lease:
-        assert lease is not None
-        step(lease, pending_work(lease))  # type: ignore[arg-type]
-    messages.stop(dialog.pk)
-    drive(dialog.pk)
-    assert user_turns(dialog) == [("Hi", "stopped")]
-    assert dialog.reminders.count() == 0
-    (result,) = dialog.turns.filter(role="tool")
-    assert (result.status, result.text) == ("error", "Not run: a person pressed stop.")
-    script({"text": "hello"})
-    send(dialog, "and now?")
-    assert (dialog.reminders.count(), answers(dialog)[-1][0]) == (0, "hello")
-
-
 def test_a_result_is_stored_once_though_its_commit_is_repeated(script: Script, dialog: Dialog) -> None:
     """The answer to a commit may be lost with the connection; the tool must not take effect twice."""
     remind = {"name": "add_reminder", "arguments": {"content": "x"}}
@@ -318,131 +172,6 @@ def test_a_result_is_stored_once_though_its_commit_is_repeated(script: Script, d
     assert dialog.reminders.count() == 1
     assert dialog.turns.filter(role="tool").count() == 1
     assert dialog.questions.count() == 1
-
-
-def test_stop_ends_a_waiting_retry_and_frees_the_next_message(script: Script, dialog: Dialog) -> None:
-    busy = {"kind": "rate_limit", "message": "Slow down.", "retry_after": 50}
-    script({"error": busy})
-    messages.post_message(dialog.pk, "Hi")
-    driving = Driving(dialog.pk)
-    eventually(lambda: refreshed(dialog).wake_at)
-    messages.stop(dialog.pk)
-    driving.end()
-    assert user_turns(dialog) == [("Hi", "stopped")]
-    script({"text": "Hello."})
-    send(dialog, "Ho")
-    assert user_turns(dialog)[-1] == ("Ho", "answered")
-
-
-def test_stop_of_a_dialog_at_rest_does_nothing(dialog: Dialog) -> None:
-    send(dialog, "Hi")
-    assert messages.stop(dialog.pk) == "idle"
-    assert send(dialog, "Ho").state == "idle"
-    assert user_turns(dialog) == [("Hi", "answered"), ("Ho", "answered")]
-
-
-def test_stop_when_the_worker_has_vanished_is_obeyed_by_the_next(dialog: Dialog) -> None:
-    messages.post_message(dialog.pk, "Hi")
-    call_and_vanish(dialog)
-    messages.stop(dialog.pk)
-    drive(dialog.pk)
-    assert user_turns(dialog) == [("Hi", "stopped")]
-    assert [row.outcome for row in dialog.generations.all()] == ["crashed"]
-
-
-def test_stop_in_a_forced_attempt_keeps_nothing_of_it(script: Script, dialog: Dialog) -> None:
-    script({"text": "full", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}})
-    send(dialog, "fill it")
-    script({**SLOW, "text": "SENTINEL " * 100})
-    messages.post_message(dialog.pk, "and now?")
-    driving = Driving(dialog.pk)
-    eventually(lambda: dialog.generations.filter(purpose="forced_clear").exists())
-    time.sleep(0.4)
-    messages.stop(dialog.pk)
-    driving.end()
-    assert user_turns(dialog)[-1] == ("and now?", "stopped")
-    assert not Turn.objects.filter(dialog=dialog, text__contains="SENTINEL").exists()
-
-
-# -- retry and failure -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["auth", "refused"])
-def test_an_error_that_will_not_pass_fails_the_message_with_its_reason(
-    script: Script, dialog: Dialog, kind: str
-) -> None:
-    script({"error": {"kind": kind, "message": "No, says the model."}})
-    results = send(dialog, "Hi")
-    assert (results.state, results.failure) == ("failed", "No, says the model.")
-    assert user_turns(dialog) == [("Hi", "failed")]
-    assert dialog.generations.count() == 1
-
-
-def test_an_error_that_passes_is_tried_again_in_the_same_message(script: Script, dialog: Dialog) -> None:
-    script({"text": "SENTINEL", "error": {"kind": "network", "message": "Gone."}}, {"text": "back"})
-    results = send(dialog, "Hi")
-    assert (results.state, answers(dialog)) == ("idle", [("back", "complete")])
-    assert list(dialog.generations.order_by("id").values_list("outcome", "attempt")) == [("failed", 1), ("kept", 2)]
-
-
-def test_a_long_wait_for_the_provider_holds_no_worker(script: Script, dialog: Dialog) -> None:
-    script(
-        {"text": "lost", "error": {"kind": "rate_limit", "message": "Slow down.", "retry_after": 40}}, {"text": "ok"}
-    )
-    started = time.monotonic()
-    waiting = send(dialog, "Hi")
-    assert time.monotonic() - started < 10
-    assert (waiting.state, waiting.lease_owner, waiting.crashes) == ("queued", "", 0)
-    drive(dialog.pk)
-    assert dialog.generations.count() == 1, "nobody drives it before its time"
-    assert sweep() == 0
-    Dialog.objects.filter(pk=dialog.pk).update(wake_at=Now(), active_at=Now() - timedelta(seconds=2))
-    assert sweep() == 1
-    drive(dialog.pk)
-    assert (user_turns(dialog), answers(dialog)) == ([("Hi", "answered")], [("ok", "complete")])
-
-
-def test_a_failed_message_is_answered_by_a_retry(script: Script, dialog: Dialog) -> None:
-    script({"error": {"kind": "refused", "message": "No."}})
-    send(dialog, "Hi")
-    assert messages.retry(dialog.pk) == "queued"
-    script({"text": "yes"})
-    drive(dialog.pk)
-    assert (user_turns(dialog), answers(dialog)) == ([("Hi", "answered")], [("yes", "complete")])
-    assert refreshed(dialog).failure == ""
-
-
-def test_retry_is_refused_when_there_is_nothing_to_retry(script: Script, dialog: Dialog) -> None:
-    with pytest.raises(Conflict) as refused:
-        messages.retry(dialog.pk)
-    assert refused.value.code == "nothing_to_retry"
-    send(dialog, "Hi")
-    with pytest.raises(Conflict):
-        messages.retry(dialog.pk)
-    messages.post_message(dialog.pk, "Ho")
-    with pytest.raises(Conflict) as refused:
-        messages.retry(dialog.pk)
-    assert refused.value.code == "dialog_busy"
-
-
-def test_a_failed_message_does_not_hold_up_the_next(script: Script, dialog: Dialog) -> None:
-    script({"match": "Hi$", "error": {"kind": "refused", "message": "No."}}, {"text": "yes"})
-    send(dialog, "Hi", "Ho")
-    assert user_turns(dialog) == [("Hi", "failed"), ("Ho", "answered")]
-
-
-def test_a_message_from_before_a_clear_is_retried_in_the_new_round(script: Script, dialog: Dialog) -> None:
-    script({"error": {"kind": "refused", "message": "No."}}, {"match": "Go on", "text": "yes"})
-    send(dialog, "Hi")
-    rewrite_requests.clear(dialog.pk, "Go on", dialog.owner)
-    drive(dialog.pk)
-    assert refreshed(dialog).round_number == 2
-    messages.retry(dialog.pk)
-    drive(dialog.pk)
-    assert (user_turns(dialog), answers(dialog)) == ([("Hi", "answered")], [("yes", "complete")])
-
-
-# -- close ---------------------------------------------------------------------------------------------------------------
 
 
 def test_close_fences_out_the_worker_that_is_generating(script: Script, dialog: Dialog) -> None:
@@ -487,9 +216,6 @@ def test_close_ends_a_suspension(script: Script, dialog: Dialog) -> None:
     suspend(script, dialog)
     messages.close(dialog.pk, dialog.owner)
     assert user_turns(dialog)[-1] == ("and now?", "superseded")
-
-
-# -- two people at once ----------------------------------------------------------------------------------------------------
 
 
 def test_of_two_answers_to_a_question_one_counts(script: Script, dialog: Dialog) -> None:

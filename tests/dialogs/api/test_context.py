@@ -5,16 +5,11 @@ import pytest
 from dialogs.actions import messages
 from dialogs.models import Agent, Dialog
 from dialogs.runtime.driver import drive
-from tests.dialogs.api.test_api import Caller, code_of
+from tests.dialogs.api.caller import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def caller(script: Script) -> Caller:
-    return Caller(UserFactory.create())
 
 
 @pytest.fixture

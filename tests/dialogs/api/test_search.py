@@ -5,7 +5,7 @@ import pytest
 from dialogs.actions import messages
 from dialogs.context.retrieval import search
 from dialogs.models import Dialog
-from tests.dialogs.api.test_api import Caller, code_of
+from tests.dialogs.api.caller import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, send
 

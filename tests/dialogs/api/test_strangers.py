@@ -12,7 +12,7 @@ from dialogs.api.application import api
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
-from tests.dialogs.api.test_api import Caller, code_of
+from tests.dialogs.api.caller import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, make_operator
 from tests.pixels import picture

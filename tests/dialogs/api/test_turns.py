@@ -7,7 +7,7 @@ import pytest
 from dialogs.actions import messages
 from dialogs.models import Dialog, RecallChoice
 from dialogs.runtime.driver import drive
-from tests.dialogs.api.test_api import Caller, code_of
+from tests.dialogs.api.caller import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
 

@@ -7,7 +7,7 @@ import pytest
 from dialogs.actions import reminders, rewrite_requests
 from dialogs.models import Dialog, Generation, Question
 from dialogs.queries.timeline import MOST, moments
-from tests.dialogs.api.test_api import Caller
+from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, send

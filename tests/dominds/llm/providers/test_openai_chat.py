@@ -1,13 +1,13 @@
+"""Chat completions: answers, tool calls, usage and errors."""
+
 import json
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 
 from dominds.llm.http.endpoint import Endpoint
-from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
-from dominds.llm.models.model import Echo, ProviderKind
+from dominds.llm.messages import Message, Role, ToolCall
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
@@ -18,39 +18,11 @@ from dominds.llm.provider import (
     RateLimited,
     RequestRefused,
 )
-from dominds.llm.providers.lmstudio import LMSTUDIO
-from dominds.llm.providers.openai_chat import NO_SIGNATURE, OPENAI_COMPATIBLE, OpenAIChat, request_body
-from dominds.llm.providers.vllm import VLLM
-from dominds.llm.stream import FinishReason
+from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE, OpenAIChat
 from dominds.llm.usage import Usage, UsageUnavailable
-from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, Outcome, ask, events_of, info, owner
+from tests.dominds.llm.asking import HELLO, ask, events_of, info
 from tests.dominds.llm.model_server import ModelServer, cut_stream_of, data, plain, stream_of
-
-DONE = b"[DONE]"
-KEY = "sk-canary-0123456789"
-USAGE = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}}
-
-
-def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
-    return {
-        "id": "1",
-        "object": "chat.completion.chunk",
-        "choices": [{"index": 0, "delta": fields, "finish_reason": finish}],
-    }
-
-
-def call(index: int | None, call_id: str | None = None, name: str | None = None, arguments: str = "") -> dict[str, Any]:
-    function = {"name": name, "arguments": arguments} if name else {"arguments": arguments}
-    piece: dict[str, Any] = {"function": function}
-    if index is not None:
-        piece["index"] = index
-    if call_id is not None:
-        piece["id"] = call_id
-    return delta(tool_calls=[piece])
-
-
-def chat(server: ModelServer, **options: Any) -> OpenAIChat:
-    return OpenAIChat(Endpoint(f"{server.url}/v1", KEY), info(OPENAI_COMPATIBLE, **options))
+from tests.dominds.llm.providers.chat_chunks import DONE, USAGE, call, chat, delta
 
 
 def test_text_arrives_in_pieces_with_its_usage(server: ModelServer) -> None:
@@ -282,227 +254,3 @@ def test_nothing_is_sent_before_it_runs(server: ModelServer) -> None:
     assert server.asked == []
     events_of(stream)
     assert len(server.asked) == 1
-
-
-# Requests
-
-TALK = Request(
-    "a-model",
-    "",
-    (
-        Message(Role.USER, "Do it"),
-        Message(Role.ASSISTANT, "", (ToolCall("a", "one", '{"x":  1}'), ToolCall("b", "two", '{"cut'))),
-        Message(Role.TOOL, "done", tool_call_id="a"),
-        Message(Role.TOOL, "", tool_call_id="b"),
-        Message(Role.ASSISTANT, "Ready", provider_items=('{"of": "x", "item": {}}',)),
-        Message(Role.USER, "Thanks"),
-    ),
-    tools=(CLEAR_MIND, ADD_REMINDER),
-    max_output_tokens=50,
-)
-
-
-def test_a_conversation_is_written_in_the_wire_format() -> None:
-    body = orjson.loads(request_body(TALK, owner(), info(OPENAI_COMPATIBLE)))
-    assert body["max_tokens"] == 50
-    assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
-    assert "tool_choice" not in body
-    user, assistant, first, second, ready, thanks = body["messages"]
-    assert user == {"role": "user", "content": "Do it"}
-    assert assistant["content"] is None
-    # well-formed arguments stay byte for byte; malformed ones must not break the next request
-    assert [c["function"]["arguments"] for c in assistant["tool_calls"]] == [
-        '{"x":  1}',
-        '{"malformed_arguments":"{\\"cut"}',
-    ]
-    assert first == {"role": "tool", "tool_call_id": "a", "content": "done"}
-    assert second["content"] == ""
-    assert ready == {"role": "assistant", "content": "Ready"}
-    assert thanks["content"] == "Thanks"
-
-
-NAMED = {"type": "function", "function": {"name": "clear_mind"}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "fields", "choice"),
-    [
-        (OPENAI_COMPATIBLE, {}, None),
-        (OPENAI_COMPATIBLE, {"supports_tool_choice": True}, NAMED),
-        (OPENAI_COMPATIBLE, {"forced_tool": "yes"}, NAMED),
-        (OPENAI_COMPATIBLE, {"forced_tool": "required"}, "required"),
-        (OPENAI_COMPATIBLE, {"forced_tool": "no"}, None),
-        (OPENAI_COMPATIBLE, {"forced_tool": "no", "supports_tool_choice": True}, NAMED),
-        (OPENAI_COMPATIBLE, {"forced_tool": "yes", "supports_tool_choice": False}, None),
-        (LMSTUDIO, {"supports_tool_choice": True}, "required"),  # it refuses the object form
-        (VLLM, {}, NAMED),
-    ],
-)
-def test_a_tool_is_forced_as_the_model_allows_and_the_list_stays_whole(
-    kind: ProviderKind, fields: dict[str, Any], choice: Any
-) -> None:
-    body = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), info(kind, **fields)))
-    assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
-    assert body.get("tool_choice") == choice
-
-
-def test_a_list_of_one_is_named_by_required() -> None:
-    request = replace(TALK, tools=(CLEAR_MIND,), force="clear_mind")
-    model = info(OPENAI_COMPATIBLE, supports_tool_choice=True)
-    assert orjson.loads(request_body(request, owner(), model))["tool_choice"] == "required"
-
-
-def test_a_model_that_cannot_think_and_be_forced_is_told_not_to_think() -> None:
-    model = info(OPENAI_COMPATIBLE, forced_tool="thinking_off", thinking_off={"enable_thinking": False})
-    assert "enable_thinking" not in orjson.loads(request_body(TALK, owner(), model))
-    forced = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), model))
-    assert (forced["enable_thinking"], forced["tool_choice"]) == (False, NAMED)
-
-
-def test_params_and_the_models_output_field_are_sent() -> None:
-    model = info(OPENAI_COMPATIBLE, max_tokens_field="max_completion_tokens", model_params={"reasoning_split": True})
-    body = orjson.loads(request_body(TALK, owner(), model))
-    assert (body["max_completion_tokens"], body["reasoning_split"]) == (50, True)
-    assert "max_tokens" not in body
-
-
-# Reasoning
-
-
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "thinking"])
-def test_reasoning_is_a_stream_of_its_own(server: ModelServer, name: str) -> None:
-    server.will(
-        stream_of(data(delta(**{name: "I "}), delta(**{name: "think"}), delta(content="So."), delta("stop"), DONE))
-    )
-    outcome = ask(chat(server))
-    assert (outcome.reasoning, outcome.text) == ("I think", "So.")
-
-
-def test_what_a_gateway_repeats_is_shown_once(server: ModelServer) -> None:
-    repeated = delta(
-        reasoning="hm", reasoning_content="hm", reasoning_details=[{"type": "reasoning.text", "text": "hm"}]
-    )
-    server.will(stream_of(data(repeated, delta("stop", content="x"), DONE)))
-    assert ask(chat(server)).reasoning == "hm"
-
-
-def test_thinking_in_tags_is_parted_from_the_answer_across_chunks(server: ModelServer) -> None:
-    pieces = [delta(content=piece) for piece in ["\n<th", "ink>\nLet me", " see</th", "ink>\n\nIt is ", "<think>."]]
-    server.will(stream_of(data(*pieces, delta("stop"), DONE)))
-    outcome = ask(chat(server))
-    assert (outcome.reasoning, outcome.text) == ("Let me see", "It is <think>.")
-
-
-def test_an_answer_that_was_cut_off_while_thinking_says_so(server: ModelServer) -> None:
-    server.will(stream_of(data(delta(content="<think>On and"), delta(content=" on"), delta("length"), DONE)))
-    outcome = ask(chat(server))
-    assert (outcome.reasoning, outcome.text) == ("On and on", "")
-    assert outcome.finished.finish_reason is FinishReason.THOUGHT_ONLY
-
-
-DETAIL = {"type": "reasoning.text", "index": 0, "id": "r1"}
-
-
-@pytest.mark.parametrize("texts", [["Let me", " see"], ["Let me", "Let me see"]])
-def test_details_arrive_in_pieces_or_growing(server: ModelServer, texts: list[str]) -> None:
-    pieces = [delta(reasoning_details=[{**DETAIL, "text": text}]) for text in texts]
-    server.will(stream_of(data(*pieces, delta("stop", content="Ok"), DONE)))
-    outcome = ask(chat(server))
-    assert outcome.reasoning == "Let me see"
-    assert sent_back(outcome)["reasoning_details"] == [{**DETAIL, "text": "Let me see"}]
-
-
-def answer_of(outcome: Outcome) -> Message:
-    finished = outcome.finished
-    return Message(Role.ASSISTANT, outcome.text, finished.tool_calls, provider_items=finished.provider_items)
-
-
-def sent_back(outcome: Outcome, epoch: int = 0, key: str = KEY, **fields: Any) -> dict[str, Any]:
-    """The answer as the next request repeats it."""
-    request = Request("a-model", "", (answer_of(outcome),), epoch=epoch)
-    body: dict[str, Any] = orjson.loads(request_body(request, owner(epoch, key), info(OPENAI_COMPATIBLE, **fields)))
-    return body["messages"][0]
-
-
-CALLED = [call(0, "a", "one", "{}"), delta("tool_calls"), DONE]
-
-
-@pytest.mark.parametrize(
-    ("echo", "chunks", "expected"),
-    [
-        (Echo.SENT, [delta(reasoning_content="hm"), *CALLED], {"reasoning_content": "hm"}),
-        (Echo.SENT, [delta(reasoning="hm"), *CALLED], {"reasoning": "hm"}),
-        (Echo.SENT, [delta(reasoning="hm"), delta("stop", content="x"), DONE], {"reasoning": "hm"}),
-        (Echo.SENT, CALLED, {}),
-        (Echo.CALLS, [delta(reasoning_content="hm"), *CALLED], {"reasoning_content": "hm"}),
-        (Echo.CALLS, [delta(reasoning_content=""), *CALLED], {"reasoning_content": ""}),
-        (Echo.CALLS, CALLED, {"reasoning_content": ""}),
-        (Echo.CALLS, [delta(reasoning_content="hm"), delta("stop", content="x"), DONE], {}),
-        (Echo.NEVER, [delta(reasoning_content="hm"), *CALLED], {}),
-    ],
-)
-def test_reasoning_goes_back_by_the_models_rule(
-    server: ModelServer, echo: Echo, chunks: list[Any], expected: dict[str, str]
-) -> None:
-    server.will(stream_of(data(*chunks)))
-    back = sent_back(ask(chat(server, echo=echo)), echo=echo)
-    assert {name: value for name, value in back.items() if name.startswith("reasoning")} == expected
-
-
-SIGNED = {"google": {"thought_signature": "c2ln"}}
-
-
-def test_the_signatures_of_calls_go_back_with_them(server: ModelServer) -> None:
-    first, second = call(0, "a", "one", "{}"), call(1, "b", "two", "{}")
-    first["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = SIGNED
-    server.will(stream_of(data(first, second, delta("tool_calls"), DONE)))
-    outcome = ask(chat(server, echo=Echo.SIGNATURES))
-    calls = sent_back(outcome, echo=Echo.SIGNATURES)["tool_calls"]
-    assert [each.get("extra_content") for each in calls] == [SIGNED, None]
-    foreign = sent_back(outcome, key="another", echo=Echo.SIGNATURES)["tool_calls"]
-    assert [each.get("extra_content") for each in foreign] == [NO_SIGNATURE, None]
-
-
-@pytest.mark.parametrize(("epoch", "key"), [(1, KEY), (0, "another")])
-def test_reasoning_of_another_epoch_or_key_stays_out(server: ModelServer, epoch: int, key: str) -> None:
-    server.will(stream_of(data(delta(reasoning_details=[DETAIL], reasoning_content="hm"), *CALLED)))
-    outcome = ask(chat(server, echo=Echo.SENT))
-    assert "reasoning_content" in sent_back(outcome, echo=Echo.SENT)
-    assert set(sent_back(outcome, epoch, key, echo=Echo.SENT)) == {"role", "content", "tool_calls"}
-    assert sent_back(outcome, epoch, key, echo=Echo.CALLS)["reasoning_content"] == ""
-
-
-def test_reasoning_behind_a_text_that_was_edited_stays_out(server: ModelServer) -> None:
-    server.will(stream_of(data(delta(reasoning_content="hm"), delta("stop", content="The key is 123."), DONE)))
-    outcome = ask(chat(server, echo=Echo.SENT))
-    assert "reasoning_content" in sent_back(outcome, echo=Echo.SENT)
-    assert "reasoning_content" not in sent_back(replace(outcome, text="[masked]"), echo=Echo.SENT)
-
-
-def test_reasoning_that_never_goes_back_is_not_kept(server: ModelServer) -> None:
-    server.will(stream_of(data(delta(reasoning_content="hm"), delta("stop", content="x"), DONE)))
-    assert ask(chat(server)).finished.provider_items == ()
-
-
-# Images and files
-
-
-PNG = ImagePart("image/png", b"png")
-PDF = FilePart("a.pdf", "application/pdf", b"pdf")
-
-
-def test_images_and_files_stand_behind_the_text() -> None:
-    request = Request("a-model", "", (Message(Role.USER, "Look", parts=(PNG, PDF)),))
-    [message] = orjson.loads(request_body(request, owner(), info(OPENAI_COMPATIBLE)))["messages"]
-    assert message["content"] == [
-        {"type": "text", "text": "Look"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
-        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,cGRm"}},
-    ]
-
-
-def test_a_blind_model_is_sent_nothing(server: ModelServer) -> None:
-    request = replace(HELLO, messages=(Message(Role.USER, "Look", parts=(PNG,)),))
-    with pytest.raises(RequestRefused, match="stub/a-model takes no image"):
-        ask(chat(server, modalities=("text",)), request)
-    assert server.asked == []

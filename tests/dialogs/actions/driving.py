@@ -1,0 +1,48 @@
+"""Messages that are sent and answered, here or on a thread as a worker does."""
+
+import threading
+from uuid import UUID
+
+from django.db import connection
+
+from dialogs.actions import messages
+from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
+from tests.dialogs.store.test_lease import refreshed
+
+ASK = {"tool_calls": [{"name": "ask_human", "arguments": {"question": "Which?"}}]}
+SLOW = {"text": "one two three four five six seven eight nine ten " * 20, "chunk_delay_ms": 50}
+
+
+class Driving:
+    """``drive`` on a thread, as a worker runs it."""
+
+    def __init__(self, dialog_id: UUID) -> None:
+        self._thread = threading.Thread(target=self._run, args=(dialog_id,))
+        self._thread.start()
+
+    def _run(self, dialog_id: UUID) -> None:
+        try:
+            drive(dialog_id)
+        finally:
+            connection.close()
+
+    def end(self, seconds: float = 30) -> None:
+        self._thread.join(seconds)
+        assert not self._thread.is_alive()
+
+
+def send(dialog: Dialog, *texts: str) -> Dialog:
+    for text in texts:
+        messages.post_message(dialog.pk, text)
+    drive(dialog.pk)
+    return refreshed(dialog)
+
+
+def answers(dialog: Dialog) -> list[tuple[str, str]]:
+    return list(dialog.turns.filter(role="assistant").order_by("position").values_list("text", "status"))
+
+
+def conversation(dialog: Dialog) -> list[str]:
+    placed = dialog.turns.filter(position__isnull=False).order_by("position")
+    return [f"{turn.role}: {turn.text}" for turn in placed]

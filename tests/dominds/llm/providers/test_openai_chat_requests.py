@@ -1,0 +1,117 @@
+"""Chat completions: what is sent, and how a tool is forced."""
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
+from dominds.llm.models.model import ProviderKind
+from dominds.llm.provider import RequestRefused
+from dominds.llm.providers.lmstudio import LMSTUDIO
+from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE, request_body
+from dominds.llm.providers.vllm import VLLM
+from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, info, owner
+from tests.dominds.llm.model_server import ModelServer
+from tests.dominds.llm.providers.chat_chunks import chat
+
+TALK = Request(
+    "a-model",
+    "",
+    (
+        Message(Role.USER, "Do it"),
+        Message(Role.ASSISTANT, "", (ToolCall("a", "one", '{"x":  1}'), ToolCall("b", "two", '{"cut'))),
+        Message(Role.TOOL, "done", tool_call_id="a"),
+        Message(Role.TOOL, "", tool_call_id="b"),
+        Message(Role.ASSISTANT, "Ready", provider_items=('{"of": "x", "item": {}}',)),
+        Message(Role.USER, "Thanks"),
+    ),
+    tools=(CLEAR_MIND, ADD_REMINDER),
+    max_output_tokens=50,
+)
+
+
+def test_a_conversation_is_written_in_the_wire_format() -> None:
+    body = orjson.loads(request_body(TALK, owner(), info(OPENAI_COMPATIBLE)))
+    assert body["max_tokens"] == 50
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
+    assert "tool_choice" not in body
+    user, assistant, first, second, ready, thanks = body["messages"]
+    assert user == {"role": "user", "content": "Do it"}
+    assert assistant["content"] is None
+    # well-formed arguments stay byte for byte; malformed ones must not break the next request
+    assert [c["function"]["arguments"] for c in assistant["tool_calls"]] == [
+        '{"x":  1}',
+        '{"malformed_arguments":"{\\"cut"}',
+    ]
+    assert first == {"role": "tool", "tool_call_id": "a", "content": "done"}
+    assert second["content"] == ""
+    assert ready == {"role": "assistant", "content": "Ready"}
+    assert thanks["content"] == "Thanks"
+
+
+NAMED = {"type": "function", "function": {"name": "clear_mind"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "choice"),
+    [
+        (OPENAI_COMPATIBLE, {}, None),
+        (OPENAI_COMPATIBLE, {"supports_tool_choice": True}, NAMED),
+        (OPENAI_COMPATIBLE, {"forced_tool": "yes"}, NAMED),
+        (OPENAI_COMPATIBLE, {"forced_tool": "required"}, "required"),
+        (OPENAI_COMPATIBLE, {"forced_tool": "no"}, None),
+        (OPENAI_COMPATIBLE, {"forced_tool": "no", "supports_tool_choice": True}, NAMED),
+        (OPENAI_COMPATIBLE, {"forced_tool": "yes", "supports_tool_choice": False}, None),
+        (LMSTUDIO, {"supports_tool_choice": True}, "required"),  # it refuses the object form
+        (VLLM, {}, NAMED),
+    ],
+)
+def test_a_tool_is_forced_as_the_model_allows_and_the_list_stays_whole(
+    kind: ProviderKind, fields: dict[str, Any], choice: Any
+) -> None:
+    body = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), info(kind, **fields)))
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
+    assert body.get("tool_choice") == choice
+
+
+def test_a_list_of_one_is_named_by_required() -> None:
+    request = replace(TALK, tools=(CLEAR_MIND,), force="clear_mind")
+    model = info(OPENAI_COMPATIBLE, supports_tool_choice=True)
+    assert orjson.loads(request_body(request, owner(), model))["tool_choice"] == "required"
+
+
+def test_a_model_that_cannot_think_and_be_forced_is_told_not_to_think() -> None:
+    model = info(OPENAI_COMPATIBLE, forced_tool="thinking_off", thinking_off={"enable_thinking": False})
+    assert "enable_thinking" not in orjson.loads(request_body(TALK, owner(), model))
+    forced = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), model))
+    assert (forced["enable_thinking"], forced["tool_choice"]) == (False, NAMED)
+
+
+def test_params_and_the_models_output_field_are_sent() -> None:
+    model = info(OPENAI_COMPATIBLE, max_tokens_field="max_completion_tokens", model_params={"reasoning_split": True})
+    body = orjson.loads(request_body(TALK, owner(), model))
+    assert (body["max_completion_tokens"], body["reasoning_split"]) == (50, True)
+    assert "max_tokens" not in body
+
+
+PNG = ImagePart("image/png", b"png")
+PDF = FilePart("a.pdf", "application/pdf", b"pdf")
+
+
+def test_images_and_files_stand_behind_the_text() -> None:
+    request = Request("a-model", "", (Message(Role.USER, "Look", parts=(PNG, PDF)),))
+    [message] = orjson.loads(request_body(request, owner(), info(OPENAI_COMPATIBLE)))["messages"]
+    assert message["content"] == [
+        {"type": "text", "text": "Look"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,cGRm"}},
+    ]
+
+
+def test_a_blind_model_is_sent_nothing(server: ModelServer) -> None:
+    request = replace(HELLO, messages=(Message(Role.USER, "Look", parts=(PNG,)),))
+    with pytest.raises(RequestRefused, match="stub/a-model takes no image"):
+        ask(chat(server, modalities=("text",)), request)
+    assert server.asked == []
