@@ -23,6 +23,7 @@ def shown(page: Page) -> dict[str, str]:
             const root = document.documentElement.cloneNode(true);
             for (const open of root.querySelectorAll("[open]")) open.removeAttribute("open");
             for (const marked of root.querySelectorAll("[data-decorated]")) marked.removeAttribute("data-decorated");
+            for (const placed of root.querySelectorAll(".settled")) placed.classList.remove("settled");
             for (const classes of root.querySelectorAll("[class='']")) classes.removeAttribute("class");
             root.querySelectorAll("svg").forEach((drawing) => drawing.remove());
             return root.outerHTML;
