@@ -7,16 +7,30 @@ export function commands() {
   return [...document.querySelectorAll("[data-do]")]
     .filter((source) => !source.disabled && !source.closest("[hidden]"))
     .sort((one, other) => isInMenu(one) - isInMenu(other)) // what acts on the conversation first
-    .map((source) => ({
-      slash: source.dataset.do,
-      name: source.dataset.do,
-      hint: source.dataset.words ?? wordsOf(source.querySelector("summary") ?? source),
-      run: (rest = "") => (source.matches("details") ? reveal(source, rest) : source.click()),
-    }));
+    .map((source) => {
+      const [title, note] = wordsOf(source);
+      return {
+        slash: source.dataset.do,
+        name: source.dataset.do,
+        title,
+        note,
+        hint: note ? `${title} · ${note}` : title,
+        run: (rest = "") => (source.matches("details") ? reveal(source, rest) : source.click()),
+      };
+    });
 }
 
 const isInMenu = (source) => Number(Boolean(source.closest(".menu")));
-const wordsOf = (source) => source.textContent.replace(/\s+/g, " ").trim();
+
+/** What it is called, and what is said beside it: where it leads, or what it saves. */
+function wordsOf(source) {
+  if (source.dataset.words) return [source.dataset.words, ""];
+  const copy = (source.querySelector("summary") ?? source).cloneNode(true);
+  const plain = (node) => node.textContent.replace(/\s+/g, " ").trim();
+  const notes = [...copy.querySelectorAll(".muted")];
+  notes.forEach((node) => node.remove());
+  return [plain(copy), notes.map(plain).join(" ")];
+}
 
 function reveal(details, rest) {
   const popover = details.closest("[popover]");

@@ -67,7 +67,7 @@ const go = (href) => () => location.assign(href);
 function actions() {
   const pages = [...document.querySelectorAll("[data-key='n'], .nav-links a")];
   return [
-    ...commands().map((item) => ({ ...item, name: item.hint, hint: item.slash, group: GROUPS.here })),
+    ...commands().map((item) => ({ ...item, name: item.title, hint: item.note || item.slash, group: GROUPS.here })),
     ...pages.map((link) => ({ name: link.textContent.trim(), group: GROUPS.pages, run: () => link.click() })),
     { name: tr("Keyboard"), hint: "?", group: GROUPS.pages, run: () => document.getElementById("keys").showPopover() },
     ...Object.entries(THEMES).map(([theme, words]) => ({ name: tr("Theme: {theme}", { theme: words }), group: GROUPS.appearance, run: () => wear(theme) })),
