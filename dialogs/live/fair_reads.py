@@ -107,7 +107,7 @@ class FairReads:
 
     @asynccontextmanager
     async def _limited(self, key: tuple[str, object], most: int) -> AsyncIterator[None]:
-        """At most so many at once for this dialog or person."""
+        """At most ``most`` at once for this dialog or person."""
         limit = self._limits[key]
         limit.users += 1
         limit.semaphore = limit.semaphore or asyncio.Semaphore(most)

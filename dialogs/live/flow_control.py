@@ -1,7 +1,7 @@
 """Flow control of one socket: how much it may be sent before it has acknowledged what it got."""
 
 UNREAD_BYTES = 256 * 1024  # unacknowledged: nothing more is sent
-PING_BYTES = UNREAD_BYTES // 4  # a ping follows so many, so that a page that reads never waits for the next tick
+PING_BYTES = UNREAD_BYTES // 4  # between pings at most, so that a page that reads never waits for the next tick
 # A program that never acknowledges is paced by the clock instead.
 SILENT_BYTES_PER_SECOND = 32 * 1024
 SLOW_SECONDS = 10  # without an acknowledgement: nothing more is sent
