@@ -1,7 +1,7 @@
 """The Celery application: ``celery -A dominds.celery worker --pool threads``.
 
 Celery only wakes. A message that is lost, late or doubled does no harm, so acknowledgement is early, nothing is retried
-for ever and there is no result backend.
+forever and there is no result backend.
 """
 
 import logging.config
@@ -39,7 +39,7 @@ app.conf.update(
     task_store_errors_even_if_ignored=False,
     task_serializer="json",
     accept_content=["json"],
-    # Without these a frozen Redis blocks a web thread for ever (Celery's default is no timeout). Seconds.
+    # Without these a frozen Redis blocks a web thread forever (Celery's default is no timeout). Seconds.
     broker_transport_options={
         "socket_timeout": 3,
         "socket_connect_timeout": 2,

@@ -245,7 +245,7 @@ WORKER_BEFORE = env.text("DOMINDS_WORKER_BEFORE")
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
-# How long what a client does not store is kept; 0: for ever.
+# How long what a client does not store is kept; 0: forever.
 BRIEF_HOURS = env.number("DOMINDS_BRIEF_HOURS", default=24)
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
 

@@ -57,7 +57,7 @@ class ContentTypeChunking:
 
 @dataclass(frozen=True, slots=True)
 class DiscardLowRel:
-    discard_percent: float = 0.3  # a share, 0 to 1, in spite of its name
+    discard_percent: float = 0.3  # a share, 0 to 1, despite its name
     placeholder_detail: str = "brief"
 
 

@@ -22,7 +22,7 @@ class Balance:
 
     saved_tokens: int
     saving: Decimal
-    reread: Decimal  # once: the new beginning is read anew, above what reading it from the cache would cost
+    reread: Decimal  # once: the new beginning is read again, above what reading it from the cache would cost
 
     @property
     def requests_to_pay(self) -> int | None:
@@ -36,7 +36,7 @@ class Balance:
 
 
 def balance_of(before: int, after: int, price: Price) -> Balance:
-    """``before`` and ``after`` are estimated prompt tokens. What is read anew is written to the cache where that is charged."""
+    """``before`` and ``after`` are estimated prompt tokens. What is read again is written to the cache where that is charged."""
     cached = price.input if price.cached is None else price.cached
     uncached = price.input if price.write is None else price.write
     saved = max(0, before - after)
@@ -44,7 +44,7 @@ def balance_of(before: int, after: int, price: Price) -> Balance:
 
 
 def waits(context: Context, rewrite: Rewrite, own_policy: str) -> bool:
-    """Whether a rewrite is put off: it would cost more than it saves, and nothing presses.
+    """Whether a rewrite is put off: it would cost more than it saves, and nothing is urgent.
 
     As many requests are expected as there were since the last rewrite or clear. A recovery, which is another policy's
     rewrite, never waits; neither does what a person or an overflow asked for.

@@ -96,7 +96,7 @@ def after_discarded(counters: Counters) -> Counters:
 
 
 def after_clear(counters: Counters, *, forced: bool) -> Counters:
-    """A new round starts the cadence anew; a forced clear's attempts stand until a report shows that it helped."""
+    """A new round restarts the cadence; a forced clear's attempts stand until a report shows that it helped."""
     return Counters(failed_clears=counters.failed_clears if forced else 0, clear_unproven=forced)
 
 

@@ -22,7 +22,7 @@ ToolUse = tuple[str, ...]  # name, arguments as raw JSON, and the result where i
 class LoopAction(StrEnum):
     NONE = "none"
     NUDGE = "nudge"  # the next request says what was repeated and what came back
-    RECOVER = "recover"  # the agent went on in spite of that
+    RECOVER = "recover"  # the agent went on despite that
 
 
 @dataclass(frozen=True, slots=True)

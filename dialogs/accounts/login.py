@@ -138,7 +138,7 @@ def _refuse_over(limits: Mapping[str, int], counts: Sequence[tuple[int, int]], o
 
 
 def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
-    """The counts after ``command``, each with the seconds until it begins anew; none without Redis."""
+    """The counts after ``command``, each with the seconds until it starts again; none without Redis."""
     try:
         with client().pipeline() as pipe:
             for key in keys:

@@ -48,7 +48,7 @@ def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWi
 def get_request(
     request: PersonRequest, dialog_id: UUID, generation_id: int, window: Query[PieceWindow]
 ) -> dict[str, Any]:
-    """The request of one call, made again from rows and held against the hash of what was sent."""
+    """The request of one call, rebuilt from rows and compared with the hash of what was sent."""
     generation = _generation(messages.owned(dialog_id, request.auth), generation_id)
     sent = sent_request(generation)
     end = window.after + window.limit

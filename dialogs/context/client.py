@@ -15,7 +15,7 @@ from remediation.context import Unit
 
 @dataclass(frozen=True, slots=True)
 class SystemMessage:
-    """An instruction that stands behind so many messages of the view. To a model that takes none there it goes as the
+    """An instruction, and the number of messages of the view that it follows. To a model that takes none there it goes as the
     user's, and marked."""
 
     at: int

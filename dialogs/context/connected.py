@@ -1,7 +1,7 @@
 """The providers that were connected on the page, as entries of the catalog, and the tool servers that were added there.
 
 A process reads them once, and again when another one has changed them: a mark in Redis says so. It is looked at where a
-dialog is taken up and where pages list models, not at each look into the catalog.
+dialog is taken up and where pages list models, not at each read of the catalog.
 """
 
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ def connected() -> Connected:
     """Entries by provider id, the same object until they change."""
     if _known is not None:
         return _known.entries
-    # In a transaction, for which others wait, Redis is not asked; what is read then is read again at the next look.
+    # In a transaction, for which others wait, Redis is not asked; what is read then is read again next time.
     return _read(None if connection.in_atomic_block else _mark())
 
 

@@ -1,7 +1,7 @@
 """Reminders in the conversation: they stand where they became due, and are stated again, behind what was said since,
 when they changed. Nothing that was sent before them changes, so caches and signed reasoning hold.
 
-Statements are the runtime's own; they are kept on the dialog's row and begin anew with each epoch of its context.
+Statements are the runtime's own; they are kept on the dialog's row and start over with each epoch of its context.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ Statements = tuple[Statement, ...]
 
 
 def statements_of(dialog: Dialog, messages: int, *, is_new_epoch: bool = False) -> Statements:
-    """What was stated in this epoch and, behind so many ``messages`` of the view, what holds now where that is another."""
+    """What was stated in this epoch and, after ``messages`` messages of the view, what holds now if it differs."""
     stored: list[list[Any]] = [] if is_new_epoch else dialog.statements
     stated = tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(stored))
     lines = lines_of(dialog)

@@ -1,4 +1,4 @@
-"""Cache of the heads of views: turns are never changed, so each look reads only those since the last."""
+"""Cache of the heads of views: turns are never changed, so each read fetches only those since the last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

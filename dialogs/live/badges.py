@@ -12,11 +12,11 @@ from dialogs.live.frames import badges_of
 log = structlog.get_logger(__name__)
 
 RETRY_SECONDS = 3
-BADGES_SECONDS = 0.25  # a person's dialogs may end at one moment: their badges are counted once
+BADGES_SECONDS = 0.25  # several dialogs may end at one moment: their badges are counted once
 
 
 class Person:
-    """One person as this process serves them: their listeners, and the badges that their pages share."""
+    """One person's listeners in this process, and the badges that they share."""
 
     def __init__(self, user_id: int) -> None:
         self.user_id = user_id
@@ -27,7 +27,7 @@ class Person:
         self._counting: asyncio.Task[None] | None = None
 
     def show_badges(self, listener: Listener) -> None:
-        """Tell this listener of the badges, now and whenever they change."""
+        """Send this listener the badges, now and whenever they change."""
         self._shown[listener] = None
         if self._due or listener.language not in self._badges:
             self.count_badges()
@@ -50,7 +50,7 @@ class Person:
             self._due = False
             try:
                 badges = await in_db_thread(badges_of, self.user_id, {listener.language for listener in self._shown})
-            except Exception as error:  # noqa: BLE001  the database is away: what is shown stays, and is counted again
+            except Exception as error:  # noqa: BLE001  the database is unavailable: the badges stay, and are counted again
                 log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)
                 self._due = True

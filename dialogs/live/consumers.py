@@ -1,7 +1,7 @@
 """The sockets of pages: one per open page, which only receives.
 
 A socket may miss any message of Redis and still end up right: what it sends is read from the database by the number of the last
-event it sent. It acknowledges by answering ``ping`` frames; what it does not read in time is not queued for it but read later.
+event it sent. The page acknowledges by answering ``ping`` frames; what it does not read in time is not queued but read again later.
 """
 
 import asyncio
@@ -23,27 +23,21 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from dialogs.live.db_threads import in_db_thread
-from dialogs.live.feeds import Drawing, Feed, for_page
+from dialogs.live.feeds import Feed, Rendering, for_page
+from dialogs.live.flow_control import FlowControl
 from dialogs.live.frames import BATCH, Frame, frames_after
 from dialogs.live.hub import hub, session_mark
 from dialogs.live.socket_auth import may_see, person_of
-from dialogs.pages.language import drawn_in, known
+from dialogs.pages.language import in_language, known
 
 log = structlog.get_logger(__name__)
 
 TICK_SECONDS = 2
-PING_SECONDS = 25
-SESSION_SECONDS = 60
-SLOW_SECONDS = 10  # unacknowledged for so long: nothing more is sent
-DEAD_SECONDS = 60  # and then: closed
-UNREAD_BYTES = 256 * 1024
-ASK_BYTES = UNREAD_BYTES // 4  # after so many it is asked what has been read: who reads never waits for a tick
-CATCH_UP_SECONDS = 0.25  # what is drawn waits so long for a page that reads, before it is thrown away
-# A program that never acknowledges is paced by the clock instead.
-SILENT_BYTES_PER_SECOND = 32 * 1024
+SESSION_SECONDS = 60  # between checks of the session
+DRAIN_SECONDS = 0.25  # how long rendered events wait for acknowledgements before they are dropped, to be read again
 RETRY_SECONDS = 3
-# A message, its claim and its begin come within moments: one look, one rendering for all three. An answer's end is one commit.
-GATHER_SECONDS = 0.06
+# A message, its claim and the start of its generation come within moments: one query and one rendering serve all three.
+BATCH_SECONDS = 0.06
 
 LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
 
@@ -55,12 +49,12 @@ class PageSocket(AsyncWebsocketConsumer):
     language = ""
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """As Channels does, without asking the database about its connections at every acknowledgement."""
+        """As Channels does, without checking the database connections at every acknowledgement."""
         await getattr(self, message["type"].replace(".", "_"))(message)
 
     @property
     def _scope(self) -> dict[str, Any]:
-        """The scope with what the middlewares and the router put in."""
+        """The scope with what middlewares and the router added."""
         return cast(dict[str, Any], self.scope)
 
     async def connect(self) -> None:
@@ -82,7 +76,7 @@ class PageSocket(AsyncWebsocketConsumer):
             return
         self._admitted = True
         self._sent_seq = _cursor(self.scope["query_string"])
-        self._generation = _generation(self.scope["query_string"])
+        self._database_generation = _database_generation(self.scope["query_string"])
         self.language = _language(self.scope["query_string"])
         self._start()
         await self.accept()
@@ -92,35 +86,29 @@ class PageSocket(AsyncWebsocketConsumer):
         now = time.monotonic()
         self._wake = asyncio.Event()
         self._wake.set()
-        self._unsure = self.dialog_id is not None  # there may be events that nobody announced
-        self._wanted = 0  # the newest event that was announced
-        self._announced_at = now  # when, or when something else made it unsure
+        self._may_have_missed = self.dialog_id is not None  # there may be events that nobody announced
+        self._announced_seq = 0  # the newest event that was announced
+        self._announced_at = now  # when, or when something else made a read necessary
         self._unsent: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
         self._reading: asyncio.Task[None] | None = None
-        self._live = False  # all events up to the opening have been sent: what follows is news
+        self._is_current = False  # all events up to the opening have been sent: what follows is new
         self._live_text: deque[dict[str, Any]] = deque()
         self._live_text_lost = True  # it is to be sent from its beginning
-        self._known = 0  # the newest generation that the other side knows
-        self._strange = 0  # one whose live text came before it
-        self._shown = 0  # the newest generation whose live text was sent
-        self._over = 0  # the newest generation whose end was sent
+        # The newest generation whose start was sent, whose live text was sent, and whose end was sent.
+        self._started_generation = self._streamed_generation = self._ended_generation = 0
+        self._unannounced_generation = 0  # one whose live text came before its start
         self._badges: dict[str, Any] | None = None  # to be sent
         self._tool_line: dict[str, Any] | None = None  # to be sent once the page has the call
-        self._sent_bytes = self._acked_bytes = 0
-        self._acks = False
-        self._asked_bytes = 0  # how much had been sent when the other side was last asked what it has read
-        self._all_acked_at = self._pinged_at = self._opened_at = now
+        self._flow = FlowControl(now)
         self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together ask one by one
-        self._goodbye = 0
+        self._close_code = 0  # set when the socket is to be closed
 
-    # -- the other side speaks -----------------------------------------------------------------------------------------
+    # -- from the page -------------------------------------------------------------------------------------------------
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         with suppress(ValueError, TypeError, KeyError):
             frame = orjson.loads(text_data or "")
             if frame["type"] == "ack" and self._writer is not None:
-                self._acks = True
-                self._acked_bytes = min(max(self._acked_bytes, int(frame["n"])), self._sent_bytes)
-                self._all_acked_at = time.monotonic()
+                self._flow.acknowledge(int(frame["n"]), time.monotonic())
                 self._wake.set()
 
     async def disconnect(self, code: int) -> None:
@@ -135,16 +123,16 @@ class PageSocket(AsyncWebsocketConsumer):
         if self._admitted:
             self._hub.dismiss(self.user_id)
 
-    # -- the hub speaks ------------------------------------------------------------------------------------------------
+    # -- from the hub --------------------------------------------------------------------------------------------------
     def on_poke(self, seq: int) -> None:
-        self._unsure = self._unsure or seq == 0
-        self._wanted = max(self._wanted, seq)
+        self._may_have_missed = self._may_have_missed or seq == 0
+        self._announced_seq = max(self._announced_seq, seq)
         self._announced_at = time.monotonic()
         if self._is_behind:
             self._wake.set()
 
     def on_live_text(self, frame: dict[str, Any]) -> None:
-        if not self._live or (self._live_text_lost and not frame.get("reset")):
+        if not self._is_current or (self._live_text_lost and not frame.get("reset")):
             return
         if frame.get("reset"):
             self._live_text.clear()
@@ -158,7 +146,7 @@ class PageSocket(AsyncWebsocketConsumer):
 
     def on_frame(self, frame: dict[str, Any]) -> None:
         if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
-            self._goodbye = LOGGED_OUT
+            self._close_code = LOGGED_OUT
         if frame.get("recheck"):
             self._session_at = float("-inf")
         if frame.get("type") == "badges":
@@ -167,13 +155,13 @@ class PageSocket(AsyncWebsocketConsumer):
             self._tool_line = frame
         self._wake.set()
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- reading from the database -------------------------------------------------------------------------------------
     @property
     def _is_behind(self) -> bool:
-        return self._unsure or self._wanted > self._sent_seq
+        return self._may_have_missed or self._announced_seq > self._sent_seq
 
     def _read_if_due(self, now: float) -> None:
-        """The database is asked beside the writing: live text must not wait for other things to be drawn."""
+        """Read beside the writing: live text must not wait until events are rendered."""
         due = self._is_behind or now - self._session_at >= SESSION_SECONDS
         if due and self._reading is None:
             self._reading = asyncio.create_task(self._read_new())
@@ -181,53 +169,60 @@ class PageSocket(AsyncWebsocketConsumer):
     async def _read_new(self) -> None:
         try:
             await self._check_session()
-            if self._is_behind and not self._goodbye:
-                await self._find_events()
-        except Exception:  # a database that is away must not cost the connection either
+            if self._is_behind and not self._close_code:
+                await self._read_events()
+        except Exception:  # a database that is unavailable must not cost the connection either
             log.exception("socket_read_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
-            self._unsure = self.dialog_id is not None
+            self._may_have_missed = self.dialog_id is not None
             await asyncio.sleep(RETRY_SECONDS)
         finally:
             self._reading = None
             self._wake.set()
 
-    async def _find_events(self) -> None:
+    async def _read_events(self) -> None:
         feed = self._feed
         assert feed is not None
-        if self._live and not self._strange and self._known <= self._over:
-            await asyncio.sleep(GATHER_SECONDS)
-        key = (self.user_id, self.language, self._sent_seq, self._generation)
-        drawing = feed.drawing(key, self._announced_at, partial(self._draw, feed))
-        result = await asyncio.shield(drawing.frames)  # another page may wait for them when this one is gone
-        if self._announced_at <= drawing.begun_at:
-            self._unsure, self._wanted, self._strange = False, 0, 0
+        if self._is_current and not self._unannounced_generation and self._started_generation <= self._ended_generation:
+            await asyncio.sleep(BATCH_SECONDS)
+        key = (self.user_id, self.language, self._sent_seq, self._database_generation)
+        rendering = feed.rendering(key, self._announced_at, partial(self._render, feed))
+        result = await asyncio.shield(rendering.frames)  # another page may wait for them when this one is gone
+        if self._announced_at <= rendering.begun_at:
+            self._may_have_missed, self._announced_seq, self._unannounced_generation = False, 0, 0
         if result is None:
-            self._goodbye = NOT_FOUND
+            self._close_code = NOT_FOUND
             return
         self._unsent.extend(result)
         if len(result) < BATCH:
-            self._unsent.append({"known": drawing.known})
+            self._unsent.append({"started_generation": rendering.started_generation})
         else:
-            self._unsure = True
+            self._may_have_missed = True
 
-    async def _draw(self, feed: Feed, drawing: Drawing) -> list[Frame] | None:
+    async def _render(self, feed: Feed, rendering: Rendering) -> list[Frame] | None:
         def begin() -> Callable[[], list[Frame] | None]:
-            """When its turn has come: whatever is announced from now on may not be among what is found."""
-            drawing.begun_at, drawing.known = time.monotonic(), feed.generation  # generations begin with an event
+            """Called when its turn has come: whatever is announced from now on may not be among what is read."""
+            rendering.begun_at = time.monotonic()
+            rendering.started_generation = feed.generation  # whose start is an event before its live text
             return partial(
-                drawn_in, self.language, frames_after, feed.dialog_id, self.user_id, self._sent_seq, self._generation
+                in_language,
+                self.language,
+                frames_after,
+                feed.dialog_id,
+                self.user_id,
+                self._sent_seq,
+                self._database_generation,
             )
 
         return await self._hub.reads.read(feed.dialog_id, self.user_id, begin)
 
-    # -- writing -------------------------------------------------------------------------------------------------------
+    # -- writing to the page -------------------------------------------------------------------------------------------
     async def _write(self) -> None:
-        """Subscribe first; then what was missed, then the live text, then whatever comes."""
+        """Subscribe first; then send what was missed, then the live text, then whatever comes."""
         self._joined = True
         self._feed = await self._hub.join(self, self.dialog_id)
         self._tool_line = self._feed.tool_line if self._feed else None
         self._hub.show_badges(self)
-        while not self._goodbye:
+        while not self._close_code:
             with suppress(TimeoutError):
                 # Unlike wait_for it makes no task, at each frame of each socket.
                 async with asyncio.timeout(TICK_SECONDS):
@@ -239,17 +234,17 @@ class PageSocket(AsyncWebsocketConsumer):
                 raise
             except Exception:  # one bad frame must not cost the connection
                 log.exception("socket_frame_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
-                self._unsure = self.dialog_id is not None
+                self._may_have_missed = self.dialog_id is not None
                 await asyncio.sleep(RETRY_SECONDS)
-        await self.close(self._goodbye)
+        await self.close(self._close_code)
 
     async def _write_what_is_due(self) -> None:
         now = time.monotonic()
-        if self._is_slow(now):
+        if self._flow.is_slow(now):
             self._live_text.clear()
             self._live_text_lost = True
-            if self._acks and now - self._all_acked_at > DEAD_SECONDS:
-                self._goodbye = TRY_LATER
+            if self._flow.is_dead(now):
+                self._close_code = TRY_LATER
         else:
             badges, self._badges = self._badges, None
             if badges is not None:
@@ -257,50 +252,56 @@ class PageSocket(AsyncWebsocketConsumer):
             if self._feed is not None:
                 await self._write_events(self._feed)
                 await self._write_live_text()
-                if self._tool_line and self._live and not self._is_behind and not self._unsent:
+                if self._tool_line and self._is_current and not self._is_behind and not self._unsent:
                     line, self._tool_line = self._tool_line, None
                     await self._send(line)
             self._read_if_due(now)
-        await self._ping(now)
+        await self._ping_if_due(now)
 
     async def _write_events(self, feed: Feed) -> None:
         while self._unsent:
             frame = self._unsent.popleft()
-            if "known" in frame:
-                self._known = max(self._known, frame["known"])
-                self._live = True
+            if "started_generation" in frame:
+                self._started_generation = max(self._started_generation, frame["started_generation"])
+                self._is_current = True
                 continue
-            if self._is_slow(time.monotonic()) and not await self._catches_up():
+            if self._flow.is_slow(time.monotonic()) and not await self._drained():
                 self._unsent.clear()
-                self._unsure = True  # what it has not read is not held for it, but read again later
+                self._may_have_missed = True  # what it has not read is not held for it, but read again later
                 return
             if frame["type"] == "generation":
                 generation = int(frame["data"]["id"])
-                self._known = max(self._known, generation)
+                self._started_generation = max(self._started_generation, generation)
                 if frame["data"].get("outcome") != "running":
                     feed.end(generation)
-                    self._over = max(self._over, generation)
+                    self._ended_generation = max(self._ended_generation, generation)
             await self._send(frame)
             self._sent_seq = frame["seq"]
 
-    async def _catches_up(self) -> bool:
-        """Whether it soon says that it has read enough to be sent more."""
+    async def _drained(self) -> bool:
+        """Wait a moment for acknowledgements; whether more may be sent then."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(CATCH_UP_SECONDS):
-                while self._is_slow(time.monotonic()):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while self._flow.is_slow(time.monotonic()):
                     self._wake.clear()
                     await self._wake.wait()
         self._wake.set()  # whatever else woke it is still to be done
-        return not self._is_slow(time.monotonic())
+        return not self._flow.is_slow(time.monotonic())
 
     async def _write_live_text(self) -> None:
-        """What there is of the live text, unless something else comes first; then this is called again.
+        """Send the live text, unless something else comes first; then this is called again.
 
-        Live text need not wait for its message to be drawn: the page puts that above it. It waits for the end of what stands there,
-        which it would take the place of.
+        Live text need not wait for the message that it answers: the page puts that above it. It does wait for the end of the
+        previous answer, whose place it would take.
         """
         feed = self._feed
-        if feed is None or not self._live or self._unsent or self._goodbye or self._is_slow(time.monotonic()):
+        if (
+            feed is None
+            or not self._is_current
+            or self._unsent
+            or self._close_code
+            or self._flow.is_slow(time.monotonic())
+        ):
             return
         if self._live_text_lost:
             self._live_text_lost = False
@@ -311,43 +312,34 @@ class PageSocket(AsyncWebsocketConsumer):
                 feed.load()
         while self._live_text:
             generation = self._live_text[0]["generation"]
-            if generation > max(self._known, feed.ended):
-                if self._reading is None and generation != self._strange:
-                    self._strange, self._unsure, self._announced_at = generation, True, time.monotonic()
+            if generation > max(self._started_generation, feed.ended):
+                if self._reading is None and generation != self._unannounced_generation:
+                    self._unannounced_generation, self._may_have_missed, self._announced_at = (
+                        generation,
+                        True,
+                        time.monotonic(),
+                    )
                     self._wake.set()
-                if self._shown > self._over:
+                if self._streamed_generation > self._ended_generation:
                     return
             frame = self._live_text.popleft()
             if generation > feed.ended:
-                self._shown = generation
+                self._streamed_generation = generation
                 if shown := for_page(frame):
                     await self._send(shown)
 
     async def _send(self, frame: dict[str, Any]) -> None:
-        text = orjson.dumps(frame).decode()
-        if self._sent_bytes == self._acked_bytes:
-            self._all_acked_at = time.monotonic()
-        self._sent_bytes += len(text)
+        text, now = orjson.dumps(frame).decode(), time.monotonic()
+        self._flow.count(len(text), now)
         await self.base_send({"type": "websocket.send", "text": text})
-        if self._sent_bytes - self._asked_bytes >= ASK_BYTES:
-            await self._ask(time.monotonic())
+        await self._ping_if_due(now)
 
-    async def _ping(self, now: float) -> None:
-        unread = self._sent_bytes > self._acked_bytes
-        if now - self._pinged_at >= (TICK_SECONDS if unread and self._acks else PING_SECONDS):
-            await self._ask(now)
+    async def _ping_if_due(self, now: float) -> None:
+        if self._flow.ping_is_due(now):
+            self._flow.pinged(now)
+            await self.base_send({"type": "websocket.send", "text": f'{{"type":"ping","n":{self._flow.sent}}}'})
 
-    async def _ask(self, now: float) -> None:
-        self._pinged_at, self._asked_bytes = now, self._sent_bytes
-        await self.base_send({"type": "websocket.send", "text": f'{{"type":"ping","n":{self._sent_bytes}}}'})
-
-    def _is_slow(self, now: float) -> bool:
-        unread = self._sent_bytes - self._acked_bytes
-        if not self._acks:
-            return unread > UNREAD_BYTES + SILENT_BYTES_PER_SECOND * (now - self._opened_at)
-        return unread > UNREAD_BYTES or (unread > 0 and now - self._all_acked_at > SLOW_SECONDS)
-
-    # -- who is there --------------------------------------------------------------------------------------------------
+    # -- the session ---------------------------------------------------------------------------------------------------
     @property
     def _session_key(self) -> str:
         return str(self._scope["cookies"].get(settings.SESSION_COOKIE_NAME, ""))
@@ -357,7 +349,7 @@ class PageSocket(AsyncWebsocketConsumer):
         if now - self._session_at >= SESSION_SECONDS:
             self._session_at = now
             user_id, refusal = await in_db_thread(_admission, self._session_key, self.dialog_id)
-            self._goodbye = refusal if user_id == self.user_id else LOGGED_OUT
+            self._close_code = refusal if user_id == self.user_id else LOGGED_OUT
 
 
 def _cursor(query: bytes) -> int:
@@ -366,8 +358,8 @@ def _cursor(query: bytes) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
-def _generation(query: bytes) -> str | None:
-    """The generation of the database that the cursor is of; pages say it, programs need not."""
+def _database_generation(query: bytes) -> str | None:
+    """The generation of the database in which the cursor counts; pages send it, programs need not."""
     return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("of", [None])[-1]
 
 

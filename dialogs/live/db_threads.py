@@ -12,18 +12,18 @@ DATABASE_SECONDS = 5
 CANCEL_SECONDS = 2
 
 _database_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="sockets")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-class Work(Generic[Answer]):
+class Work(Generic[Result]):
     """A function that asks the database, to be run in a thread and perhaps cancelled from another one."""
 
-    def __init__(self, function: Callable[..., Answer], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, function: Callable[..., Result], arguments: tuple[Any, ...]) -> None:
         self._function, self._arguments = function, arguments
         self._database: Any = None  # the thread's connection, while it runs
         self._lock = threading.Lock()  # a connection that went back to the pool is not this work's to cancel
 
-    def run(self) -> Answer:
+    def run(self) -> Result:
         close_old_connections()
         self._database = connections[DEFAULT_DB_ALIAS]
         try:
@@ -34,7 +34,7 @@ class Work(Generic[Answer]):
             connection.close()
 
     def cancel(self) -> None:
-        """End the statement that it waits for. Does nothing where it computes."""
+        """Cancel the statement that is running, if any."""
         with self._lock:
             driver: Any = getattr(self._database, "connection", None)
             if hasattr(driver, "cancel_safe"):
@@ -43,8 +43,8 @@ class Work(Generic[Answer]):
                 driver.interrupt()
 
 
-async def in_db_thread(function: Callable[..., Answer], *arguments: Any) -> Answer:
+async def in_db_thread(function: Callable[..., Result], *arguments: Any) -> Result:
     """Run database work on the sockets' own threads: one slow query must not freeze every page of the process."""
     loop = asyncio.get_running_loop()
-    answer = loop.run_in_executor(_database_threads, Work(function, arguments).run)
-    return await asyncio.wait_for(answer, DATABASE_SECONDS)
+    result = loop.run_in_executor(_database_threads, Work(function, arguments).run)
+    return await asyncio.wait_for(result, DATABASE_SECONDS)

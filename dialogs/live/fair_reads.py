@@ -1,8 +1,8 @@
-"""Fair database reads for sockets: those of one dialog or one person, and those known to be slow, never hold up the others.
+"""Fair scheduling of the database reads of sockets: a slow dialog or a busy person never holds up the others.
 
-A read draws pieces of a page, so more than a few at once only take turns at the processor. One that is still not done after its
-turn waits for the database, or is very long: it goes on beside the turns of others, and is cancelled where too many do. The next
-reads of a dialog that was slow take no turns: they stand in a line of their own until one is quick again.
+A read also renders, so a few at a time keep the processor busy. One that is not done within its turn waits for the database or is
+very long: it keeps running while others start, and is cancelled where too many do. The next reads of a slow dialog take no turns:
+they have a queue of their own until one is quick again.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from uuid import UUID
 
 from dialogs.live.db_threads import Work
 
-TURNS = 2  # reads that draw at once
+TURNS = 2  # reads that run in turn at once
 TURN_SECONDS = 0.1  # then the next one begins, done or not
-LATE_READS = 8  # at once, that are past their turns
-SLOW_SECONDS = 1  # a dialog is slow whose read took so long
+OVERTIME_READS = 8  # at once, that outlast their turns
+SLOW_SECONDS = 1  # a dialog with a read that took longer is slow
 SLOW_READS = 2  # at once, of slow dialogs
 READ_SECONDS = 10  # then its statement is cancelled, and the socket tries again later
-OF_ONE_DIALOG, OF_ONE_PERSON = 2, 4  # at once
-THREADS = TURNS + LATE_READS + SLOW_READS  # so that whoever has a turn has a thread
+READS_PER_DIALOG, READS_PER_PERSON = 2, 4  # at once
+THREADS = TURNS + OVERTIME_READS + SLOW_READS  # so that whoever has a turn has a thread
 
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="socket-reads")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class FairReads:
@@ -35,22 +35,24 @@ class FairReads:
     def __init__(self, seconds: float = READ_SECONDS) -> None:
         self._seconds = seconds
         self._turns = asyncio.Semaphore(TURNS)
-        self._late = 0
-        self._slow_line = asyncio.Semaphore(SLOW_READS)
+        self._overtime = 0
+        self._slow_queue = asyncio.Semaphore(SLOW_READS)
         self._slow: set[UUID] = set()
-        self._places: defaultdict[tuple[str, object], _Places] = defaultdict(_Places)
+        self._limits: defaultdict[tuple[str, object], _Limit] = defaultdict(_Limit)
 
-    async def read(self, dialog_id: UUID, user_id: int, begin: Callable[[], Callable[[], Answer]]) -> Answer:
-        """What the function returns that ``begin`` makes when the turn has come. Raises ``TimeoutError``, or what the database
-        says of a statement that was cancelled; waiting for the turn does not count as time."""
+    async def read(self, dialog_id: UUID, user_id: int, begin: Callable[[], Callable[[], Result]]) -> Result:
+        """Call ``begin`` when the turn has come, run the function that it returns in a thread, and return its result.
+
+        Raises ``TimeoutError``, or the database's error for a cancelled statement. The time-out begins with the turn.
+        """
         async with AsyncExitStack() as held:
-            await held.enter_async_context(self._place(("dialog", dialog_id), OF_ONE_DIALOG))
-            await held.enter_async_context(self._place(("person", user_id), OF_ONE_PERSON))
+            await held.enter_async_context(self._limited(("dialog", dialog_id), READS_PER_DIALOG))
+            await held.enter_async_context(self._limited(("person", user_id), READS_PER_PERSON))
             takes_turn = dialog_id not in self._slow
             if takes_turn:
                 await self._turns.acquire()
             else:
-                await held.enter_async_context(self._slow_line)
+                await held.enter_async_context(self._slow_queue)
             work = Work(begin(), ())  # from here to the task nothing waits, so nothing can be cancelled
             future = asyncio.get_running_loop().run_in_executor(_threads, work.run)
             in_turn = self._turn(dialog_id, future, work) if takes_turn else None
@@ -61,42 +63,42 @@ class FairReads:
     async def _run(
         self,
         dialog_id: UUID,
-        future: "asyncio.Future[Answer]",
+        future: "asyncio.Future[Result]",
         in_turn: Coroutine[Any, Any, None] | None,
         held: AsyncExitStack,
-    ) -> Answer:
+    ) -> Result:
         begun_at = time.monotonic()
         async with held:
             if in_turn is not None:
                 await in_turn
                 return await future
-            answer = await future
+            result = await future
             if time.monotonic() - begun_at < SLOW_SECONDS:
                 self._slow.discard(dialog_id)
-            return answer
+            return result
 
     async def _turn(self, dialog_id: UUID, future: "asyncio.Future[Any]", work: Work[Any]) -> None:
-        """Returns when the read is done; others' turns may begin before."""
+        """Wait until the read is done; its turn may end before."""
         try:
-            _, late = await asyncio.wait({future}, timeout=TURN_SECONDS)
+            _, unfinished = await asyncio.wait({future}, timeout=TURN_SECONDS)
         finally:
             self._turns.release()
-        if not late:
+        if not unfinished:
             return
-        self._late += 1
+        self._overtime += 1
         try:
-            seconds = SLOW_SECONDS - TURN_SECONDS if self._late <= LATE_READS else 0
-            _, slow = await asyncio.wait({future}, timeout=seconds)
-            if slow:
+            seconds = SLOW_SECONDS - TURN_SECONDS if self._overtime <= OVERTIME_READS else 0
+            _, unfinished = await asyncio.wait({future}, timeout=seconds)
+            if unfinished:
                 self._slow.add(dialog_id)
             if not seconds:
                 await _cancel(work)
             await asyncio.wait({future})
         finally:
-            self._late -= 1
+            self._overtime -= 1
 
-    async def _in_time(self, running: "asyncio.Task[Answer]", work: Work[Answer]) -> Answer:
-        running.add_done_callback(_seen)
+    async def _in_time(self, running: "asyncio.Task[Result]", work: Work[Result]) -> Result:
+        running.add_done_callback(_retrieve_exception)
         done, _ = await asyncio.wait({running}, timeout=self._seconds)
         if done:
             return running.result()
@@ -104,24 +106,24 @@ class FairReads:
         raise TimeoutError(f"a read for a socket took more than {self._seconds:g} s")
 
     @asynccontextmanager
-    async def _place(self, key: tuple[str, object], most: int) -> AsyncIterator[None]:
-        """One of so many places of this dialog or person."""
-        places = self._places[key]
-        places.users += 1
-        places.free = places.free or asyncio.Semaphore(most)
+    async def _limited(self, key: tuple[str, object], most: int) -> AsyncIterator[None]:
+        """At most ``most`` at once for this dialog or person."""
+        limit = self._limits[key]
+        limit.users += 1
+        limit.semaphore = limit.semaphore or asyncio.Semaphore(most)
         try:
-            async with places.free:
+            async with limit.semaphore:
                 yield
         finally:
-            places.users -= 1
-            if not places.users:
-                del self._places[key]
+            limit.users -= 1
+            if not limit.users:
+                del self._limits[key]
 
 
-class _Places:
+class _Limit:
     def __init__(self) -> None:
-        self.users = 0  # who hold one or wait for one
-        self.free: asyncio.Semaphore | None = None
+        self.users = 0  # that hold the semaphore or wait for it
+        self.semaphore: asyncio.Semaphore | None = None
 
 
 async def _cancel(work: Work[Any]) -> None:
@@ -129,7 +131,7 @@ async def _cancel(work: Work[Any]) -> None:
         await asyncio.to_thread(work.cancel)
 
 
-def _seen(task: "asyncio.Task[Any]") -> None:
-    """Whoever waited may have gone: then nobody asks how it ended."""
+def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
+    """Whoever waited may have gone; asyncio logs exceptions that nobody retrieves."""
     if not task.cancelled():
         task.exception()

@@ -24,7 +24,7 @@ from dominds.db.prepared import Select
 log = structlog.get_logger(__name__)
 
 REST = "\n[The rest is shown when the answer is complete.]"
-SHARED_SECONDS = 0.5  # so long a drawing is kept for pages that come a little later
+SHARED_SECONDS = 0.5  # how long a rendering is kept for pages that ask a little later
 FINISH_SECONDS = 0.25  # how often live text is searched for finished blocks
 
 _render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="live-text")
@@ -34,10 +34,10 @@ class Listener(Protocol):
     """A socket. Called on the loop; must not block."""
 
     user_id: int
-    language: str  # of what is drawn for it
+    language: str  # of what is rendered for it
 
     def on_poke(self, seq: int) -> None:
-        """The dialog has events up to ``seq``; 0: look yourself."""
+        """The dialog has events up to ``seq``; 0: some may have been missed."""
 
     def on_live_text(self, frame: dict[str, Any]) -> None: ...
 
@@ -45,13 +45,13 @@ class Listener(Protocol):
         """Something for the person behind the socket, or the newest line of a tool."""
 
 
-class Drawing:
-    """Events as pages show them, read and drawn once for all sockets that need the same at the same time."""
+class Rendering:
+    """Events as pages show them, read and rendered once for all sockets that need the same at the same time."""
 
     def __init__(self) -> None:
-        # Monotonic; it has all that was announced before. Until it begins, that is all there is.
+        # Monotonic; it includes whatever was announced before. Until it begins, that is everything.
         self.begun_at = math.inf
-        self.known = 0  # the newest generation whose begin it has
+        self.started_generation = 0  # the newest generation whose start it includes
         self.frames: asyncio.Task[list[dict[str, Any]] | None]
 
 
@@ -68,7 +68,7 @@ class Feed:
         self.reasoning = ""  # of the same answer
         self.tool_line: dict[str, Any] | None = None  # the newest; a dialog runs one tool at a time
         self.seq = 0
-        self._drawings: dict[tuple[Any, ...], Drawing] = {}
+        self._renderings: dict[tuple[Any, ...], Rendering] = {}
         self._finishing: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
 
@@ -78,27 +78,27 @@ class Feed:
         for listener in tuple(self.listeners):
             listener.on_poke(self.seq)
 
-    def drawing(
+    def rendering(
         self,
         key: tuple[Any, ...],
         announced_at: float,
-        draw: Callable[[Drawing], Coroutine[Any, Any, list[dict[str, Any]] | None]],
-    ) -> Drawing:
-        """One that has what was announced until ``announced_at``: another socket's, if it asks for the same by its key."""
-        result = self._drawings.get(key)
+        render: Callable[[Rendering], Coroutine[Any, Any, list[dict[str, Any]] | None]],
+    ) -> Rendering:
+        """One that includes what was announced until ``announced_at``: another socket's, if it has the same key."""
+        result = self._renderings.get(key)
         if result is None or result.begun_at < announced_at:
-            result = self._drawings[key] = Drawing()
-            result.frames = asyncio.create_task(draw(result))
-            result.frames.add_done_callback(partial(self._drawn, key, result))
+            result = self._renderings[key] = Rendering()
+            result.frames = asyncio.create_task(render(result))
+            result.frames.add_done_callback(partial(self._rendered, key, result))
         return result
 
-    def _drawn(self, key: tuple[Any, ...], drawing: Drawing, frames: "asyncio.Task[Any]") -> None:
+    def _rendered(self, key: tuple[Any, ...], rendering: Rendering, frames: "asyncio.Task[Any]") -> None:
         failed = frames.cancelled() or frames.exception() is not None
-        asyncio.get_running_loop().call_later(0 if failed else SHARED_SECONDS, self._forget, key, drawing)
+        asyncio.get_running_loop().call_later(0 if failed else SHARED_SECONDS, self._forget, key, rendering)
 
-    def _forget(self, key: tuple[Any, ...], drawing: Drawing) -> None:
-        if self._drawings.get(key) is drawing:
-            del self._drawings[key]
+    def _forget(self, key: tuple[Any, ...], rendering: Rendering) -> None:
+        if self._renderings.get(key) is rendering:
+            del self._renderings[key]
 
     def end(self, generation: int) -> None:
         """A generation's live text is over: its turn, or nothing, takes its place."""
@@ -117,7 +117,7 @@ class Feed:
             "block": growing.blocks,
             "html": growing.html,
             "tail": growing.tail,
-            **_thought(0, self.reasoning),
+            **_reasoning_part(0, self.reasoning),
         }
 
     def load(self) -> None:
@@ -135,16 +135,16 @@ class Feed:
         if self.live_text is None or position > known:
             self.load()
             return
-        fresh, position = text[known - position :], known
-        if not fresh:
+        added, position = text[known - position :], known
+        if not added:
             return
         if reasoning:
-            self.reasoning += fresh
-            self._send({**self._frame(len(self.live_text.text), ""), **_thought(position, fresh)})
+            self.reasoning += added
+            self._send({**self._frame(len(self.live_text.text), ""), **_reasoning_part(position, added)})
             return
-        self.live_text.text += fresh
-        self._send(self._frame(position, fresh))
-        if "\n" in fresh and (self._finishing is None or self._finishing.done()):
+        self.live_text.text += added
+        self._send(self._frame(position, added))
+        if "\n" in added and (self._finishing is None or self._finishing.done()):
             self._finishing = asyncio.create_task(self._finish(self.live_text))
 
     def show_line(self, call_id: str, line: str) -> None:
@@ -154,7 +154,7 @@ class Feed:
             listener.on_frame(self.tool_line)
 
     async def _finish(self, growing: GrowingText) -> None:
-        """Give finished blocks their final looks, away from the loop."""
+        """Render finished blocks, away from the event loop."""
         await asyncio.sleep(FINISH_SECONDS)
         loop = asyncio.get_running_loop()
         chars, html = await loop.run_in_executor(_render_threads, growing.newly_finished)
@@ -170,7 +170,7 @@ class Feed:
                 return
             result = await self._redis.mget(_keys(generation))
         except (TimeoutError, RedisError, OSError) as error:
-            log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
+            log.warning("live_text_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
             return
         text, reasoning = _texts(result)
         shown = self.live_text if self.generation == generation else None
@@ -201,8 +201,8 @@ class Feed:
 def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
     """A frame of live text as far as its turn will be shown on a page; None when it says nothing before that."""
     most, end, tail = TURN_CHARS.most, frame["end"], frame.get("tail")
-    thought, thought_at = frame.get("reasoning") or "", frame.get("reasoning_pos") or 0
-    if end <= most and thought_at + len(thought) <= most:
+    reasoning, reasoning_at = frame.get("reasoning") or "", frame.get("reasoning_pos") or 0
+    if end <= most and reasoning_at + len(reasoning) <= most:
         return frame
     position = min(frame["pos"], most)
     cut = {**frame, "pos": position, "end": min(end, most), "text": frame["text"][: most - position]}
@@ -210,8 +210,8 @@ def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
         cut["text"] += REST
     if tail is not None and end > most:
         cut["tail"] = tail[: max(0, most - (end - len(tail)))] + REST
-    if thought:
-        cut |= _thought(min(thought_at, most), thought[: max(0, most - thought_at)])
+    if reasoning:
+        cut |= _reasoning_part(min(reasoning_at, most), reasoning[: max(0, most - reasoning_at)])
     return cut if cut["text"] or cut.get("reasoning") or tail is not None else None
 
 
@@ -221,8 +221,8 @@ def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
     return running.order_by("pk").values_list("pk", flat=True)[:1]
 
 
-def _thought(position: int, text: str) -> dict[str, Any]:
-    """The part of a frame that says what the model thinks, from a position on."""
+def _reasoning_part(position: int, text: str) -> dict[str, Any]:
+    """A frame's reasoning, from a position on."""
     return {"reasoning": text, "reasoning_pos": position}
 
 
@@ -244,4 +244,4 @@ def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
     except RedisError:
         return None
     frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}
-    return for_page({**frame, "html": "", "tail": text, **_thought(0, reasoning)}) if text or reasoning else None
+    return for_page({**frame, "html": "", "tail": text, **_reasoning_part(0, reasoning)}) if text or reasoning else None

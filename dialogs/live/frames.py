@@ -22,7 +22,7 @@ from dialogs.pages import sidebar
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, newest_status, recent_dialogs
 from dialogs.pages.entries import Entry, run_entry, turn_entries
-from dialogs.pages.language import drawn_in
+from dialogs.pages.language import in_language
 from dialogs.permissions import may_see, reach_of, within
 from dialogs.state import State
 from dialogs.store import events
@@ -53,7 +53,7 @@ CHANGED_BY_FIRST_AND_LAST = ("dialog_menu", "reminders_panel")
 Frame = dict[str, Any]
 
 
-def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None = None) -> list[Frame] | None:
+def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: str | None = None) -> list[Frame] | None:
     """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
     # Before the rest: pieces may be newer than their event, never older.
     rows, turns = events.read(dialog_id, seq, BATCH)
@@ -61,7 +61,10 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
     viewer = dialog and _viewer(dialog, user_id)
     if not viewer or not dialog:
         return None
-    if seq > dialog.last_event_seq or generation not in (None, getattr(dialog, "database_generation", None) or ""):
+    if seq > dialog.last_event_seq or database_generation not in (
+        None,
+        getattr(dialog, "database_generation", None) or "",
+    ):
         return [resync(dialog.last_event_seq)]
     frames = events.hydrated(rows, turns)
     if not frames:
@@ -70,7 +73,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
         page = DialogPage(dialog, viewer)
         page.newest_status = getattr(dialog, "newest_status", None) or ""
         add_html(page, frames, turns)
-    except Exception:  # what cannot be drawn must not hold up what happened: the page fetches itself instead
+    except Exception:  # a piece that cannot be rendered must not hold up the events: the page reloads instead
         log.exception("pieces_not_rendered", dialog_id=str(dialog_id), after=seq)
         frames[-1]["refetch"] = True
     return frames
@@ -78,7 +81,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
 
 @Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    """With what pieces ask of its other rows: a statement for each would cost more than all of it."""
+    """With what pieces need of other rows: a statement for each would cost more than this one."""
     return (
         Dialog.objects.filter(pk=dialog_id)
         .select_related("agent", "owner", "client", "group")
@@ -99,19 +102,19 @@ def _viewer(dialog: Dialog, user_id: int) -> User | None:
 
 
 def resync(seq: int) -> Frame:
-    """The page must fetch itself again: its cursor is from another life of the database."""
+    """The page must reload: its cursor is from before a restored backup."""
     return {"type": "resync", "seq": seq}
 
 
 def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -> None:
-    asked = [_pieces_for(page, frame) for frame in frames]
-    last_with = {name: index for index, names in enumerate(asked) for name in names}
+    wanted = [_pieces_for(page, frame) for frame in frames]
+    last_with = {name: index for index, names in enumerate(wanted) for name in names}
     last_question = max((index for index, frame in enumerate(frames) if frame["type"] == "question"), default=None)
-    drawn = _turn_pieces(page, turns)
+    turn_pieces = _turn_pieces(page, turns)
     for index, frame in enumerate(frames):
-        html = [page.piece(name) for name in asked[index] if last_with[name] == index]
+        html = [page.piece(name) for name in wanted[index] if last_with[name] == index]
         if frame["type"] == "turn":
-            html += drawn.pop(frame["data"].get("seq", 0), [])
+            html += turn_pieces.pop(frame["data"].get("seq", 0), [])
         elif frame["type"] == "question" and last_question == index:
             html += _call_site_piece(page, turns)
         elif frame["type"] == "round":
@@ -127,7 +130,7 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
 
 
 def _for_page(turn: Frame) -> Frame:
-    """Without what can be long and whose beginning stands in the HTML."""
+    """Without long values, the beginning of which is in the HTML."""
     short = {**turn, "text": turn.get("text", "")[: TURN_CHARS.most]}
     short.pop("reasoning", None)
     if len(orjson.dumps(short.get("tool_calls"))) > TURN_CHARS.most:
@@ -168,7 +171,7 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
 
 
 def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
-    """The newest turn with calls, unless its own event draws it: a page may have looked before its question was asked."""
+    """The newest turn with calls, unless its own event renders it: a page may show it from before its question was asked."""
     calling = page.dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__isnull=False)
     turn = calling.select_related("generation__snapshot", "author").order_by("-position").first()
     if turn is None or turn.seq in turns:
@@ -219,7 +222,7 @@ def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, F
         "newest": _notification(newest) if newest else None,
         "look": _appearance(_own_settings.first(user_id) or PersonSettings()),
     }
-    return {language: frame | drawn_in(language, _badge_words, dialogs, len(waiting)) for language in languages}
+    return {language: frame | in_language(language, _badge_words, dialogs, len(waiting)) for language in languages}
 
 
 def _badge_words(dialogs: Sequence[Dialog], waiting: int) -> Frame:

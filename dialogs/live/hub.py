@@ -1,7 +1,7 @@
 """One Redis subscription per web process, shared by all its sockets.
 
-Redis only says "look": frames arrive at most once, and a listener that may have missed some is told so (``lost``) and reads the
-database again. Everything here runs on one event loop and holds no lock; whatever blocks runs on the threads of ``off_loop``.
+Frames arrive at most once and only announce events: a listener that may have missed some reads the database again. Everything here
+runs on one event loop and holds no lock; whatever blocks runs on the threads of ``db_threads``.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, dialog_channel, user_channe
 
 log = structlog.get_logger(__name__)
 
-QUIET_SECONDS = 10  # then Redis is asked whether it is still there
+QUIET_SECONDS = 10  # then Redis is pinged
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
-REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
+REFRESHES_PER_SECOND = 100  # dialogs, after a lost connection
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000
 
@@ -46,7 +46,7 @@ def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:
 
 
 class Hub:
-    """Who listens to what, and the connection that tells them."""
+    """Which socket listens to which channel, and the Redis connection that serves them."""
 
     def __init__(self) -> None:
         self.redis = redis.asyncio.Redis.from_url(
@@ -64,7 +64,7 @@ class Hub:
 
     # -- sockets -------------------------------------------------------------------------------------------------------
     def admit(self, user_id: int) -> bool:
-        """Count a socket in; ``False`` when the person, or the process, has enough of them."""
+        """Count a new socket; ``False`` where the person or the process has too many."""
         if self._sockets[user_id] >= SOCKETS_PER_PERSON or sum(self._sockets.values()) >= SOCKETS_PER_PROCESS:
             return False
         self._sockets[user_id] += 1
@@ -76,7 +76,7 @@ class Hub:
             del self._sockets[user_id]
 
     async def join(self, listener: Listener, dialog_id: UUID | None) -> Feed | None:
-        """Subscribe, and return once Redis has confirmed or a moment has passed; then what is read misses nothing."""
+        """Subscribe, and return once Redis has confirmed or 2 s have passed: a read after that misses nothing."""
         self._start()
         person = user_channel(listener.user_id)
         channels = []
@@ -92,7 +92,7 @@ class Hub:
                 feed = self._feeds[channel] = Feed(dialog_id, self.redis)
                 channels.append(channel)
             feed.listeners.add(listener)
-        await self._tell_redis("subscribe", channels)
+        await self._send_command("subscribe", channels)
         return feed
 
     async def leave(self, listener: Listener, feed: Feed | None) -> None:
@@ -109,7 +109,7 @@ class Hub:
             if not feed.listeners and self._feeds.get(channel) is feed:
                 del self._feeds[channel]
                 channels.append(channel)
-        await self._tell_redis("unsubscribe", channels)
+        await self._send_command("unsubscribe", channels)
 
     def show_badges(self, listener: Listener) -> None:
         self._people[user_channel(listener.user_id)].show_badges(listener)
@@ -117,12 +117,12 @@ class Hub:
     def write_soon(self, write: Callable[[], Awaitable[None]]) -> None:
         """One task writes the live text of all sockets: waking one for each frame costs more than the frame.
 
-        ``write`` must not wait for a slow reader. Daphne's ``send`` never does; who does not read is left out by the socket.
+        ``write`` must not wait for a slow reader. Daphne's ``send`` never does, and sockets send nothing to a slow one.
         """
         self._writes.append(write)
         self._to_write.set()
 
-    async def _write_for_ever(self) -> None:
+    async def _write_forever(self) -> None:
         while True:
             await self._to_write.wait()
             self._to_write.clear()
@@ -133,10 +133,10 @@ class Hub:
                 except ConnectionError:
                     continue  # the socket's own task sees that as well
                 except Exception:  # one socket must not end the live text of all
-                    log.exception("draft_not_written")
+                    log.exception("live_text_not_written")
 
-    async def _tell_redis(self, command: str, channels: list[str]) -> None:
-        """A failure here is mended by the reader, which subscribes to everything again when it reconnects."""
+    async def _send_command(self, command: str, channels: list[str]) -> None:
+        """After a failure the reader reconnects and subscribes to everything again."""
         if not channels:
             return
         with suppress(RedisError, OSError, asyncio.TimeoutError):
@@ -147,14 +147,14 @@ class Hub:
     # -- the connection ------------------------------------------------------------------------------------------------
     def _start(self) -> None:
         if not self._tasks:
-            endless = (self._read_for_ever(), self._poll_for_ever(), self._write_for_ever())
+            endless = (self._read_forever(), self._poll_forever(), self._write_forever())
             self._tasks = [asyncio.create_task(work) for work in endless]
 
     def _channels(self) -> list[str]:
         return [*self._feeds, *self._people]
 
-    async def _read_for_ever(self) -> None:
-        """Hold the subscription; after a break, subscribe to everything again and let everyone look for what they missed."""
+    async def _read_forever(self) -> None:
+        """Hold the subscription; after a lost connection, subscribe to everything again and let all listeners catch up."""
         failures = 0
         while True:
             try:
@@ -174,7 +174,7 @@ class Hub:
             await pubsub.subscribe(LIVE_TEXT_CHANNEL, *self._channels())
             self._pubsub = pubsub
             self._subscribed.set()
-            self._lost()
+            self._refresh_all()
             asked = False
             while True:
                 message = await pubsub.get_message(timeout=QUIET_SECONDS)
@@ -194,7 +194,7 @@ class Hub:
         try:
             frame = orjson.loads(message["data"])
             if channel == LIVE_TEXT_CHANNEL:
-                self._spread(frame)
+                self._pass_on(frame)
             elif feed := self._feeds.get(channel):
                 feed.receive(frame)
             elif person := self._people.get(channel):
@@ -205,8 +205,8 @@ class Hub:
         except (ValueError, KeyError, TypeError) as error:  # one bad frame must not end the subscription
             log.warning("bad_frame", channel=channel, error=str(error))
 
-    def _spread(self, frames: list[dict[str, Any]]) -> None:
-        """What all generations of a worker wrote at one beat, to the dialogs that are watched here."""
+    def _pass_on(self, frames: list[dict[str, Any]]) -> None:
+        """Pass on what the generations of a worker wrote in one interval, to the dialogs that are watched here."""
         for frame in frames:
             if (feed := self._feeds.get(dialog_channel(frame["dialog"]))) is None:
                 continue
@@ -216,8 +216,8 @@ class Hub:
                 is_reasoning = bool(frame.get("reasoning"))
                 feed.extend(int(frame["generation"]), int(frame["pos"]), str(frame["text"]), reasoning=is_reasoning)
 
-    def _lost(self) -> None:
-        """Frames may have been missed: everyone looks, not all at the same moment."""
+    def _refresh_all(self) -> None:
+        """Frames may have been missed: everyone reads again, spread over some time."""
         loop = asyncio.get_running_loop()
         seconds = max(1.0, len(self._feeds) / REFRESHES_PER_SECOND)
         for feed in self._feeds.values():
@@ -232,8 +232,8 @@ class Hub:
             listener.on_poke(0)
         feed.load()
 
-    async def _poll_for_ever(self) -> None:
-        """Ask the database, for all watched dialogs at once, whether a poke was lost."""
+    async def _poll_forever(self) -> None:
+        """Find lost frames by asking the database, for all watched dialogs at once."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
             feeds = {feed.dialog_id: feed for feed in self._feeds.values()}
@@ -241,7 +241,7 @@ class Hub:
             for start in range(0, len(ids), 500):
                 try:
                     result = await in_db_thread(_last_seqs, ids[start : start + 500])
-                except Exception as error:  # noqa: BLE001  the database is away: the next round asks again
+                except Exception as error:  # noqa: BLE001  the database is unavailable: the next round asks again
                     log.warning("poll_failed", error=str(error) or type(error).__name__)
                     break
                 for dialog_id, seq in result.items():
@@ -253,7 +253,7 @@ _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 
 
 def hub() -> Hub:
-    """The hub of this process' event loop."""
+    """The hub of the running event loop."""
     loop = asyncio.get_running_loop()
     if loop not in _hubs:
         _hubs[loop] = Hub()

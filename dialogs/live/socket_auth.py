@@ -1,4 +1,4 @@
-"""Authentication of sockets: whose one is and what they may see, asked when it opens, at each look, and each minute from then on."""
+"""Authentication and authorization of sockets: when one opens, at each read, and once a minute."""
 
 from uuid import UUID
 

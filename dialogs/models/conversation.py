@@ -230,7 +230,7 @@ class Dialog(models.Model):
     class Meta:
         permissions = list(permissions.ALL.items())
         indexes = [
-            # Most updates of a row write anew its place in each of these. None is a foreign key's own: that of the owner
+            # Most updates of a row write its place again in each of these. None is a foreign key's own: that of the owner
             # would be a second one, and that of the agent, a text, two.
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["agent"], name="dialog_of_agent"),

@@ -27,7 +27,7 @@ from remediation.policies.registry import rewriting
 
 log = structlog.get_logger(__name__)
 
-KEPT_SECONDS = 5.0  # a scrape within so many seconds gets the same answer
+KEPT_SECONDS = 5.0  # scrapes within this time get the same answer
 SHOWN = timedelta(days=1)  # a dialog's level counts while it was active since
 
 # From the conventions' advice for gen_ai.client.token.usage and gen_ai.client.operation.duration.
@@ -250,7 +250,7 @@ def _counter(name: str, help_text: str, label: str, kinds: Iterable[str], sums: 
 
 
 def _from_redis() -> Iterator[Metric]:
-    """Absent while Redis is away: an unknown queue is not an empty one."""
+    """Absent while Redis is unavailable: an unknown queue is not an empty one."""
     result = dashboard.parts()
     if result.queue_depth is None:
         return

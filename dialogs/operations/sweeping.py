@@ -88,7 +88,7 @@ def notify() -> None:
 
 
 def tidy() -> None:
-    """Once an hour: what may not be kept for ever, the sums of days that are over, and what the critic makes of the week."""
+    """Once an hour: what may not be kept forever, the sums of days that are over, and what the critic makes of the week."""
     deliveries.delete_old()
     discarded_log.delete_old()
     expiry.remove_expired()

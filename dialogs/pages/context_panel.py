@@ -205,7 +205,7 @@ def _waiting(situation: Situation) -> str:
 
 
 def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[RunLine]:
-    """Rewrites in their order, or so many of the newest; only the newest that stands can be undone, and only while nothing runs.
+    """Rewrites in their order, or the ``newest`` ones; only the newest that stands can be undone, and only while nothing runs.
 
     Without what grows with the conversation: a rewrite of 5,000 units takes a tenth of a second to read.
     """

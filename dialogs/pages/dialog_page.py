@@ -326,7 +326,7 @@ def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
 
 
 def _newest_snapshots(dialog_id: UUID, limit: int, **calls: Any) -> QuerySet[HealthSnapshot]:
-    """The snapshots of so many calls for answers and clears, newest first. The calls first, by their index: else PostgreSQL
+    """The snapshots of the newest calls for answers and clears, newest first. The calls first, by their index: else PostgreSQL
     reads the snapshots of all dialogs from the newest back to these."""
     purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
     newest = Generation.objects.filter(purposes, dialog_id=dialog_id, **calls).order_by("-pk").values("pk")[:limit]

@@ -1,6 +1,6 @@
-"""The language of a page: English, unless its reader chose another one. Its pieces come in the same, by whatever way.
+"""The language of a page and of its live updates: English, unless the reader chose another one.
 
-Whoever draws for people activates it. What is stored, and what goes to models and programs, is English.
+Whatever renders for people activates it. What is stored, and what goes to models and programs, is English.
 """
 
 from collections.abc import Callable
@@ -9,16 +9,17 @@ from typing import ParamSpec, TypeVar
 from django.conf import settings
 from django.utils import translation
 
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 def known(name: str) -> str:
-    """The language of this name; English where there are no texts in it."""
+    """``name`` if there is a translation, or else English."""
     return name if name in dict(settings.LANGUAGES) else str(settings.LANGUAGE_CODE)
 
 
-def drawn_in(language: str, draw: Callable[Given, Answer], *given: Given.args, **more: Given.kwargs) -> Answer:
-    """What ``draw`` returns, with its texts in this language."""
+def in_language(
+    language: str, render: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Result:
     with translation.override(known(language)):
-        return draw(*given, **more)
+        return render(*args, **kwargs)

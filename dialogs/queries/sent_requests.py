@@ -1,4 +1,4 @@
-"""Requests that were sent, made again from rows and held against the hash of what went out."""
+"""Requests that were sent, rebuilt from rows and compared with the hash of what went out."""
 
 import hashlib
 from collections.abc import Iterator
@@ -222,7 +222,7 @@ def _values(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _first(units: Units, messages: int) -> Units:
-    """The units that hold so many messages."""
+    """The units that hold the first ``messages`` messages."""
     kept = list[Unit]()
     for unit in units:
         if messages <= 0:

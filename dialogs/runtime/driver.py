@@ -172,7 +172,7 @@ def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
 
 
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
-    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits for ever. A
+    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits forever. A
     program is told at once."""
     if dialog.agent.proxy or dialog.tries + 1 >= MAX_TRIES:
         fail(lease, str(circuit))

@@ -75,7 +75,7 @@ class Writer:
     """The thread that writes live texts: all that grew at each beat, and at once those that begin or end."""
 
     def __init__(self) -> None:
-        self.losses = 0  # how often Redis was away: it may have come back without anything
+        self.losses = 0  # how often Redis was unavailable: it may have come back without anything
         self._is_lost = False
         self._waiting: set[LiveText] = set()
         self._urgent: set[LiveText] = set()

@@ -223,7 +223,7 @@ def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow, packag
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed, dialog.repeats = True, {}
-    if dialog.agent.proxy:  # nothing but its policy can make the request shorter, and that not for ever
+    if dialog.agent.proxy:  # nothing but its policy can make the request shorter, and that not forever
         dialog.changed_since_rewrite = True
         if dialog.restarts >= MAX_RESTARTS:
             dialog.failure = str(error)

@@ -1,4 +1,4 @@
-"""Repetition of changes when the database was away."""
+"""Repetition of changes when the database was unavailable."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 
 
 def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Repeat a change when the database was away: lock time-outs and lost connections pass, and the epoch check makes the
+    """Repeat a change when the database was unavailable: lock time-outs and lost connections pass, and the epoch check makes the
     repetition safe. Not ``stamina.retry``, whose log line shows all arguments, the conversation among them.
     """
 

@@ -26,7 +26,7 @@ LIVE_TEXT_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process 
 STEP_SECONDS = 0.03  # how long the notification of a step waits for what follows it
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
-# The caller waits so long for the thread that wakes, mostly enough: the two would compete for the interpreter.
+# How long the caller waits for the thread that sends, which is mostly enough: otherwise the two compete for the interpreter.
 HEAD_START_SECONDS = 0.005
 
 Poke = tuple[int, bytes]  # the number of the newest event, and what is published

@@ -187,7 +187,7 @@ def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> Ht
     translation.activate(language_of(request))  # which may be another one now
     messages.success(request, _("Saved."))
     answer = redirect(PARTS[name][1])
-    answer.delete_cookie("zone")  # it may repeat a choice that holds no longer; the page's script writes it anew
+    answer.delete_cookie("zone")  # it may repeat a choice that holds no longer; the page's script writes it again
     return answer
 
 

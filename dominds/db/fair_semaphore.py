@@ -18,7 +18,7 @@ class FairSemaphore:
         return self._free
 
     def take(self, seconds: float = -1, *, before_others: bool = False) -> bool:
-        """Wait for a place, at most this long (-1: for ever); whether there was one."""
+        """Wait for a place, at most this long (-1: forever); whether there was one."""
         line = self._going_before if before_others else self._waiting
         with self._guard:
             if self._free:  # then nobody waits

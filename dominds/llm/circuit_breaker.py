@@ -41,7 +41,7 @@ class Circuit:
 
 
 def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Circuit:
-    """What a call's end says of its model. Behind an open time all may call again; one more failure opens the circuit anew,
+    """What a call's end says of its model. Behind an open time all may call again; one more failure opens the circuit again,
     for twice as long."""
     if isinstance(error, SAYS_NOTHING):
         return circuit

@@ -24,7 +24,7 @@ from dominds.local.supervisor import Part, PartKeepsDying, Supervisor, say
 HELP = "Start the embedded parts, migrations, web and worker, which sweeps; Ctrl-C or SIGTERM stops them all."
 DEFAULT_PORT = 8000
 LARGEST_PORT = 65_535
-DEFAULT_CONCURRENCY = 1_000  # threads of the worker, made as they are needed: so many answers at once
+DEFAULT_CONCURRENCY = 1_000  # threads of the worker, started as needed: one for each answer under way
 LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
 ASKED_EVERY_SECONDS = 0.1  # until it answers

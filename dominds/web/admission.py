@@ -16,7 +16,7 @@ TRY_LATER = 1013
 
 
 def admitted(application: Application) -> Application:
-    """The same ASGI application for sockets, with so many handshakes at once."""
+    """The same ASGI application for sockets, with a bound on concurrent handshakes."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def call(scope: Any, receive: Any, send: Any) -> None:

@@ -16,7 +16,7 @@ from dominds.web.middleware import Handler
 
 log = structlog.get_logger(__name__)
 
-RETRY_SECONDS = 5  # after which a database that was away is worth asking again
+RETRY_SECONDS = 5  # after which a database that was unavailable is worth asking again
 AGAIN_WITHIN_SECONDS = 6.0  # a read that failed later than this has kept its person waiting long enough
 READS = ("GET", "HEAD")
 AWAY = (OperationalError, InterfaceError)
@@ -37,7 +37,7 @@ def is_known(request: HttpRequest, error: BaseException) -> bool:
 
 
 def marked(response: HttpResponse) -> HttpResponse:
-    """An answer that says the database was away: 503, when to come again, and a mark for ``asked_again``."""
+    """An answer that says the database was unavailable: 503, when to come again, and a mark for ``asked_again``."""
     response.status_code = 503
     response["Retry-After"] = str(RETRY_SECONDS)
     response.database_was_away = True  # type: ignore[attr-defined]
@@ -46,7 +46,7 @@ def marked(response: HttpResponse) -> HttpResponse:
 
 @sync_only_middleware
 def asked_again(get_response: Handler) -> Handler:
-    """Repeat a read once when the database was away for a moment: it changes nothing, and nobody needs to hear of it."""
+    """Repeat a read once when the database was unavailable for a moment: it changes nothing, and nobody needs to hear of it."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         began = time.monotonic()

@@ -53,7 +53,7 @@ def _wait() -> None:
 def patch_receiving() -> None:
     """End connections whose request does not arrive. Does nothing under another server.
 
-    Twisted's own time-out begins anew with every byte, and a body is taken in full, however long, before anyone is asked.
+    Twisted's own time-out restarts with every byte, and a body is taken in full, however long, before anyone is asked.
     """
     if "daphne.server" not in sys.modules:
         return

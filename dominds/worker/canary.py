@@ -23,7 +23,7 @@ class Canary:
     """Counts messages to itself that were sent and not heard.
 
     It counts messages and not seconds, so that a machine that slept or a process that was paused is not taken for deaf.
-    ``send`` raises when the broker is away: then nothing can be heard, and reconnecting is Celery's business.
+    ``send`` raises when the broker is unavailable: then nothing can be heard, and reconnecting is Celery's business.
     ``full`` says that the worker has as many messages waiting as it may take: then it rightly takes no more.
     """
 

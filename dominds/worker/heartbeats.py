@@ -17,7 +17,7 @@ from redis import Redis, RedisError
 
 log = structlog.get_logger(__name__)
 
-KEPT_SECONDS = 300  # a part that has said nothing for so long is forgotten
+KEPT_SECONDS = 300  # without a heartbeat for this long a part is forgotten
 LATE_SECONDS = 30  # three missed
 _NAMES = "dominds:parts"
 _TIMEOUT_SECONDS = 2
@@ -46,7 +46,7 @@ def part_name(kind: str) -> str:
 
 
 def beat(kind: str, name: str, **content: Any) -> None:
-    """Write a heartbeat. Never raises: a part must not fail because Redis is away."""
+    """Write a heartbeat. Never raises: a part must not fail because Redis is unavailable."""
     try:
         with _client() as client, client.pipeline() as pipe:
             pipe.sadd(_NAMES, name)
@@ -66,7 +66,7 @@ def leave(name: str) -> None:
 
 
 def heartbeats() -> list[Heartbeat]:
-    """Every part heard of in the last five minutes, by name. Raises ``RedisError`` when Redis is away."""
+    """Every part with a heartbeat in the last five minutes, by name. Raises ``RedisError`` when Redis is unavailable."""
     with _client() as client:
         names = sorted(name.decode() for name in client.smembers(_NAMES))
         with client.pipeline(transaction=False) as pipe:
@@ -90,7 +90,7 @@ def _known(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def queue_depth(queue: str) -> int:
-    """How many wake-ups wait for a worker. Raises ``RedisError`` when Redis is away."""
+    """How many wake-ups wait for a worker. Raises ``RedisError`` when Redis is unavailable."""
     with _client() as client:
         return int(client.llen(queue))
 

@@ -47,7 +47,7 @@ def rewrite_ahead(policy: Policy, context: Context) -> Ahead | None:
 
 
 def _rewrite_at(policy: Policy, context: Context, tokens: int) -> Rewrite | None:
-    """The policy's own rewrite for the next message, if it brings the context to so many tokens."""
+    """The policy's own rewrite for the next message, if it reaches its target."""
     grown = replace(
         context,
         est_tokens=tokens,

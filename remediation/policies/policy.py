@@ -30,7 +30,7 @@ class CountingFacts:
 
 
 def limit_for_trigger(tokens: int) -> int:
-    """The limit under which a policy rewrites from so many tokens on."""
+    """The limit under which a policy rewrites from this many tokens on."""
     return tokens * 100 // TRIGGER_PERCENT
 
 

@@ -149,7 +149,7 @@ def preview(name: str, folder: Path | None = None) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _read(path: Path, changed_at: int) -> Prompt:
-    """``changed_at`` is the file's time in nanoseconds, so that an edited file is read anew."""
+    """``changed_at`` is the file's time in nanoseconds, so that an edited file is read again."""
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

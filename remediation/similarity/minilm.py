@@ -99,7 +99,7 @@ class _Layer:
 
     def forward(self, states: Array, mask: Array, four: Array, three: Array) -> Array:
         """``states`` is (rows x tokens, WIDTH); ``mask`` is (rows, tokens), 1 for a token and 0 for padding. ``four`` and
-        ``three`` are room for as many rows, of so many times the width: taking it anew from the system for each layer was a
+        ``three`` are buffers for as many rows, of a multiple of the width: allocating it again for each layer was a
         tenth of all time."""
         attended = _linear(self._attention(states, mask, three), self._out)
         attended += states

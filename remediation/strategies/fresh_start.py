@@ -1,4 +1,4 @@
-"""Recovery: begin anew with a hand-off summary, the ledger, and what must not be lost."""
+"""Recovery: starts again with a hand-off summary, the ledger, and what must not be lost."""
 
 from dataclasses import replace
 

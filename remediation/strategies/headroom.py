@@ -8,7 +8,7 @@ from remediation.economy import MOST_WAITING_PERCENT
 
 LEAST_GAIN = 0.1  # of the size before; a rewrite below it is refused
 LEAST_FREE = 0.25  # of the limit, which a rewrite that the runtime starts is to leave free
-POOR_IN_A_ROW = 2  # after so many the runtime stops until the limit is near, says so, and raises the operator's task
+POOR_IN_A_ROW = 2  # after this many the runtime stops until the limit is near, says so, and raises the operator's task
 
 
 def most_of(limit: int) -> int:

@@ -314,7 +314,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
 
 
 def _is_account(unit: Unit) -> bool:
-    """A ledger or a line of counts: written anew by each rewrite."""
+    """A ledger or a line of counts: written again by each rewrite."""
     return is_ledger(unit) or _earlier_counts(unit) is not None
 
 

@@ -89,7 +89,7 @@ class Tokens:
 
 
 def tokens_in(text: str) -> Tokens:
-    """All of them by one look through the text, which is most of the work."""
+    """All of them in one pass over the text, which is most of the work."""
     shaped = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
     folded = ((token.strip().lower(), WORTH[shape]) for token, shape in shaped)
     worths = tuple((token, worth) for token, worth in folded if REDACTED not in token)

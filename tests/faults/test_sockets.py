@@ -20,7 +20,7 @@ from django.db.models.functions import Length
 from redis import Redis
 
 from dialogs.actions.messages import create_dialog, post_message, rename
-from dialogs.live.consumers import DEAD_SECONDS, UNREAD_BYTES
+from dialogs.live.flow_control import DEAD_SECONDS, UNREAD_BYTES
 from dialogs.models import Dialog, Generation
 from dialogs.store.change import open_change
 from dialogs.store.wakeups import dialog_channel, live_text_key

@@ -39,7 +39,7 @@ NEIGHBOUR_CHARS = 160
 # Of all dialogs of a person no index is kept, and of a long one it may still be in the making: the newest turns that hold a
 # word of the query are ranked among themselves.
 MOST_CANDIDATES = 1_000
-# A search over many dialogs looks at so many of a person, with so many turns of each and of all, unless all is asked for.
+# Bounds of a search over all dialogs of a person, unless everything is asked for: dialogs, turns of each, turns together.
 MOST_DIALOGS = 1_000
 NEWEST_TURNS = 1_000
 MOST_SEARCHED = 20_000

@@ -1,4 +1,4 @@
-"""In-memory index of each dialog's words: turns are never changed, so each look reads only those since the last.
+"""In-memory index of each dialog's words: turns are never changed, so each read fetches only those since the last.
 
 An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
 busy core, fewer in proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it, the
@@ -107,7 +107,7 @@ class TextIndex:
             return self._known.get(dialog_id) or self._keep(dialog_id, _Growing())
 
     def _keep(self, dialog_id: UUID, growing: _Growing) -> _Growing:
-        """Also one that is larger than all of them together may be: it would be made anew for each message."""
+        """Also one that is larger than all of them together may be: it would be made again for each message."""
         if not connection.in_atomic_block:
             self._known.put(dialog_id, growing, min(growing.weight, REMEMBERED_CHARS))
         return growing

@@ -28,7 +28,7 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """``source`` names it for ever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken."""
+    """``source`` names it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken."""
 
     source: str
     title: str

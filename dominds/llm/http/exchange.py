@@ -261,7 +261,7 @@ def _trusted() -> ssl.SSLContext:
 
 class Watch:
     """Cuts the exchanges whose time is up. It lives on their event loop, and checks at fixed intervals while there are any:
-    a timer that each chunk sets anew would cost more than the chunk."""
+    a timer that each chunk resets would cost more than the chunk."""
 
     def __init__(self) -> None:
         self._exchanges: set[Exchange] = set()

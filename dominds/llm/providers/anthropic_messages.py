@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 DEFAULT_MAX_TOKENS = 4096  # the API insists on a number
 LEAST_BUDGET_TOKENS = 1024  # of thinking; less is refused
 CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
-# Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal for ever.
+# Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal forever.
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
 FINISH_REASONS = {

@@ -18,7 +18,7 @@ from dominds.llm.http.endpoint import is_loopback, without_key
 from dominds.llm.json_text import NotJson, dumped, parsed
 
 ANSWER_SECONDS = 3.0
-CACHE_SECONDS = 2.0  # a model may be loaded anew with another window at any moment
+CACHE_SECONDS = 2.0  # a model may be reloaded with another window at any moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def read(url: str, key: str, server: str, ask: dict[str, Any] | None = None) -> 
 
 
 def forget() -> None:
-    """Read everything anew."""
+    """Read everything again."""
     with _lock:
         _answers.clear()
 
@@ -88,7 +88,7 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
 
 
 def _within_bounds(response: httpx2.Response, server: str) -> bytes:
-    """The body. The client's own time-out begins anew with every byte, and it holds whatever comes."""
+    """The body. The client's own time-out restarts with every byte, and it holds whatever comes."""
     ends_at, body = time.monotonic() + ANSWER_SECONDS, bytearray()
     for piece in response.iter_bytes():
         body += piece

@@ -10,7 +10,7 @@ from redis import Redis
 
 from dialogs.actions import messages, questions
 from dialogs.live import consumers
-from dialogs.live.consumers import ASK_BYTES, UNREAD_BYTES
+from dialogs.live.flow_control import PING_BYTES, UNREAD_BYTES
 from dialogs.models import Dialog, Event, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
@@ -303,7 +303,7 @@ def test_a_page_that_reads_is_asked_before_it_would_be_waited_for(script: Script
                 text = await page.receive_from(timeout=PATIENCE_SECONDS)
                 frame = orjson.loads(text)
                 unasked, longest = unasked + len(text), max(longest, len(text))
-                assert unasked <= ASK_BYTES + longest
+                assert unasked <= PING_BYTES + longest
                 if frame["type"] == "ping":
                     unasked = 0
                     await page.send_to(text_data=orjson.dumps({"type": "ack", "n": frame["n"]}).decode())
@@ -322,7 +322,7 @@ def test_the_end_of_an_answer_is_not_gathered(
         async with listening(path_of(dialog), dialog.owner) as page:
             await frames_until(page, is_state("idle"))
             await asyncio.sleep(1.1)  # within a second after it subscribed the hub looks once by itself
-            monkeypatch.setattr(consumers, "GATHER_SECONDS", 60)
+            monkeypatch.setattr(consumers, "BATCH_SECONDS", 60)
             generation = await rows(begin_generation, dialog)
             await write_draft(redis_client, dialog, generation, (0, "Good "))
             await frames_until(page, lambda frame: frame["type"] == "generation")

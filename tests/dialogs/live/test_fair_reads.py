@@ -12,7 +12,7 @@ import pytest
 from django.db import DatabaseError, connection, connections
 
 from dialogs.live import fair_reads
-from dialogs.live.fair_reads import OF_ONE_DIALOG, OF_ONE_PERSON, FairReads
+from dialogs.live.fair_reads import READS_PER_DIALOG, READS_PER_PERSON, FairReads
 
 pytestmark = pytest.mark.anyio
 
@@ -54,13 +54,13 @@ async def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
     """From the first moment on, when nobody knows yet that they are slow, and when all do."""
     reads, dialogs = FairReads(), [uuid4() for _ in range(slow)]
 
-    async def read_for_ever(at: int) -> None:
+    async def read_forever(at: int) -> None:
         await asyncio.sleep(at * 0.1)  # people come one after another
         while True:
             with suppress(DatabaseError):  # it is cancelled where too many are late
                 await read(reads, wait_in_the_database, dialogs[at], person=at)
 
-    background = [asyncio.create_task(read_for_ever(at)) for at in range(slow)]
+    background = [asyncio.create_task(read_forever(at)) for at in range(slow)]
     quick = []
     for at in range(slow * 4 + 40):  # for a second more than they take to come
         quick.append(asyncio.create_task(read(reads, Counter(0.005), person=500 + at)))
@@ -69,7 +69,7 @@ async def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
     for task in background:
         task.cancel()
     await asyncio.to_thread(end_their_statements)
-    while reads._places:
+    while reads._limits:
         await asyncio.sleep(0.01)
     assert waits[len(waits) * 95 // 100] < 0.5
 
@@ -89,10 +89,10 @@ async def test_no_dialog_and_no_person_takes_every_place() -> None:
     same = [read(reads, of_dialog, dialog, person=at) for at in range(20)]
     own = [read(reads, of_person, person=-1) for _ in range(12)]
     await asyncio.gather(*same, *own)
-    assert of_dialog.most <= OF_ONE_DIALOG
-    assert of_person.most <= OF_ONE_PERSON
+    assert of_dialog.most <= READS_PER_DIALOG
+    assert of_person.most <= READS_PER_PERSON
     assert (of_dialog.done, of_person.done) == (20, 12)
-    assert not reads._places
+    assert not reads._limits
 
 
 async def test_who_gives_up_leaves_no_place_taken() -> None:
@@ -103,7 +103,7 @@ async def test_who_gives_up_leaves_no_place_taken() -> None:
         task.cancel()
     assert await read(reads, Counter(0), dialog) < 3
     await asyncio.sleep(0.5)
-    assert not reads._places
+    assert not reads._limits
 
 
 async def test_an_error_comes_to_whoever_asked() -> None:

@@ -1,0 +1,49 @@
+"""Flow control of one socket: how much it may be sent before it has acknowledged what it got."""
+
+UNREAD_BYTES = 256 * 1024  # unacknowledged: nothing more is sent
+PING_BYTES = UNREAD_BYTES // 4  # between pings at most, so that a page that reads never waits for the next tick
+# A program that never acknowledges is paced by the clock instead.
+SILENT_BYTES_PER_SECOND = 32 * 1024
+SLOW_SECONDS = 10  # without an acknowledgement: nothing more is sent
+DEAD_SECONDS = 60  # and then: the socket is closed
+UNREAD_PING_SECONDS = 2  # between pings, while something is unacknowledged
+PING_SECONDS = 25  # between pings otherwise
+
+
+class FlowControl:
+    """Counts bytes of frames since the socket opened. Times are monotonic."""
+
+    def __init__(self, now: float) -> None:
+        self.sent = 0
+        self._acked = 0
+        self._acknowledges = False  # the other side has done so at least once
+        self._pinged = 0  # what had been sent at the last ping
+        self._opened_at = self._pinged_at = now
+        self._progress_at = now  # when it last acknowledged, or last had nothing left to acknowledge
+
+    def count(self, size: int, now: float) -> None:
+        if self.sent == self._acked:
+            self._progress_at = now
+        self.sent += size
+
+    def acknowledge(self, received: int, now: float) -> None:
+        self._acknowledges = True
+        self._acked = min(max(self._acked, received), self.sent)
+        self._progress_at = now
+
+    def is_slow(self, now: float) -> bool:
+        unread = self.sent - self._acked
+        if not self._acknowledges:
+            return unread > UNREAD_BYTES + SILENT_BYTES_PER_SECOND * (now - self._opened_at)
+        return unread > UNREAD_BYTES or (unread > 0 and now - self._progress_at > SLOW_SECONDS)
+
+    def is_dead(self, now: float) -> bool:
+        return self._acknowledges and self.is_slow(now) and now - self._progress_at > DEAD_SECONDS
+
+    def ping_is_due(self, now: float) -> bool:
+        waits = self._acknowledges and self.sent > self._acked
+        is_due = now - self._pinged_at >= (UNREAD_PING_SECONDS if waits else PING_SECONDS)
+        return is_due or self.sent - self._pinged >= PING_BYTES
+
+    def pinged(self, now: float) -> None:
+        self._pinged, self._pinged_at = self.sent, now
