@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Count, F, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -42,6 +42,7 @@ _STARTED = UUID("5f0c1c8e-6d0f-4a7b-9e0a-6f6b6c1f9d10")  # namespace of dialogs 
 class Accepted:
     seq: int
     state: str
+    is_queued: bool = False
 
 
 def create_dialog(owner: User, agent: str | Agent, title: str = "", *, origin: str = Dialog.Origin.PERSON) -> Dialog:
@@ -93,18 +94,20 @@ def post_message(
     *,
     author: User | None = None,
     attached: Sequence[Attached] = (),
+    is_locked: bool = False,
 ) -> Accepted:
     """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
 
     The same ``client_message_id`` again gets the same answer; with another text or other files it is refused.
-    Who has just read the dialog with its agent gives that in place of its id.
+    Who has just read the dialog with its agent gives that in place of its id, and says whether its row ``is_locked`` since.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
     reason = unusable(dialog, attached, whole)
-    with open_change(dialog.pk if isinstance(dialog, Dialog) else dialog) as change:
-        seq = _accept(change, text, client_message_id, author, reason, attached)
-    return Accepted(seq, change.dialog.state)
+    read, dialog_id = (dialog, dialog.pk) if isinstance(dialog, Dialog) else (None, dialog)
+    with open_change(dialog_id, locked=read if is_locked else None) as change:
+        turn = _accept(change, text, client_message_id, author, reason, attached)
+    return Accepted(turn.seq, change.dialog.state, turn.status == Turn.Status.QUEUED)
 
 
 def _accept(
@@ -114,16 +117,16 @@ def _accept(
     author: User | None,
     unusable: str,
     attached: Sequence[Attached],
-) -> int:
-    """The ``seq`` of the message; ``unusable`` says why no model could answer it."""
+) -> Turn:
+    """``unusable`` says why no model could answer the message."""
     dialog, whole = change.dialog, text_with(text, attached)
     if client_message_id and (earlier := _accepted_before(dialog, client_message_id, whole, attached)) is not None:
-        return earlier.seq
+        return earlier
     check_open(dialog)
     if unusable:
         raise Conflict("agent_unusable", unusable)
     check_rate(dialog)
-    return accept_within(change, text, client_message_id, author, attached).seq
+    return accept_within(change, text, client_message_id, author, attached)
 
 
 def accept_within(
@@ -321,23 +324,37 @@ def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
 
 def check_rate(dialog: Dialog) -> None:
     """The contract's limits per person; 0 switches one off."""
-    owner = dialog.owner_id
-    if per_minute := settings.MESSAGES_PER_MINUTE:
-        minute_ago = Now() - timedelta(minutes=1)
-        recent = Turn.objects.filter(
-            dialog__owner=owner,
-            dialog__active_at__gt=minute_ago,
-            seq__gt=F("dialog__last_turn_seq") - _TURNS_PER_MESSAGE * per_minute,  # keeps long dialogs cheap
-            role=Turn.Role.USER,
-            created_at__gt=minute_ago,
-        ).count()
+    per_minute, running_limit = settings.MESSAGES_PER_MINUTE, settings.RUNNING_DIALOGS
+    if not per_minute and not running_limit:
+        return
+    counts = _recent_and_busy.one(dialog.owner_id, dialog.pk, _TURNS_PER_MESSAGE * per_minute)
+    recent, busy = (count or 0 for count in counts)
+    if per_minute:
         note_limit(per_minute, recent + 1)
         if recent >= per_minute:
             raise RateLimited(f"{recent} messages in the last minute; {per_minute} are allowed. Wait a moment.", 10)
-    if running_limit := settings.RUNNING_DIALOGS:
-        busy = Dialog.objects.filter(owner=owner, state__in=["queued", "generating"]).exclude(pk=dialog.pk).count()
-        if busy >= running_limit:
-            raise RateLimited(f"{busy} of your dialogs are running; {running_limit} are allowed at once.", 10)
+    if running_limit and busy >= running_limit:
+        raise RateLimited(f"{busy} of your dialogs are running; {running_limit} are allowed at once.", 10)
+
+
+@Select
+def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tuple[int | None, int | None]]:
+    """How many messages a person sent in the last minute, and how many of their dialogs run, ``but`` for one. Only the ``newest``
+    turns of each dialog are counted, which keeps long ones cheap."""
+    minute_ago = Now() - timedelta(minutes=1)
+    recent = Turn.objects.filter(
+        dialog__owner=owner_id,
+        dialog__active_at__gt=minute_ago,
+        seq__gt=F("dialog__last_turn_seq") - newest,
+        role=Turn.Role.USER,
+        created_at__gt=minute_ago,
+    )
+    busy = Dialog.objects.filter(owner=owner_id, state__in=["queued", "generating"]).exclude(pk=but)
+    counts = (
+        Subquery(rows.order_by().values(owner).annotate(number=Count("pk")).values("number"))
+        for rows, owner in ((recent, "dialog__owner"), (busy, "owner"))
+    )
+    return User.objects.filter(pk=owner_id).values_list(*counts)
 
 
 def shortened(text: str) -> str:

@@ -20,7 +20,7 @@ from dialogs.live.socket_auth import active_person
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage, newest_status, recent_dialogs
+from dialogs.pages.dialog_page import DialogPage, newest_status, recent_states
 from dialogs.pages.entries import Entry, run_entry, turn_entries
 from dialogs.pages.language import in_language
 from dialogs.permissions import may_see, reach_of, within
@@ -209,23 +209,23 @@ def _standing_run_piece(page: DialogPage) -> list[str]:
 def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, Frame] | None:
     """How many questions wait for this person and how their dialogs stand, as a frame in each of the languages; the newest
     question for a notification, and how they want their pages."""
-    viewer = active_person(user_id)
+    viewer = _with_settings.first(user_id)
     if viewer is None:
         return None
     waiting = _waiting_for_all() if reach_of(viewer).all else _waiting(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
-    dialogs = recent_dialogs(viewer, sidebar.NEWEST)
+    dialogs = recent_states(viewer, sidebar.NEWEST)
     frame = {
         "type": "badges",
         "questions": len(waiting),
         "build": BUILD,
         "newest": _notification(newest) if newest else None,
-        "look": _appearance(_own_settings.first(user_id) or PersonSettings()),
+        "look": _appearance(getattr(viewer, "dominds_settings", None) or PersonSettings()),
     }
     return {language: frame | in_language(language, _badge_words, dialogs, len(waiting)) for language in languages}
 
 
-def _badge_words(dialogs: Sequence[Dialog], waiting: int) -> Frame:
+def _badge_words(dialogs: Sequence[Any], waiting: int) -> Frame:
     return {"dialogs": sidebar.marks(dialogs), "html": render_to_string("_badge.html", {"waiting": waiting})}
 
 
@@ -244,8 +244,8 @@ def _appearance(own: PersonSettings) -> dict[str, Any]:
 
 
 @Select
-def _own_settings(user_id: int) -> QuerySet[PersonSettings]:
-    return PersonSettings.objects.filter(user_id=user_id)
+def _with_settings(user_id: int) -> QuerySet[User]:
+    return User.objects.select_related("dominds_settings").filter(pk=user_id, is_active=True)
 
 
 @Select

@@ -1,8 +1,8 @@
-"""Posts what is new in a request to the dialog that it goes on with.
+"""Posts what is new in a request to the dialog that it continues.
 
-A client sends its whole history each time, and not always as it got it. What it tells finds the dialog; it neither rewrites nor
-hides what is stored there, and storage grows by what is new: what it says of the time after the dialog's head is stored there with
-the message. What fits no dialog, or goes on from an older place of one, becomes a dialog of its own.
+A client sends its whole history each time, and not always as it received it. The history serves to find the dialog; it neither
+rewrites nor hides what is stored there. Only what is new is stored: the message, and whatever the client puts behind the newest
+exchange of the dialog. A history that fits no dialog, or continues an older place of one, becomes a dialog of its own.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from django.db.models import Case, F, Q, QuerySet, Subquery, Value, When
 
 from dialogs.actions import imported_turns, messages, questions
 from dialogs.actions.attachments import stored, text_with
+from dialogs.actions.messages import Accepted
 from dialogs.context.client import client_of
 from dialogs.context.limits import unusable_reason
 from dialogs.context.tool_calls import Result
@@ -25,18 +26,19 @@ from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, 
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import (
-    ANSWER_TO_AGENT,
     AT_HEAD,
     RESULT_FOLLOWS,
     Candidate,
+    Incoming,
     after_head,
-    calls_in_words,
+    calls_in_text,
     find,
 )
 from dialogs.openai_api.forks import copyable, fork, message_of, take_place
 from dialogs.openai_api.history import LEADS, ClientMessage, Conversation, conversation_of, placed
-from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
+from dialogs.openai_api.likeness import Keys, answer_key, keys_of
 from dialogs.openai_api.parsing import ChatRequest
+from dialogs.openai_api.transcripts import ANSWER_TO_AGENT
 from dialogs.permissions import ACT_IN_ALL, may
 from dialogs.runtime import client_tools, outcomes
 from dialogs.runtime.oversized_results import Judged, judged
@@ -67,36 +69,33 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ahead:
+class _Prepared:
     """What is computed, or asked of a server, before a dialog's row is locked: others wait for whoever holds it."""
 
     keys: Keys
-    background: bool
+    is_background: bool
     results: Mapping[str, Judged]
 
 
-def _ahead(
-    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, dialog_id: UUID | None
-) -> _Ahead:
+def _prepared(incoming: Incoming, dialog_id: UUID | None) -> _Prepared:
     """``dialog_id`` is the dialog that goes on, or that a new one begins like; None where there is none yet."""
     dialog = _with_agent.first(dialog_id) if dialog_id else None
     if dialog is not None:
         unusable_reason(dialog)  # keeps what its server answers
-    results = {message.call_id: Result(message.text) for message in conversation.results}
-    return _Ahead(
-        keys=keys_of(exchanges_of(conversation.whole)),
-        background=lifetime.is_background(key, request, conversation),
-        results=judged(dialog, results) if dialog else _judged_of_new(key, agent, request, conversation, results),
+    results = {message.call_id: Result(message.text) for message in incoming.conversation.results}
+    return _Prepared(
+        keys=keys_of(incoming.exchanges),
+        is_background=lifetime.is_background(incoming),
+        results=judged(dialog, results) if dialog else _judged_of_new(incoming, results),
     )
 
 
-def _judged_of_new(
-    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, results: Mapping[str, Result]
-) -> Mapping[str, Judged]:
-    """By the dialog that a new conversation becomes, with what it tells. Nothing of it is stored yet."""
+def _judged_of_new(incoming: Incoming, results: Mapping[str, Result]) -> Mapping[str, Judged]:
+    """By the dialog that a new conversation becomes, with its whole history. Nothing of it is stored yet."""
     if not results:
         return {}
-    dialog = Dialog(owner=key.owner, agent=agent)
+    key, request, conversation = incoming.key, incoming.request, incoming.conversation
+    dialog = Dialog(owner=key.owner, agent=incoming.agent)
     dialog.context_policy = lifetime.requested_policy(dialog, request.policy)
     # The dialog knows its client from here on, without a row.
     system = [(LEADS, one.text) for one in conversation.system if one.leads]
@@ -109,18 +108,17 @@ def _judged_of_new(
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
     """Post what is new in the request to the dialog that it belongs to. Raises ``ApiError`` or ``Refusal``."""
-    agent = agent_of(request)
-    conversation = conversation_of(request.messages)
+    incoming = Incoming(key, agent_of(request), request, conversation_of(request.messages))
     if request.dialog_id is not None:
-        return _named(key, agent, request, conversation)
-    if run := _holding_calls(key, agent, request, conversation):
+        return _in_named_dialog(incoming, request.dialog_id)
+    if run := _with_results(incoming):
         return run
-    if lifetime.asks_for_title(conversation):  # as its last message, of a conversation that goes on without it
-        return _forked(key, agent, request, conversation, None, is_aside=True)
-    candidate = find(key, agent, conversation, request.end_user, request.instructions)
-    if candidate is not None and candidate.fit and (run := _go_on(key, agent, request, conversation, candidate)):
+    if lifetime.asks_for_title(incoming.conversation):  # as its last message, of a conversation that goes on without it
+        return _in_new_dialog(incoming, None, is_aside=True)
+    candidate = find(incoming)
+    if candidate is not None and candidate.fit and (run := _in_same_dialog(incoming, candidate)):
         return run
-    return _forked(key, agent, request, conversation, copyable(candidate))
+    return _in_new_dialog(incoming, copyable(candidate))
 
 
 def agent_of(request: ChatRequest) -> Agent:
@@ -144,54 +142,51 @@ def _check_names(agent: Agent, request: ChatRequest) -> None:
             )
 
 
-def _named(key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation) -> Run:
-    """The client says which dialog it means; what it says of the past does not matter then."""
-    assert request.dialog_id is not None
-    dialog = messages.owned(request.dialog_id, key.owner)
+def _in_named_dialog(incoming: Incoming, dialog_id: UUID) -> Run:
+    """The client names the dialog, so its account of the past does not matter."""
+    key, agent = incoming.key, incoming.agent
+    dialog = messages.owned(dialog_id, key.owner)
     if dialog.owner_id != key.owner_id and not may(key.owner, ACT_IN_ALL):
         raise Forbidden(
             "/v1 writes in dialogs of the key's owner alone. Members of its group write on its page or by /api."
         )
     if dialog.agent_id != agent.pk:
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
-    ahead = _ahead(key, agent, request, conversation, dialog.pk)
-    if dialog.last_turn_seq:  # what was said in it is no prompt beside it
-        ahead = replace(ahead, background=False)
+    prepared = _prepared(incoming, dialog.pk)
+    if dialog.last_turn_seq:  # a prompt in a conversation is none beside it
+        prepared = replace(prepared, is_background=False)
     with transaction.atomic():
-        return _post(_locked(dialog.pk), key, request, conversation, ahead)
+        return _post(_locked(dialog.pk), incoming, prepared)
 
 
-def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation) -> Run | None:
+def _with_results(incoming: Incoming) -> Run | None:
     """Results belong to the dialog that holds their calls, whatever its state: a client may send them at once."""
-    generations = {outcomes.generation_of_call(message.call_id) for message in conversation.results}
+    ids = {message.call_id for message in incoming.conversation.results}
+    generations = set(map(outcomes.generation_of_call, ids))
     if len(generations) != 1 or None in generations:
         return None
-    held = Dialog.objects.filter(
-        generations__in=generations, client__key=key, client__end_user=request.end_user, agent=agent
-    )
-    dialog_id = held.values_list("pk", flat=True).first()
+    dialog_id = incoming.dialogs.filter(generations__in=generations).values_list("pk", flat=True).first()
     if dialog_id is None:
         return None
-    ahead = _ahead(key, agent, request, conversation, dialog_id)
+    prepared = _prepared(incoming, dialog_id)
     with transaction.atomic():
         dialog = _locked(dialog_id)
-        if {call.id for call in unresolved_calls(dialog)} != {message.call_id for message in conversation.results}:
+        if {call.id for call in unresolved_calls(dialog)} != ids:
             return None  # answered long ago: the client goes on from an older place of the conversation
-        return _post(dialog, key, request, conversation, ahead)
+        return _post(dialog, incoming, prepared)
 
 
-def _go_on(
-    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, candidate: Candidate
-) -> Run | None:
-    conversation = after_head(conversation, candidate)
-    if conversation.before and (named := calls_in_words(conversation.before[-1])):
+def _in_same_dialog(incoming: Incoming, candidate: Candidate) -> Run | None:
+    conversation = after_head(incoming.conversation, candidate)
+    if conversation.before and (named := calls_in_text(conversation.before[-1])):
         conversation = replace(
             conversation,
             results=tuple(ClientMessage("tool", RESULT_FOLLOWS, call_id=call) for call in dict.fromkeys(named)),
         )
     if candidate.results:
         conversation = replace(conversation, results=candidate.results)
-    ahead = _ahead(key, agent, request, conversation, candidate.dialog_id)
+    incoming = incoming.with_(conversation)
+    prepared = _prepared(incoming, candidate.dialog_id)
     if candidate.results and not candidate.summary:  # all that is new in the message
         conversation = replace(conversation, ahead=(), message="", attached=())
     with transaction.atomic():
@@ -201,14 +196,14 @@ def _go_on(
             return None  # it has expired meanwhile
         if dialog.state not in AT_HEAD or dialog.last_turn_seq != candidate.last_turn_seq:
             return None  # somebody was faster
-        if _queued.first(dialog.pk):
+        if not dialog.all_placed and _queued.first(dialog.pk):
             return None
         ids = {message.call_id for message in conversation.results}
         if ids and {call.id for call in unresolved_calls(dialog)} != ids:
             conversation = replace(conversation, results=())
         if dialog.archived_at and (dialog.forked_from_id or dialog.fork_count):
             take_place(dialog, dialog)  # its user went back to this version
-        return _post(dialog, key, request, conversation, ahead, again=candidate.again)
+        return _post(dialog, incoming.with_(conversation), prepared, again=candidate.again)
 
 
 def _locked(dialog_id: UUID) -> Dialog:
@@ -234,61 +229,59 @@ def _enabled(agent_id: str) -> QuerySet[Agent]:
     return Agent.objects.filter(pk=agent_id, enabled=True)
 
 
-def _forked(
-    key: ApiKey,
-    agent: Agent,
-    request: ChatRequest,
-    conversation: Conversation,
-    origin: Candidate | None,
-    *,
-    is_aside: bool = False,
-) -> Run:
-    ahead = _ahead(key, agent, request, conversation, origin.dialog_id if origin else None)
-    ahead = replace(ahead, background=ahead.background or is_aside)
+def _in_new_dialog(incoming: Incoming, origin: Candidate | None, *, is_aside: bool = False) -> Run:
+    """``is_aside``: it asks beside a conversation, which goes on without it."""
+    prepared = _prepared(incoming, origin.dialog_id if origin else None)
+    prepared = replace(prepared, is_background=prepared.is_background or is_aside)
     with transaction.atomic():
-        dialog = fork(key.owner, agent, conversation, origin)
-        if conversation.before:
+        dialog = fork(incoming.key.owner, incoming.agent, incoming.conversation, origin)
+        if incoming.conversation.before:
             dialog = _locked(dialog.pk)
-        return _post(dialog, key, request, conversation, ahead)
+        return _post(dialog, incoming, prepared)
 
 
-def _post(
-    dialog: Dialog, key: ApiKey, request: ChatRequest, conversation: Conversation, ahead: _Ahead, *, again: bool = False
-) -> Run:
+def _post(dialog: Dialog, incoming: Incoming, prepared: _Prepared, *, again: bool = False) -> Run:
     """The caller holds the dialog's row, or has just made it."""
-    after_generation, after_rewrite = (newest or 0 for newest in _newest.one(dialog.pk))
-    last_seq, known = dialog.last_turn_seq, client_of(dialog) if dialog.last_turn_seq else None
-    system = (known.system_messages if known else None) or []
+    key, request, conversation = incoming.key, incoming.request, incoming.conversation
+    last_seq, after_event, round_number = dialog.last_turn_seq, dialog.last_event_seq, dialog.round_number
+    known = client_of(dialog) if last_seq else None
+    after_generation, after_rewrite = (newest or 0 for newest in _newest.one(dialog.pk)) if last_seq else (0, 0)
     client = Client(
         dialog=dialog,
         key=key,
-        first=ahead.keys.first,
-        newest=ahead.keys.newest,
-        messages_digest=ahead.keys.whole,
+        first=prepared.keys.first,
+        newest=prepared.keys.newest,
+        messages_digest=prepared.keys.whole,
         end_user=request.end_user,
         instructions=request.instructions,
+        system_messages=known.system_messages if known else None,
         tools=request.tools,
         required_tool=request.required_tool,
         params=request.params or None,
     )
     options.check_model_honours(dialog)
-    lifetime.settle(dialog, key, request, background=ahead.background)
+    lifetime.settle(dialog, key, request, is_background=prepared.is_background)
     _store(client, is_known=known is not None)
-    seq = _post_results(dialog, conversation, ahead) if conversation.results else 0
+    seq, is_queued = 0, False
+    if conversation.results:
+        seq = _post_results(dialog, conversation, prepared)
     if conversation.has_message or not conversation.results:
-        seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, conversation)
-    if system or conversation.system:
-        _note_system(dialog, conversation, system, last_seq)
+        seq = _ask_again(dialog) if again else 0
+        if not seq:
+            accepted = _post_message(dialog, key, conversation)
+            seq, is_queued = accepted.seq, accepted.is_queued
+    if client.system_messages or conversation.system:
+        _note_system(dialog, conversation, client.system_messages or [], last_seq)
     return Run(
         dialog_id=dialog.pk,
         agent_id=dialog.agent_id,
         user_id=key.owner_id,
         seq=seq,
-        queued=_status.first(dialog.pk, seq) == Turn.Status.QUEUED,
-        after_event=dialog.last_event_seq,
+        queued=is_queued,
+        after_event=after_event,
         after_generation=after_generation,
         after_rewrite=after_rewrite,
-        round_number=dialog.round_number,
+        round_number=round_number,
         is_proxy=dialog.agent.proxy,
     )
 
@@ -314,13 +307,8 @@ def _queued(dialog_id: UUID) -> QuerySet[Turn, int]:
     return Turn.objects.queued().filter(dialog=dialog_id).values_list("seq", flat=True)[:1]
 
 
-@Select
-def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, str]:
-    return Turn.objects.filter(dialog=dialog_id, seq=seq).values_list("status", flat=True)
-
-
 def _note_system(dialog: Dialog, conversation: Conversation, known: list[Any], last_seq: int) -> None:
-    """Keep the system messages in the middle, as the newest request tells them: one that tells nothing of the past adds its own
+    """Keep the system messages in the middle, as the newest request has them: one without a history adds its own
     to those that are known. Where one came to stand before ``last_seq``, or is gone, what was sent has changed."""
     turns = dialog.turns.filter(Q(position__isnull=False) | Q(status=Turn.Status.QUEUED)).exclude(role=Turn.Role.NOTICE)
     role = Case(When(ANSWER_TO_AGENT, then=Value("user")), default=F("role"))
@@ -336,9 +324,9 @@ def _note_system(dialog: Dialog, conversation: Conversation, known: list[Any], l
         Dialog.objects.filter(pk=dialog.pk).exclude(beginning="").update(beginning=CHANGED)
 
 
-def _post_results(dialog: Dialog, conversation: Conversation, ahead: _Ahead) -> int:
+def _post_results(dialog: Dialog, conversation: Conversation, prepared: _Prepared) -> int:
     try:
-        return client_tools.accept(dialog.pk, ahead.results, goes_on=not conversation.has_message)
+        return client_tools.accept(dialog, prepared.results, goes_on=not conversation.has_message)
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise
@@ -359,7 +347,7 @@ def _ask_again(dialog: Dialog) -> int:
     return int(seq)
 
 
-def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> int:
+def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> Accepted:
     """While the agent waits for a person, the client's message is the answer that it waits for."""
     text = "\n\n".join(message.text for message in (*conversation.ahead, ClientMessage("user", conversation.message)))
     attached = tuple(file for message in conversation.ahead for file in message.attached) + conversation.attached
@@ -368,11 +356,11 @@ def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> in
         if attached:
             raise invalid("The agent waits for an answer in words: files come with the next message.", "messages")
         questions.answer(question.pk, key.owner, text)
-        return dialog.answering_seq
+        return Accepted(dialog.answering_seq, dialog.state)
     # Else they would stand in the answer under way.
     if conversation.ahead and dialog.state in (State.IDLE, State.FAILED):
         text, attached = conversation.message, conversation.attached
-        with open_change(dialog.pk) as change:
+        with open_change(dialog.pk, locked=dialog) as change:
             turns = imported_turns.turns_of(dialog, [message_of(message) for message in conversation.ahead])
             for turn, message in zip(turns, conversation.ahead, strict=True):
                 change.turn(
@@ -384,7 +372,7 @@ def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> in
                     tool_call_id=turn.tool_call_id,
                     tool_name=turn.tool_name,
                 )
-    return messages.post_message(dialog.pk, text, attached=attached).seq
+    return messages.post_message(dialog, text, attached=attached, is_locked=True)
 
 
 def note_answer(run: Run, answer: str) -> None:

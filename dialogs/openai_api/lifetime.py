@@ -10,10 +10,11 @@ from django.utils import timezone
 from dialogs.context.limits import model_of
 from dialogs.models import ApiKey, Dialog
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.finding import quotes_newest
+from dialogs.openai_api.finding import Incoming, quotes_newest
 from dialogs.openai_api.history import Conversation
 from dialogs.openai_api.likeness import asks_for_summary
 from dialogs.openai_api.parsing import ChatRequest
+from dominds.db.prepared import update
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.policies.registry import choices, restriction
 
@@ -41,8 +42,9 @@ _LAST = re.compile(
 _BEGINNING = 200  # characters
 
 
-def is_background(key: ApiKey, request: ChatRequest, conversation: Conversation) -> bool:
+def is_background(incoming: Incoming) -> bool:
     """Whether a program asks beside a conversation of a person's: for its title, its tags, a commit's message or the like."""
+    request, conversation = incoming.request, incoming.conversation
     text = "\n\n".join((*(message.text for message in conversation.ahead), conversation.message)).lstrip()
     asks_for_value = len(request.tools) == 1 and request.required_tool  # a tool in the place of a schema
     if request.tools and not asks_for_value:
@@ -55,28 +57,29 @@ def is_background(key: ApiKey, request: ChatRequest, conversation: Conversation)
         return True
     if _BESIDE.search(request.instructions[:_BEGINNING]):
         return True
-    if asks_for_summary(text) and quotes_newest(key, request.end_user, request.instructions):  # Goose
+    if asks_for_summary(text) and quotes_newest(incoming, request.instructions):  # Goose
         return True
-    return quotes_newest(key, request.end_user, text)
+    return quotes_newest(incoming, text)
 
 
 def asks_for_title(conversation: Conversation) -> bool:
-    """Whether the newest message asks for the title of what is told before it, and the program, not its user, wrote it."""
+    """Whether the newest message asks for the title of what stands before it, and the program, not its user, wrote it."""
     return bool(conversation.before and not conversation.results and _LAST.match(conversation.message.lstrip()))
 
 
-def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, *, background: bool) -> None:
+def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, *, is_background: bool) -> None:
     """Store what the request says of its dialog. One that a person opened is theirs: it never expires."""
     policy = requested_policy(dialog, request.policy)
     wanted: dict[str, Any] = {"context_policy": policy}
     if dialog.origin != ORIGIN.PERSON:
         wanted |= {
-            "origin": ORIGIN.BACKGROUND if background else ORIGIN.KEY,
-            "expires_at": _expires(key, brief=background or not request.store),
+            "origin": ORIGIN.BACKGROUND if is_background else ORIGIN.KEY,
+            "expires_at": _expires(key, brief=is_background or not request.store),
         }
     changed = {name: value for name, value in wanted.items() if value != getattr(dialog, name)}
     if changed:
-        Dialog.objects.filter(pk=dialog.pk).update(**changed)
+        update(Dialog, {"id": dialog.pk}, changed)
+        vars(dialog).update(changed)
 
 
 def _expires(key: ApiKey, *, brief: bool) -> Any:

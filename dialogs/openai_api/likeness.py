@@ -1,7 +1,7 @@
 """Likeness of a conversation as a client sends it to one that is stored: a rule on values, linear in their length.
 
-Clients send their history back, and not as they got it: cut at the head, with a summary in its place, with what they found put
-into the newest message, with answers trimmed or rewritten. So exchanges are compared, from the end: the end is where a
+Clients send their history back, and not as they received it: cut at the head, with a summary in its place, with material of their
+own put into the newest message, with answers trimmed or rewritten. So exchanges are compared, from the end: the end is where a
 conversation goes on.
 """
 
@@ -103,10 +103,13 @@ def without_reminders(spoken: str) -> str:
     """A user's words with single spaces, without what programs say beside them, and not always as before: the date, the files in a
     folder. Where there is nothing else it stays."""
     text = " ".join(spoken.split())
-    return " ".join(_without(_REMINDERS, text).split()) or text
+    without = _without(_REMINDERS, text)
+    return text if without == text else " ".join(without.split()) or text
 
 
 def _without(elements: Mapping[str, re.Pattern[str]], text: str) -> str:
+    if "</" not in text:
+        return text
     for closing, element in elements.items():
         end = text.rfind(closing) + len(closing)
         if end >= len(closing):  # up to there each one that opens closes, so none is looked through in vain
@@ -155,7 +158,7 @@ class Agreement(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well a telling fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after that.
+    """How well a history fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after that.
     ``summed_up``: it holds the summary that was asked for last, in the place of what is stored."""
 
     exact: bool
@@ -235,11 +238,11 @@ class LastAnswer:
 
     def place_in(self, messages: Sequence[ClientMessage]) -> int | None:
         """Which of these messages, system messages among them, holds the answer in the place of what was said before: None where
-        it is no summary, but told as what it was, or quoted. It holds what stands between two tags of it, or all.
+        it is no summary, but repeated as the answer that it was, or quoted. It holds all of it, or what stands between two tags.
 
-        Whether the words ask for a summary is the last thing that is looked at, and not enough for the newest message: there, an
-        answer may be quoted. What tells is where it stands: in a frame that was asked for, as the answer to other words, alone and first,
-        behind what the user said last or before what was answered last.
+        Whether the words ask for a summary is checked last, and is not enough for the newest message: there, an answer may be quoted.
+        Its place decides: in a frame that was asked for, as the answer to other words, alone and first, behind the user's last words
+        or before the last answer.
         """
         if not any(message.role == "assistant" for message in self.before):
             return None
@@ -288,7 +291,7 @@ def _framed(asked: str, answered: str) -> list[str]:
 
 
 def _sums_up(exchange: Exchange, history: Sequence[Exchange], text: str) -> bool:
-    """Whether an answer that is stored stands in what is told for what was said before it."""
+    """Whether an answer that is stored stands in the text in the place of what was said before it."""
     if not stands_in(exchange.answered, text) or any(one.message == exchange.message for one in history):
         return False
     to_other_words = len(exchange.answered) >= DISTINCT_CHARS and history[0].answered == exchange.answered
@@ -296,11 +299,9 @@ def _sums_up(exchange: Exchange, history: Sequence[Exchange], text: str) -> bool
     return to_other_words or framed or asks_for_summary(exchange.message)
 
 
-def fit_or_beyond(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
-    """The fit of all that is told, or else of what is told up to the last exchange that is stored: a client puts material of its
-    own, such as files, between the conversation and the newest message, or had another model answer meanwhile."""
-    if whole := fit(history, stored, text):
-        return whole
+def fit_of_beginning(history: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
+    """The fit of the history up to the last exchange that is stored: a client puts material of its own, such as files, between the
+    conversation and the newest message, or had another model answer meanwhile."""
     most = min(MOST_BEYOND, len(history) - 1) if stored else 0
     for beyond in range(1, most + 1):
         end = len(history) - beyond
@@ -309,20 +310,20 @@ def fit_or_beyond(history: Sequence[Exchange], stored: Sequence[Exchange], text:
     return None
 
 
-def news_of(history: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchange]:
-    """What of these exchanges is to be told to the dialog. One that comes unchanged with each request stands there already,
-    unless another took its place: two of them have the same answer."""
+def not_stored(history: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchange]:
+    """Those of the history that the dialog lacks. One that comes unchanged with each request is stored already, unless another took
+    its place: two of them have the same answer."""
     newest = {exchange.answered: exchange for exchange in stored}
     return [exchange for exchange in history if newest.get(exchange.answered) != exchange]
 
 
 def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
-    """How well what is told fits what is stored, up to the head of both; None where it is another conversation, or goes on
-    from an older place of this one.
+    """How well a history fits what is stored, up to the head of both; None where it is another conversation, or continues an older
+    place of this one.
 
-    Where all that the user ever said is told, each answer may be rewritten. Where something is left out or replaced, most of
-    what is told must agree, the last exchange among it, in more text than two conversations happen to share; a summary of the
-    conversation, made here, that stands in the ``text`` of the telling, without white space, is enough of that.
+    Where the history holds all that the user ever wrote, each answer may be rewritten. Where something is left out or replaced, most
+    of it must agree, the last exchange included, in more text than two conversations happen to share; a summary of the conversation,
+    made here, that stands in the ``text`` of the request, without white space, is enough of that.
     """
     least = min(len(history), len(stored))
     tail = 0

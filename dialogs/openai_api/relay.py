@@ -178,7 +178,7 @@ class Relay:
         while self._behind:
             self._behind = False
             try:
-                progress = await in_db_thread(_read, self._run, self._seq)
+                progress = await in_db_thread(_read if self._wants_live_text else _read_end, self._run, self._seq)
             except (DatabaseError, TimeoutError) as error:
                 log.warning("relay_waits", dialog_id=str(self._run.dialog_id), error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
@@ -194,9 +194,7 @@ class Relay:
             if progress.must_be_read_again(self._run.seq):
                 self._behind = True
             elif progress.status not in UNDER_WAY:
-                ended = await in_db_thread(_ended, self._run, progress.status)
-                await in_db_thread(note_answer, self._run, self._answer)
-                yield ended
+                yield await in_db_thread(_finish, self._run, progress.status, self._answer)
                 return
             elif progress.question:
                 yield Text(self._composer.text(progress.question))  # the client's next message is the answer to it
@@ -266,6 +264,12 @@ def _read(run: Run, after: int) -> Progress:
     )
 
 
+def _read_end(run: Run, after: int) -> Progress:
+    """The same for who waits for the whole answer: what happened on the way is read with its end."""
+    status, question = _status.one(run.dialog_id, run.seq)
+    return Progress(status, frozenset(), "", []) if status in UNDER_WAY and not question else _read(run, after)
+
+
 @Select
 def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
     """The message's status, and the text of the question that its answer asks, if it does."""
@@ -287,6 +291,12 @@ def _newest_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]
 @Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
     return Dialog.objects.filter(pk=dialog_id).select_related("agent", "client")
+
+
+def _finish(run: Run, status: str, answer: str) -> Ended:
+    ended = _ended(run, status)
+    note_answer(run, answer)
+    return ended
 
 
 def _ended(run: Run, status: str) -> Ended:

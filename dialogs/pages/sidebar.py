@@ -54,9 +54,9 @@ def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
     return {"sections": shown, "words": words, "none": _("No dialog matches.")}
 
 
-def marks(dialogs: Iterable[Dialog]) -> list[tuple[str, str, str, int]]:
+def marks(dialogs: Iterable[Any]) -> list[tuple[str, str, str, int]]:
     """What open pages need to keep up: id, state, its words and the number of turns of the newest dialogs."""
-    return [(str(dialog.pk), dialog.state, state, dialog.last_turn_seq) for dialog, state in _labelled(dialogs)]
+    return [(str(row.pk), row.state, state_label(row.state), row.last_turn_seq) for row in dialogs]
 
 
 def _labelled(dialogs: Iterable[Dialog]) -> list[tuple[Dialog, str]]:

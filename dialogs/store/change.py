@@ -163,15 +163,21 @@ class Change:
 
 @contextmanager
 def open_change(
-    dialog_id: UUID, *, epoch: int | None = None, durable: bool = True, whole: bool = False
+    dialog_id: UUID,
+    *,
+    epoch: int | None = None,
+    durable: bool = True,
+    whole: bool = False,
+    locked: Dialog | None = None,
 ) -> Iterator[Change]:
     """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
-    ``whole`` reads along what ``DialogQuerySet.whole`` adds.
+    ``whole`` reads along what ``DialogQuerySet.whole`` adds. ``locked`` is the row where the caller's transaction, of which this
+    becomes a part, has read and locked it.
     """
-    with transaction.atomic():
-        dialog = _locked(dialog_id, durable=durable, whole=whole)
+    with transaction.atomic(savepoint=locked is None):
+        dialog = locked or _locked(dialog_id, durable=durable, whole=whole)
         if dialog is None:
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:

@@ -22,7 +22,6 @@ from django.db.models.query import (
     FlatValuesListIterable,
     ModelIterable,
     NamedValuesListIterable,
-    get_related_populators,
 )
 
 Row = TypeVar("Row")
@@ -100,7 +99,7 @@ class _Made:
 def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
     iterable = queryset._iterable_class
     if issubclass(iterable, ModelIterable):
-        return _model_shape(compiler)
+        return _model_shape(compiler.klass_info, compiler.select, tuple(compiler.annotation_col_map.items()))
     if issubclass(iterable, FlatValuesListIterable):
         return itemgetter(0)
     if issubclass(iterable, NamedValuesListIterable):
@@ -109,22 +108,32 @@ def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
     return tuple
 
 
-def _model_shape(compiler: Any) -> Callable[[Sequence[Any]], Model]:
+def _model_shape(
+    info: Mapping[str, Any], select: Sequence[Any], annotations: Sequence[tuple[str, int]] = ()
+) -> Callable[[Sequence[Any]], Model | None]:
     """What Django's own iterable does for each row, prepared once: the columns of a row are a model's own attributes as
-    they stand. Those that were not asked for are loaded when somebody does."""
-    model, columns = compiler.klass_info["model"], compiler.klass_info["select_fields"]
+    they stand. Those that were not asked for are loaded when somebody does. None where an outer join has no row."""
+    model, columns = info["model"], info["select_fields"]
     start, stop = columns[0], columns[-1] + 1
-    names = [compiler.select[column][0].target.attname for column in columns]
-    related = get_related_populators(compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]
-    annotations = tuple(compiler.annotation_col_map.items())
+    names = [select[column][0].target.attname for column in columns]
+    key = start + names.index(model._meta.pk.attname)
+    related = [
+        (_model_shape(other, select), other["local_setter"], other["remote_setter"])
+        for other in info.get("related_klass_infos", ())
+    ]
 
-    def shape(row: Sequence[Any]) -> Model:
+    def shape(row: Sequence[Any]) -> Model | None:
+        if row[key] is None:
+            return None
         instance = cast("Model", model.__new__(model))
         state = ModelState()
         state.adding, state.db = False, DEFAULT_DB_ALIAS
         vars(instance).update(zip(names, row[start:stop], strict=True), _state=state)
-        for populator in related:
-            populator.populate(row, instance)
+        for shape_of_other, set_other, set_this in related:
+            other = shape_of_other(row)
+            set_other(instance, other)
+            if other is not None:
+                set_this(other, instance)
         for name, column in annotations:
             setattr(instance, name, row[column])
         return instance

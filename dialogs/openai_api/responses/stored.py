@@ -12,8 +12,8 @@ from dialogs.context.images import images_of
 from dialogs.errors import NotFound
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.openai_api.conversations import Run
-from dialogs.openai_api.finding import questions_in
 from dialogs.openai_api.history import Call
+from dialogs.openai_api.transcripts import questions_in
 from dialogs.openai_api.wire import ChatBody, call_json
 from dialogs.tools.registry import tools_of
 from dominds.llm.providers.parts import data_url

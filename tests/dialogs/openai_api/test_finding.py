@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.openai_api import conversations
-from dialogs.openai_api.finding import CANDIDATES
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
+from dialogs.openai_api.transcripts import CANDIDATES
 from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
