@@ -2,8 +2,9 @@
 that are stored once. No text of the request stands there, and guidance stands nowhere."""
 
 import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -50,7 +51,7 @@ class Sent:
     ``recalled`` are turns with the parts of their texts. ``sizes`` are characters by category, up to the last that has any; an image
     has four a token."""
 
-    digest: str
+    digest: str = ""
     epoch: int = 0
     position: int = 0
     messages: int = 0
@@ -70,14 +71,39 @@ class Sent:
     sizes: tuple[int, ...] = ()
 
     @property
-    def json(self) -> dict[str, Any]:
-        columns = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in columns.items() if value not in ("", 0, (), None, False)}
+    def stored(self) -> str:
+        """Values by place, up to the last that says anything: with their names, and as numbers of the database's JSON, they took
+        twice as many bytes of each row."""
+        values = [_short(getattr(self, name)) if name in _DIGESTS else getattr(self, name) for name in _PLACES]
+        while values and not values[-1]:
+            values.pop()
+        return orjson.dumps(values).decode()
 
     @classmethod
-    def of_json(cls, given: Mapping[str, Any]) -> "Sent":
-        known = {each.name for each in fields(cls)}
-        return cls(**{name: _frozen(value) for name, value in given.items() if name in known})
+    def of(cls, stored: str | Mapping[str, Any] | None) -> "Sent":
+        """Of a row's column: older rows hold values by name, and those of calls that are not recorded nothing."""
+        if not isinstance(stored, str):
+            return cls(**{name: _frozen(value) for name, value in (stored or {}).items() if name in _PLACES})
+        given = zip(_PLACES, orjson.loads(stored), strict=False)
+        values: dict[str, Any] = {name: _long(value) if name in _DIGESTS else _frozen(value) for name, value in given}
+        return cls(**values)
+
+
+# What is stored must stay readable: what is new comes last.
+_PLACES = (
+    "digest", "position", "messages", "sizes", "instructions", "tools", "traits", "output", "epoch", "statements",
+    "recalled", "system", "as_user", "goes_on", "nudge", "guidance", "called", "force",
+)  # fmt: skip
+_DIGESTS = frozenset({"digest", "instructions", "tools", "traits", "statements"})
+
+
+def _short(digest: str) -> str:
+    """In base64, without its padding."""
+    return urlsafe_b64encode(bytes.fromhex(digest)).rstrip(b"=").decode()
+
+
+def _long(digest: str) -> str:
+    return urlsafe_b64decode(digest + "=" * (-len(digest) % 4)).hex()
 
 
 def _frozen(value: Any) -> Any:
@@ -152,10 +178,9 @@ def _values(use: Use) -> str:
     return orjson.dumps(use.values).decode() if use.values else ""
 
 
-def sizes_of(sent: Mapping[str, Any] | None) -> dict[Category, int]:
-    """Characters by category, of a row as it is stored; nothing of one that is older than this."""
-    stored = (sent or {}).get("sizes")
-    return dict(zip(Category, (*stored, *[0] * len(Category)), strict=False)) if stored else {}
+def sizes_of(sent: Sent) -> dict[Category, int]:
+    """Characters by category; nothing of a row that is older than this."""
+    return dict(zip(Category, (*sent.sizes, *[0] * len(Category)), strict=False)) if sent.sizes else {}
 
 
 def est_tokens_of(generation: Generation) -> int:

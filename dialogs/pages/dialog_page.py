@@ -336,8 +336,7 @@ def _newest_snapshots(dialog_id: UUID, limit: int, **calls: Any) -> QuerySet[Hea
 @Select
 def _newest_answers(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
     rows = _newest_snapshots(dialog_id, METER_ANSWERS, outcome__in=ENDED_WELL)
-    sent = ("generation__base", "generation__sent__sizes", "generation__sent__output")
-    return rows.values_list("prompt_tokens", *sent, named=True)
+    return rows.values_list("prompt_tokens", "generation__base", "generation__sent", named=True)
 
 
 @cache

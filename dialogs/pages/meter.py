@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext, pgettext
 
-from dialogs.context.sent import sizes_of
+from dialogs.context.sent import Sent, sizes_of
 from dialogs.queries.timeline import split_by_chars
 from health.forecast import LAST_GROWTHS, answers_until, growth_per_answer
 from health.levels import Level
@@ -50,10 +50,10 @@ class Meter:
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
     """``tokens`` are those of the last prompt; ``snapshots``, oldest first, know what requests started from and held."""
     if tokens is None or not snapshots:
-        parts = _parts({}, tokens, 0, health["model_context_limit"]) if tokens is not None else ()
+        parts = _parts(Sent(), tokens, 0, health["model_context_limit"]) if tokens is not None else ()
         return Meter(_standing(health, tokens), parts)
     newest = snapshots[-1]
-    sizes, reserve = newest.generation__sent__sizes, newest.generation__sent__output or 0
+    sent = Sent.of(newest.generation__sent)
     base = newest.generation__base
     alike = [*takewhile(lambda row: row.generation__base == base, reversed(snapshots))][::-1]
     growth = growth_per_answer([row.prompt_tokens for row in alike])
@@ -61,7 +61,7 @@ def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any
     change, cause = _change(snapshots[-2:])
     return Meter(
         lead=_sentence(clauses[:1]) or _standing(health, tokens),
-        parts=_parts({"sizes": sizes}, tokens, reserve, health["model_context_limit"]),
+        parts=_parts(sent, tokens, sent.output or 0, health["model_context_limit"]),
         forecast=_sentence(clauses),
         growth=round(growth or 0) if clauses else 0,
         change=change,
@@ -74,7 +74,7 @@ def _standing(health: dict[str, Any], tokens: int | None) -> str:
     return _(STANDINGS[health["level"]]) if tokens is not None and health["level"] in STANDINGS else ""
 
 
-def _parts(sent: dict[str, Any], tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
+def _parts(sent: Sent, tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
     """By category, then what is kept for the answer and what is left of the window, where that is known."""
     split = {category.value: share for category, share in split_by_chars(sizes_of(sent), tokens).items()}
     named = {**(split or {PROMPT: tokens}), RESERVE: reserve, FREE: max(0, (window or 0) - tokens - reserve)}

@@ -62,7 +62,7 @@ def sent_request(generation: Generation) -> SentRequest:
     """Give a generation with its ``dialog``."""
     if not generation.sent:
         return SentRequest("", differs=NOT_KEPT)
-    sent = Sent.of_json(generation.sent)
+    sent = Sent.of(generation.sent)
     if not sent.traits:
         return SentRequest(sent.digest, differs=SIDE_CALL)
     made = _Made(generation, sent)
@@ -166,7 +166,7 @@ class _Made:
                     Category.RECALLED, "Recalled", text, tuple(dict.fromkeys(t for t, _ in self.sent.recalled))
                 )
         uses = (*self.sent.nudge, *self.sent.guidance)
-        if chars := sizes_of(self.generation.sent).get(Category.GUIDANCE):
+        if chars := sizes_of(self.sent).get(Category.GUIDANCE):
             prompts = tuple(f"{name} {version}" for name, version, _ in uses)
             yield Piece(Category.GUIDANCE, "Guidance", "", chars, prompts=prompts)
 

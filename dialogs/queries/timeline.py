@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from dialogs.context.sent import Category, est_tokens_of, sizes_of
+from dialogs.context.sent import Category, Sent, est_tokens_of, sizes_of
 from dialogs.models import Dialog, Generation, Question
 from dialogs.store.json_shapes import usd, when
 from health.models import HealthSnapshot
@@ -64,15 +64,15 @@ class Moment:
 
 
 def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
-    chars = sizes_of(generation.sent)
+    sent = Sent.of(generation.sent)
     reported = generation.prompt_tokens
     tokens = est_tokens_of(generation) if reported is None else reported
     return Moment(
         generation,
         tokens,
         reported is not None,
-        split_by_chars(chars, tokens),
-        (generation.sent or {}).get("output"),
+        split_by_chars(sizes_of(sent), tokens),
+        sent.output,
         tuple(marks),
     )
 
@@ -161,7 +161,7 @@ def moment_json(moment: Moment) -> dict[str, Any]:
         "optimal": snapshot.optimal_max_tokens if snapshot else None,
         "critical": snapshot.critical_max_tokens if snapshot else None,
         "cost_usd": usd(row.cost_usd),
-        "digest": (row.sent or {}).get("digest"),
+        "digest": Sent.of(row.sent).digest or None,
         "marks": [{"kind": mark.kind, "text": mark.text} for mark in moment.marks],
         "started_at": when(row.started_at),
     }

@@ -97,7 +97,7 @@ def begin(
             model=model.model_id,
             answers_seq=dialog.answering_seq,
             guided=prepared.guided,
-            sent=sent[0].json if sent is not None else None,
+            sent=sent[0].stored if sent is not None else None,
             recalled=list(recalled),
             clear_episode=dialog.clear_episode if forced else None,
             frame=prepared.frame,

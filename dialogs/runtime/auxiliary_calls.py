@@ -198,7 +198,7 @@ def title_in(answer: str) -> str:
 
 
 def _asked(lease: Lease, stream: Stream, generation: Generation) -> Reply:
-    generation.sent = Sent(hashlib.sha256(stream.body).hexdigest()).json
+    generation.sent = Sent(hashlib.sha256(stream.body).hexdigest()).stored
     return stream_reply(lease, stream, live=None, seconds=SECONDS)
 
 

@@ -12,7 +12,7 @@ import pytest
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages, reminders, rewrite_requests
 from dialogs.actions.attachments import checked
-from dialogs.context.sent import Category
+from dialogs.context.sent import Category, Sent
 from dialogs.models import ApiKey, Dialog, Generation, RequestPart
 from dialogs.openai_api.conversations import begin
 from dialogs.openai_api.parsing import parse
@@ -101,9 +101,9 @@ def test_every_request_of_an_eventful_dialog(double: MessagesDouble, dialog: Dia
     mind.usage = None
     say(dialog, "look")
     rows = list(dialog.generations.exclude(purpose__in=["prune", "summary"]).order_by("pk"))
-    received = [each.digest for each in double.requests if each.digest in {row.sent["digest"] for row in rows}]
+    received = [each.digest for each in double.requests if each.digest in {Sent.of(row.sent).digest for row in rows}]
     assert len(rows) >= least
-    assert [row.sent["digest"] for row in rows] == received, "each went out as it is remembered"
+    assert [Sent.of(row.sent).digest for row in rows] == received, "each went out as it is remembered"
     assert {row.pk: differs for row in rows if (differs := sent_request(row).differs)} == {}
     kinds = {piece.category for row in rows for piece in sent_request(row).pieces}
     assert kinds == set(Category)
@@ -126,7 +126,8 @@ def test_guidance_is_a_category_and_never_a_text(double: MessagesDouble, dialog:
     (own / "guidance.md").write_text("Clear your mind.")
     assert sent_request(guided).differs == "", "the shipped version is still there"
     say(dialog, "hello")
-    Generation.objects.filter(pk=guided.pk).update(sent={**guided.sent, "guidance": [["guidance", "0-00000000", ""]]})
+    unknown = replace(Sent.of(guided.sent), guidance=(("guidance", "0-00000000", ""),))
+    Generation.objects.filter(pk=guided.pk).update(sent=unknown.stored)
     guided.refresh_from_db()
     value = sent_request(guided)
     assert value.differs.startswith("The prompt guidance is gone in version 0-00000000; it is ")
@@ -155,18 +156,18 @@ def test_a_call_to_shorten_texts_has_its_hash(double: MessagesDouble, dialog: Di
     side = dialog.generations.filter(purpose__in=["prune", "summary"])
     assert side.exists()
     for row in side:
-        assert row.sent["digest"] in {exchange.digest for exchange in double.requests}
+        assert Sent.of(row.sent).digest in {exchange.digest for exchange in double.requests}
         assert sent_request(row).differs == SIDE_CALL
 
 
 def test_equal_requests_share_their_parts(double: MessagesDouble, dialog: Dialog) -> None:
     for _ in range(3):
         say(dialog, "hello")
-    first, *others = dialog.generations.order_by("pk")
-    for row in others:
-        assert all(row.sent[name] == first.sent[name] for name in ("instructions", "tools", "traits"))
+    first, *others = [Sent.of(row.sent) for row in dialog.generations.order_by("pk")]
+    for sent in others:
+        assert (sent.instructions, sent.tools, sent.traits) == (first.instructions, first.tools, first.traits)
     assert RequestPart.objects.count() == 3
-    assert sha256(b"").hexdigest() != first.sent["digest"]
+    assert sha256(b"").hexdigest() != first.digest
 
 
 def test_what_a_program_brings_is_made_again_and_belongs_to_its_dialog(serve: Serve) -> None:
@@ -186,7 +187,7 @@ def test_what_a_program_brings_is_made_again_and_belongs_to_its_dialog(serve: Se
     drive(run.dialog_id)
     rows = Generation.objects.filter(dialog=run.dialog_id).order_by("pk")
     assert {sent_request(row).differs for row in rows} == {""}
-    assert rows[0].sent["force"] == "weather"
+    assert Sent.of(rows[0].sent).force == "weather"
     parts = RequestPart.objects.all()
     assert any("You are a guide." in part.text for part in parts)
     assert {part.dialog_id for part in parts} == {run.dialog_id}

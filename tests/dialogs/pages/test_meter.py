@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialogs.context.sent import Sent
 from dialogs.pages.meter import ANSWERS, Meter, meter_of
 
-SENT = "generation__base generation__sent__sizes generation__sent__output"
-Row = namedtuple("Row", f"prompt_tokens {SENT}")
+Row = namedtuple("Row", "prompt_tokens generation__base generation__sent")
+SENT = Sent(sizes=(40, 20, 0, 30, 10), output=4_000).stored
 
 
 def health(level: str = "healthy", *, optimal: int = 100_000, critical: int | None = 115_200) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def health(level: str = "healthy", *, optimal: int = 100_000, critical: int | No
 
 
 def rows_of(*prompts: int | None, base: str = "1:0") -> list[Row]:
-    return [Row(prompt, base, [40, 20, 0, 30, 10], 4_000) for prompt in prompts]
+    return [Row(prompt, base, SENT) for prompt in prompts]
 
 
 def of(*prompts: int, level: str = "healthy", **limits: Any) -> Meter:

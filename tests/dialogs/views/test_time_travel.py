@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dialogs.actions import reminders, rewrite_requests
+from dialogs.context.sent import Sent
 from dialogs.models import Dialog, Generation, Question
 from dialogs.queries.timeline import MOST, moments
 from tests.dialogs.api.caller import Caller
@@ -36,7 +37,7 @@ def page(dialog: Dialog, path: str) -> str:
 def test_a_call_shows_its_request_by_category_and_in_order(dialog: Dialog) -> None:
     newest = dialog.generations.latest("pk")
     html = page(dialog, f"calls/{newest.pk}/")
-    assert "Equal to what was sent, byte for byte." in html and newest.sent["digest"] in html
+    assert "Equal to what was sent, byte for byte." in html and Sent.of(newest.sent).digest in html
     order = [html.index(text) for text in ("Be brief.", "Goal: go on.", "third", "Mind the gap")]
     assert order == sorted(order)
     assert "4,321 tokens reported" in html and "summary and ledger" in html and "reminders" in html
@@ -103,7 +104,9 @@ def test_programs_read_the_same(dialog: Dialog) -> None:
     path = f"/dialogs/{dialog.pk}/generations/{third.pk}"
     request = caller.get(f"{path}/request")
     assert (request["is_equal"], request["differs"], request["more"]) == (True, None, False)
-    assert request["call"]["digest"] == third.sent["digest"] and sum(request["call"]["est_shares"].values()) == 4_321
+    assert (
+        request["call"]["digest"] == Sent.of(third.sent).digest and sum(request["call"]["est_shares"].values()) == 4_321
+    )
     assert [piece["text"] for piece in request["pieces"] if piece["category"] == "messages"] == ["third"]
     assert caller.get(f"{path}/request?after=1&limit=2")["pieces"] == request["pieces"][1:3]
     timeline = caller.get(f"/dialogs/{dialog.pk}/timeline")
