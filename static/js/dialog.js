@@ -1,4 +1,5 @@
 // The dialog page: what the socket says, in the order of its numbers, put where it belongs.
+import { startAsked } from "./asked.js";
 import { showBadges } from "./badges.js";
 import { endBreaking, showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
@@ -220,12 +221,13 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
 });
 
-/** Scroll to an entry and mark it; false when it stands on another page. */
+/** Scroll to a place in an entry and mark it; false when it stands on another page. */
 function goTo(hash) {
   const place = document.getElementById(hash.slice(1));
-  if (!place?.dataset.position) return false;
-  openBoxes(entries, place);
-  unfold(place);
+  const entry = place?.closest("[data-position]");
+  if (!entry) return false;
+  openBoxes(entries, entry);
+  unfold(entry);
   follower.following = false;
   if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
   location.hash = hash; // this is what :target follows
@@ -281,6 +283,7 @@ begin();
 const composer = startComposer(root.dataset.dialog);
 startPickers();
 startOffscreen(transcript, entries);
+startAsked(transcript);
 startTurns();
 startSide();
 startVersions({

@@ -132,6 +132,34 @@ def test_a_failure_is_told_also_when_its_button_has_gone(open_dialog: Opener, pa
     expect(page.locator(".toast")).to_have_text("No connection to the server. Nothing was changed.")
 
 
+def test_the_banner_of_a_question_is_one_line_while_its_card_is_in_sight(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    open_dialog("asks")
+    page.set_viewport_size({"width": 360, "height": 740})
+    for number in (1, 2):
+        send(page, f"Go on\n{'line ' * 200}")
+        answered(page, number)
+    send(page, "Please ask")
+    banner, card = page.locator("#banner"), page.locator(".asks")
+    link = banner.get_by_role("link", name="Go to the question")
+    expect(banner.get_by_role("alert")).to_contain_text("waits for your answer Which currency?", use_inner_text=False)
+    expect(card).to_be_in_viewport()
+    expect(link).to_be_hidden()
+    before = banner.bounding_box()
+    page.locator("#transcript").hover()
+    page.mouse.wheel(0, -4_000)
+    expect(link).to_be_visible()
+    after = banner.bounding_box()
+    assert before and after and before["height"] < 60 < after["height"]
+    link.press("Enter")
+    expect(card).to_be_in_viewport()
+    expect(link).to_be_hidden()
+    page.fill("#text", "EUR")
+    page.keyboard.press("Enter")
+    expect(banner).to_have_text("")
+
+
 def test_an_answer_links_to_its_question_which_scrolls_and_is_marked(
     open_dialog: Opener, page: Page, stack: Stack, complaints: list[str]
 ) -> None:

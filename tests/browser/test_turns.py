@@ -368,6 +368,12 @@ def fork_on_a_phone(page: Page) -> None:
     sizes = targets.evaluate_all("all => all.map(e => e.getBoundingClientRect()).map(r => Math.min(r.width, r.height))")
     assert sizes and min(sizes) >= TARGET_PX
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    foot = page.locator("#turn-2 .turn-foot")
+    assert foot.evaluate(
+        "foot => [...foot.children].every(e => e.getBoundingClientRect().right <= innerWidth && e.offsetHeight <= 44)"
+    )
+    expect(foot.locator(".turn-usage")).to_have_text(re.compile(r"^[\d,]+ tok$"))
+    expect(foot.locator(".turn-usage")).to_have_attribute("title", re.compile("prompt / .* completion · reported"))
     open_menu(page, "#turn-2").get_by_role("button", name="Fork to a new dialog").click()
     expect(page.locator("#heading")).to_have_text("What else do you say? (fork)")
     expect(page.locator(".turn")).to_have_count(2)
