@@ -172,7 +172,7 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
 
     def worth(statement: Statement, row: Collection[str], in_words: Collection[str]) -> float:
         values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded))
-        values += sum(rarity_of_spelled[word] ** 0.5 for word in in_words)
+        values += sum(math.sqrt(rarity_of_spelled[word]) for word in in_words)
         weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         share = agents_share if statement.role == "assistant" else 1.0
         return weight * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)

@@ -26,7 +26,7 @@ def test_the_first_60_percent_become_one_summary() -> None:
     assert after[2:] == units[12:]
 
 
-def test_sentences_chosen_by_rule_stand_for_all_but_the_newest_share_of_plain_talk() -> None:
+def test_in_plain_talk_a_rule_chooses_from_all_but_the_newest_share() -> None:
     units = talk(18)  # 20 units: the newest four stay
     after = summarize_old(units, SHORT, toolbox(), 1, recent_share=0.2).units
     assert after[1].kind is UnitKind.SUMMARY
