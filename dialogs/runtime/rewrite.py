@@ -114,22 +114,29 @@ def _prepared(job: Job) -> Rewritten | None:
 
 def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
     """By the policy; when its time is up, the newest units alone, which takes no model and no comparison of texts."""
-    shows = job.policy.shows_phases
-    pill = rewrite_progress.badge(job.sizes.units) if shows else (None, "")
+    units = job.sizes.units if job.policy.shows_phases else ()
+    show = partial(rewrite_progress.tell, lease, job.sizes, rewrite_progress.badge(units))
+    phases = rewrite_progress.Progress(show)
 
     def report(phase: str, tokens: int, limit: int) -> None:
-        if shows:
-            fixed = job.sizes.fixed
-            rewrite_progress.tell(lease, job.sizes, pill, phase, tokens + fixed, limit + fixed)
+        if job.policy.shows_phases:
+            phases.add(phase, tokens + job.sizes.fixed, limit + job.sizes.fixed)
 
-    toolbox = toolbox_with_model(job, partial(auxiliary_calls.ask, lease, job.dialog), report)
+    def ask(purpose: str, instructions: str, content: str) -> str:
+        phases.write()
+        return auxiliary_calls.ask(lease, job.dialog, purpose, instructions, content)
+
+    is_slow = job.sizes.config.relevance == "minilm"
+    toolbox = phases.shown_by(toolbox_with_model(job, ask, report), is_slow)
     try:
-        return rewrite(job, within(toolbox, seconds))
+        rewritten = rewrite(job, within(toolbox, seconds))
     except RewriteTooLong as error:
         log.warning("rewrite_too_long", dialog_id=str(job.dialog.pk), policy=job.policy.name, seconds=seconds)
         _notice(lease, f"{error} What must stay and the newest messages are kept instead.")
         cheap = replace(toolbox, assistant=None)
-        return fallback(job.task.units, cheap, job.task.limit, str(error), job.task.target)
+        rewritten = fallback(job.task.units, cheap, job.task.limit, str(error), job.task.target)
+    phases.write()
+    return rewritten
 
 
 def within_archive(rewritten: Rewritten) -> Rewritten:

@@ -1,13 +1,19 @@
 """Progress of a rewrite as it happens: one durable event per phase, for the bar on the page."""
 
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
 from dialogs.context.sizes import Sizes
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
-from remediation.context import UnitRole, Units
+from dominds.llm.messages import Message
+from remediation.context import Toolbox, UnitRole, Units
 from remediation.strategies.outcome import STAND_INS
 from remediation.text.classify import has_tag
 
 SUMMARY_AIM = 300
+WRITE_SECONDS = 0.05  # for which phases wait for others, to share one transaction
 
 Pill = tuple[int | None, str]  # a priority and its area
 
@@ -46,20 +52,65 @@ def badge(units: Units) -> Pill:
     return priority, next((unit.area for unit in given if unit.priority == priority and unit.area), "")
 
 
+Phase = tuple[str, int, int]  # its name, tokens, limit
+
+
+@dataclass(slots=True)
+class Progress:
+    """Phases of one rewrite in their order. Most last a few milliseconds, so that they share a transaction."""
+
+    show: Callable[[Sequence[Phase]], None]
+    clock: Callable[[], float] = time.monotonic  # seconds
+    waiting: list[Phase] = field(default_factory=list)
+    since: float = field(init=False)  # when something was shown last
+
+    def __post_init__(self) -> None:
+        self.since = self.clock()
+
+    def add(self, phase: str, tokens: int, limit: int) -> None:
+        self.write_if_due()
+        self.waiting.append((phase, tokens, limit))
+
+    def write_if_due(self) -> None:
+        if self.waiting and self.clock() - self.since >= WRITE_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        if self.waiting:
+            self.show(tuple(self.waiting))
+            self.waiting.clear()
+        self.since = self.clock()
+
+    def shown_by(self, toolbox: Toolbox, compares_long: bool) -> Toolbox:
+        """The same toolbox, by whose calls a phase that lasts is shown; before texts are compared if that ``compares_long``."""
+        count, relevance = toolbox.count, toolbox.relevance
+
+        def counted(messages: Sequence[Message]) -> int:
+            self.write_if_due()
+            return count(messages)
+
+        def compared(texts: Sequence[str], query: str) -> Sequence[float]:
+            (self.write if compares_long else self.write_if_due)()
+            return relevance(texts, query)
+
+        return replace(toolbox, count=counted, relevance=compared)
+
+
 @commits
-def tell(lease: Lease, sizes: Sizes, pill: Pill, phase: str, tokens: int, limit: int) -> None:
-    priority, area = pill
+def tell(lease: Lease, sizes: Sizes, pill: Pill, phases: Sequence[Phase]) -> None:
+    aim = sizes.config.breaking_strategy.summarize_old.summary_length
     with lease.change(durable=False) as change:
-        change.event(
-            "contextBreakingUpdate",
-            phase=phase,
-            progress=progress(phase, tokens, limit),
-            message=message(phase, tokens, limit, sizes.config.breaking_strategy.summarize_old.summary_length),
-            priority=priority,
-            area=area,
-            est_tokens=tokens,
-            limit=limit,
-        )
+        for phase, tokens, limit in phases:
+            change.event(
+                "contextBreakingUpdate",
+                phase=phase,
+                progress=progress(phase, tokens, limit),
+                message=message(phase, tokens, limit, aim),
+                priority=pill[0],
+                area=pill[1],
+                est_tokens=tokens,
+                limit=limit,
+            )
 
 
 def short(tokens: int) -> str:

@@ -15,7 +15,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS, is_ledger
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import stems_of
-from remediation.text.statements import Kind, Statement, statements_of
+from remediation.text.statements import SPELLED, Kind, Statement, statements_of
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
@@ -24,7 +24,10 @@ WHOLE_TOKENS = 48  # up to which a text is not parted
 PARAGRAPH_TOKENS = 100  # the same of plain talk, whose messages are no longer
 LEAST_WORTH = 0.8  # of the agent's sentences
 # What counts where no tool is called, beside rare words.
-VALUE_BONUS, MOST_VALUES = 0.5, 2  # what a rare value, name or date adds, and how many of them do
+VALUE_BONUS, MOST_VALUES = (
+    4.0,
+    2,
+)  # what a rare value, name or date adds, and how many of them do: most answers hold one
 QUESTION = 0.5  # of its worth that a question has
 AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
 SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
@@ -164,14 +167,23 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
     rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
+    spelled = [_spelled(statement) for statement in statements]
+    rarity_of_spelled = _rarities(spelled)
 
-    def worth(statement: Statement, row: Collection[str]) -> float:
-        values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded)) + statement.spelled
+    def worth(statement: Statement, row: Collection[str], in_words: Collection[str]) -> float:
+        values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded))
+        values += sum(math.sqrt(rarity_of_spelled[word]) for word in in_words)
         weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         share = agents_share if statement.role == "assistant" else 1.0
         return weight * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
 
-    return [worth(statement, row) for statement, row in zip(statements, stems, strict=True)]
+    return [worth(*row) for row in zip(statements, stems, spelled, strict=True)]
+
+
+def _spelled(statement: Statement) -> tuple[str, ...]:
+    """A number, a day or a time in words: worth less if others say the same, as everybody's "today"."""
+    match = SPELLED.search(statement.text) if statement.spelled else None
+    return (match[0].lower(),) if match else ()
 
 
 def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:

@@ -50,20 +50,28 @@ def hand_off(
     A model writes it where there is one. What it must not lack is what people and the agent said; if it does, it is told
     once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
     """
-    most = max(room, most)
+    written = by_model(gone, remaining, max(room, most), toolbox)
+    return written if written.by_model else by_rule(gone, room, toolbox, people_room, written.note)
+
+
+def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:
+    """A model's good summary, or no text and perhaps the cause."""
     if most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     summary, note = _asked(gone, remaining, most, toolbox)
-    if summary:
-        return HandOff(_within(summary, most, toolbox), note, by_model=True)
-    if room < SMALLEST_ROOM:
+    return HandOff(_within(summary, most, toolbox) if summary else "", note, by_model=bool(summary))
+
+
+def by_rule(gone: Units, room: int, toolbox: Toolbox, people_room: int | None = None, cause: str = "") -> HandOff:
+    """Sentences in place of ``gone``. ``cause`` says why no model's summary stands there."""
+    if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     room = min(room, max(SMALLEST_ROOM, int(total_tokens(gone) * LARGEST_ACCOUNT)))
     people = room if people_room is None else people_room
-    by_rule = redact(digest(gone, room, toolbox, people))
-    if not by_rule:
-        by_rule = extractive_summary("\n".join(filter(None, map(own_text, gone))), room, text_counter(toolbox))
-    return HandOff(by_rule, f"chosen by rule, because {note}" if note else "chosen by rule")
+    chosen = redact(digest(gone, room, toolbox, people))
+    if not chosen:
+        chosen = extractive_summary("\n".join(filter(None, map(own_text, gone))), room, text_counter(toolbox))
+    return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
 
 
 def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:

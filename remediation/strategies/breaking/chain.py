@@ -192,7 +192,8 @@ def _apply(units: Units, name: str, strategy: BreakingStrategy, run: _Run, aim: 
     match name:
         case "summarize_old":
             most = most_of(run.limit) - ledger_budget(run.limit)
-            return summarize_old(units, strategy.summarize_old, toolbox, aim, most)
+            recent = strategy.prioritize_recent.recent_bias
+            return summarize_old(units, strategy.summarize_old, toolbox, aim, most, recent)
         case "prioritize_recent":
             return prioritize_recent(units, strategy.prioritize_recent, toolbox, aim)
         case "content_type_chunking":

@@ -1,12 +1,13 @@
 """The first strategy of the chain: one hand-off summary in place of the oldest units."""
 
 from dataclasses import replace
+from math import ceil
 
 from remediation.config import SummarizeOld
-from remediation.context import Toolbox, UnitKind, Units, total_tokens
+from remediation.context import Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import MESSAGE_TOKENS
-from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable
+from remediation.strategies.hand_off import PEOPLE_SHARE, HandOff, by_model, by_rule, hand_off
+from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable, without
 from remediation.strategies.stand_ins import heading_tokens, put_in_place, stand_in, summary_heading
 
 TOO_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
@@ -15,45 +16,62 @@ LARGEST_SHARE = 2  # a summary is at most what it stands for divided by this
 
 
 def summarize_old(
-    units: Units, options: SummarizeOld, toolbox: Toolbox, target_tokens: int, most_tokens: int = 0
+    units: Units,
+    options: SummarizeOld,
+    toolbox: Toolbox,
+    target_tokens: int,
+    most_tokens: int = 0,
+    recent_share: float = 1.0,
 ) -> StrategyOutcome:
     """Summarise the oldest share of the units: those of priority 3, and of priority 2 if that is not enough.
 
     Plan references stay verbatim. Earlier summaries and placeholders among the old are merged into the new summary. Its
     length grows with the room that the target leaves; a model's may fill what ``most_tokens``, for all units, leave.
+    Chosen by rule where no tool was called, it quotes what was said: then all but the ``recent_share`` competes for its room.
     """
-    boundary = int(len(units) * options.old_threshold)
-    old = [i for i in touchable(units) if i < boundary and units[i].kind is not UnitKind.PLAN_REF]
-    chosen = _least_important(units, old, total_tokens(units) + options.summary_length - target_tokens)
+    excess = total_tokens(units) + options.summary_length - target_tokens
+    chosen = _least_important(units, int(len(units) * options.old_threshold), excess)
     if not chosen:
         return StrategyOutcome(units, "nothing old to summarize")
-    size = sum(units[index].est_tokens for index in chosen)
-    heading = heading_tokens([units[index] for index in sorted(chosen)], toolbox)
-    free = target_tokens - (total_tokens(units) - size) - heading
-    room = max(options.summary_length, min(size // LARGEST_SHARE, max(free, int(target_tokens * ROOM_SHARE))))
-    most = most_tokens - (total_tokens(units) - size) - MESSAGE_TOKENS
-    outcome = replace_by_summary(units, chosen, room, toolbox, target_tokens // PEOPLE_SHARE, most)
+    room = _room(units, chosen, options, toolbox, target_tokens)
+    most = most_tokens - total_tokens(without(units, chosen)) - MESSAGE_TOKENS
+    handed = by_model(_those(units, chosen), without(units, chosen), max(room, most), toolbox)
+    if not handed.by_model:
+        if not any(unit.role is UnitRole.TOOL for unit in units):
+            chosen |= _least_important(units, len(units) - ceil(len(units) * recent_share), excess)
+        room = _room(units, chosen, options, toolbox, target_tokens)
+        handed = by_rule(_those(units, chosen), room, toolbox, target_tokens // PEOPLE_SHARE, handed.note)
+    outcome = _replaced(units, chosen, handed, room, toolbox)
     excess = min(outcome.excess, max(0, total_tokens(outcome.units) - target_tokens))
     return replace(outcome, excess=excess)
 
 
-def _least_important(units: Units, old: list[int], excess: int) -> set[int]:
-    """The old units of priority 3, joined by those of priority 2 while they do not free ``excess`` tokens."""
+def _room(units: Units, chosen: set[int], options: SummarizeOld, toolbox: Toolbox, target_tokens: int) -> int:
+    gone = _those(units, chosen)
+    size = total_tokens(gone)
+    free = target_tokens - (total_tokens(units) - size) - heading_tokens(gone, toolbox)
+    return max(options.summary_length, min(size // LARGEST_SHARE, max(free, int(target_tokens * ROOM_SHARE))))
+
+
+def _least_important(units: Units, end: int, excess: int) -> set[int]:
+    """Those before ``end`` of priority 3, joined by those of priority 2 while they do not free ``excess`` tokens."""
+    old = [i for i in touchable(units) if i < end and units[i].kind is not UnitKind.PLAN_REF]
     chosen = {index for index in old if units[index].priority >= 3}
     if sum(units[index].est_tokens for index in chosen) < excess:
         chosen |= set(old)
     return chosen
 
 
-def replace_by_summary(
-    units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox, people_room: int | None = None, most: int = 0
-) -> StrategyOutcome:
+def replace_by_summary(units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
     """One summary where the first of ``chosen`` stood; the units as they were when it would not save anything."""
-    replaced = tuple(unit for index, unit in enumerate(units) if index in chosen)
-    remaining = tuple(unit for index, unit in enumerate(units) if index not in chosen)
-    handed = hand_off(replaced, remaining, max_tokens, toolbox, people_room, most)
+    handed = hand_off(_those(units, chosen), without(units, chosen), max_tokens, toolbox)
+    return _replaced(units, chosen, handed, max_tokens, toolbox)
+
+
+def _replaced(units: Units, chosen: set[int], handed: HandOff, max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
     if not handed.text:
         return StrategyOutcome(units, "nothing to summarize")
+    replaced = _those(units, chosen)
     unit = stand_in(UnitKind.SUMMARY, summary_heading(replaced) + handed.text, replaced, toolbox, units)
     if unit.est_tokens >= total_tokens(replaced):
         return StrategyOutcome(units, "a summary would be no shorter")
@@ -62,3 +80,7 @@ def replace_by_summary(
         notes.append("it looks unlike what it stands for")
     excess = max(0, unit.est_tokens - max_tokens - MESSAGE_TOKENS)
     return StrategyOutcome(put_in_place(units, chosen, unit), "; ".join(note for note in notes if note), excess=excess)
+
+
+def _those(units: Units, chosen: set[int]) -> Units:
+    return tuple(unit for index, unit in enumerate(units) if index in chosen)

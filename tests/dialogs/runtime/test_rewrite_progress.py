@@ -1,13 +1,13 @@
-"""The pill beside the breaking bar: whose priority it shows."""
+"""The breaking bar: which phases share a transaction, and whose priority its pill shows."""
 
 from dataclasses import replace
 
 import pytest
 
-from dialogs.runtime.rewrite_progress import badge, message, progress
+from dialogs.runtime.rewrite_progress import Progress, badge, message, progress
 from remediation.context import Unit, UnitKind, Units
 from remediation.synthetic_dialogs import AREAS
-from tests.remediation.building import model, system, tool, unit, user
+from tests.remediation.building import model, system, tool, toolbox, unit, user
 
 
 def in_area(text: str, priority: int, area: str) -> Unit:
@@ -46,3 +46,26 @@ def test_the_aim_of_a_summary_is_the_configured_one() -> None:
 def test_recovery_shows_no_share_and_none_is_above_all() -> None:
     assert progress("recovery", 4_000, 5_000) == -1
     assert (progress("success", 3_420, 5_000), progress("hybrid", 9_000, 5_000)) == (68, 100)
+
+
+def test_phases_share_a_transaction_unless_one_of_them_lasts() -> None:
+    shown: list[list[str]] = []
+    now = 0.0
+    phases = Progress(lambda waiting: shown.append([phase for phase, _, _ in waiting]), lambda: now)
+    box = phases.shown_by(toolbox(), compares_long=False)
+    phases.add("detection", 1, 1)
+    phases.add("summarize_old", 1, 1)
+    now = 0.06  # the second one goes on
+    box.count(())
+    box.relevance(["a"], "b")
+    phases.add("prioritize_recent", 1, 1)
+    phases.write()
+    assert shown == [["detection", "summarize_old"], ["prioritize_recent"]]
+
+
+def test_a_phase_is_shown_before_texts_are_compared_by_a_model() -> None:
+    shown: list[int] = []
+    phases = Progress(lambda waiting: shown.append(len(waiting)))
+    phases.add("detection", 1, 1)
+    phases.shown_by(toolbox(), compares_long=True).relevance(["a"], "b")
+    assert shown == [1]

@@ -26,6 +26,26 @@ def test_the_first_60_percent_become_one_summary() -> None:
     assert after[2:] == units[12:]
 
 
+def test_in_plain_talk_a_rule_chooses_from_all_but_the_newest_share() -> None:
+    units = talk(18)  # 20 units: the newest four stay
+    after = summarize_old(units, SHORT, toolbox(), 1, recent_share=0.2).units
+    assert after[1].kind is UnitKind.SUMMARY
+    assert after[2:] == units[16:]
+
+
+def test_a_models_summary_stands_for_what_is_old_alone() -> None:
+    units = talk(18)
+    box = toolbox(summarise=lambda text, tokens: f"{units[3].text[:80]}.")
+    after = summarize_old(units, SHORT, box, 1, recent_share=0.2).units
+    assert after[2:] == units[12:]
+
+
+def test_where_tools_were_called_what_is_not_old_stays() -> None:
+    units = (*talk(18)[:17], tool(prose("result", 40), id="called"), *talk(18)[18:])
+    after = summarize_old(units, SHORT, toolbox(), 1, recent_share=0.2).units
+    assert after[2:] == units[12:]
+
+
 @pytest.mark.parametrize(("threshold", "left"), [(0.0, 20), (0.5, 12), (0.6, 10), (1.0, 3)])
 def test_the_threshold_is_a_share_of_the_units(threshold: float, left: int) -> None:
     # 0.5: of 20 units 10 are old, the system prompt among them; 9 become 1. 1.0: system, summary, newest question.
