@@ -6,6 +6,7 @@ This process waits for others as long as they live, so it imports no Django: 150
 import errno
 import fcntl
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -29,6 +30,7 @@ LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by PO
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
 ASKED_EVERY_SECONDS = 0.1  # until it answers
 ANSWER_SECONDS = 30
+BYTECODE_ROOM_BYTES = 200_000_000  # several times what it takes
 NOBODY_ADMINISTERS = 3  # exit code of `prepare --exit-code`
 
 
@@ -108,10 +110,17 @@ def run(host: str, port: int | None, concurrency: int) -> None:
 
 def kept_bytecode(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Where Python must not write bytecode beside the sources, as in many containers, let it write into the data folder: each
-    part would compile all that it imports at each start, 2.5 s of CPU."""
+    part would compile all that it imports at each start, 2.5 s of CPU.
+
+    Not on a disk that is nearly full: Python leaves files there that are cut short, and no later start gets past them.
+    """
     if not environment.get("PYTHONDONTWRITEBYTECODE") or environment.get("PYTHONPYCACHEPREFIX"):
         return {}
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    kept = folder / "bytecode"
+    if shutil.disk_usage(folder).free < BYTECODE_ROOM_BYTES:
+        shutil.rmtree(kept, ignore_errors=True)
+        return {}
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(kept)}
 
 
 # -- before the start ------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -11,20 +12,24 @@ import textwrap
 import time
 import urllib.parse
 import urllib.request
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from dominds.local.embedded_redis import free_port
-from dominds.local.up import kept_bytecode
+from dominds.local.up import BYTECODE_ROOM_BYTES, kept_bytecode
 from tests.harness.stack import ROOT, eventually
 
 pytestmark = pytest.mark.server
+
+DiskUsage = namedtuple("DiskUsage", "total used free")
 
 UNSET = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "PORT", "DOMINDS_LOG")
 
@@ -375,9 +380,18 @@ def _status(up: Up, path: str) -> int:
         return 0
 
 
-def test_bytecode_is_kept_where_none_may_stand_beside_the_sources() -> None:
-    folder = Path("data")
-    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": "data/bytecode"}
-    assert kept_bytecode({"PYTHONDONTWRITEBYTECODE": "1"}, folder) == kept
-    assert kept_bytecode({}, folder) == {}
-    assert kept_bytecode({"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "elsewhere"}, folder) == {}
+def test_bytecode_is_kept_where_none_may_stand_beside_the_sources(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: DiskUsage(10**9, 0, BYTECODE_ROOM_BYTES))
+    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{tmp_path}/bytecode"}
+    assert kept_bytecode({"PYTHONDONTWRITEBYTECODE": "1"}, tmp_path) == kept
+    assert kept_bytecode({}, tmp_path) == {}
+    assert kept_bytecode({"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "elsewhere"}, tmp_path) == {}
+
+
+def test_no_bytecode_is_kept_on_a_disk_that_is_nearly_full(tmp_path: Path, monkeypatch: Any) -> None:
+    """A file that is cut short by the full disk would stop this start and all later ones."""
+    (tmp_path / "bytecode").mkdir()
+    (tmp_path / "bytecode/cut.pyc").write_bytes(b"cut")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: DiskUsage(10**9, 10**9, BYTECODE_ROOM_BYTES - 1))
+    assert kept_bytecode({"PYTHONDONTWRITEBYTECODE": "1"}, tmp_path) == {}
+    assert not (tmp_path / "bytecode").exists()
