@@ -47,7 +47,7 @@ class Accepted:
 
 def create_dialog(owner: User, agent: str | Agent, title: str = "", *, origin: str = Dialog.Origin.PERSON) -> Dialog:
     """Open a dialog with an agent that exists and is enabled, by its id or as it has just been read."""
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
         result = agent if isinstance(agent, Agent) else _enabled(agent)
         dialog: Dialog = Dialog.objects.create(owner=owner, agent=result, **about)

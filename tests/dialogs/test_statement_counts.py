@@ -13,12 +13,12 @@ from django.db import connection
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
-from dialogs.live.frames import frames_after
+from dialogs.live.frames import badges_of, frames_after
 from dialogs.models import ApiKey, Dialog
 from dialogs.openai_api.conversations import begin
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
-from dialogs.openai_api.relay import _ended, _read
+from dialogs.openai_api.relay import _finish, _read_end
 from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
@@ -78,7 +78,7 @@ def test_a_turn(script: Script) -> None:
         messages.post_message(messages.owned(dialog.pk, dialog.owner), "One more")
     with counted() as driving:
         drive(dialog.pk)
-    check(posting, statements=7, transactions=1, sent=400)  # with the one that says who may
+    check(posting, statements=6, transactions=1, sent=400)  # with the one that says who may
     check(driving, statements=17, transactions=3, sent=1_470)
 
 
@@ -125,16 +125,34 @@ def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
     assert size <= 5_800  # characters; names and times differ a little
 
 
+def test_the_badges_of_open_pages(script: Script) -> None:
+    dialog = talked(script)
+    badges_of(dialog.owner_id)
+    with counted() as counting:
+        badges_of(dialog.owner_id)
+    check(counting, statements=4, transactions=0, sent=50)
+
+
 def test_a_call_of_v1(script: Script) -> None:
     dialog = talked(script)
     create_key(dialog.owner)
     key = ApiKey.objects.get(owner=dialog.owner)
-    for text in ("first", "second"):
+    history: list[ClientMessage] = []
+    beginning = Count([])
+    for text in ("first", "first", "second", "third"):
+        history = [] if text == "first" else history
+        history.append(ClientMessage("user", text))
         with counted() as calling:
-            run = begin(key, ChatRequest(model=dialog.agent_id, messages=(ClientMessage("user", text),), tools=[]))
+            run = begin(key, ChatRequest(model=dialog.agent_id, messages=tuple(history), tools=[]))
+        beginning = calling if text == "first" else beginning
+        with counted() as waiting:
+            _read_end(run, 0)
         drive(run.dialog_id)
         with counted() as relaying:
-            progress = _read(run, 0)
-            _ended(run, progress.status)
-    check(calling, statements=19, transactions=1, sent=1_200)  # one looks for the same that failed
-    check(relaying, statements=8, transactions=0, sent=420)
+            progress = _read_end(run, 0)
+            _finish(run, progress.status, "Understood.")
+        history.append(ClientMessage("assistant", "Understood."))
+    check(beginning, statements=11, transactions=1, sent=1_050)  # one looks for the same that failed
+    check(calling, statements=11, transactions=1, sent=900)
+    check(waiting, statements=1, transactions=0, sent=60)
+    check(relaying, statements=9, transactions=0, sent=560)
