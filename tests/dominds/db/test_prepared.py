@@ -6,14 +6,27 @@ from uuid import UUID, uuid4
 import pytest
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, connection, transaction
-from django.db.models import BooleanField, Case, F, QuerySet, Value, When
+from django.db.models import (
+    BooleanField,
+    Case,
+    CharField,
+    F,
+    FloatField,
+    IntegerField,
+    Model,
+    QuerySet,
+    TextField,
+    Value,
+    When,
+)
 from django.db.models.functions import Now
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from dialogs.models import Dialog, Event, Turn
+from dialogs.models import Agent, Dialog, Event, Generation, Turn
 from dominds.db import prepared
 from dominds.db.prepared import Select
+from health.models import HealthSnapshot
 from tests.dialogs.factories import make_dialog
 
 pytestmark = pytest.mark.django_db
@@ -119,6 +132,28 @@ def test_inserted_rows_know_what_the_database_gave_them(dialog: Dialog) -> None:
             row.type = "health"
             row.save()  # an update: it is known as stored
     assert Event.objects.filter(dialog=dialog, type="health").count() == 4
+
+
+@pytest.mark.parametrize("model", [Agent, Dialog, Event, Generation, HealthSnapshot, Turn])
+def test_the_driver_gets_the_values_that_django_makes(model: type[Model]) -> None:
+    usual: dict[Any, list[Any]] = {
+        IntegerField: [0, 7],
+        BooleanField: [True, False],
+        FloatField: [0.5],
+        (CharField, TextField): ["", "text"],
+    }
+    for field in model._meta.concrete_fields:
+        values = next((values for kind, values in usual.items() if isinstance(field, kind)), [])
+        for value in (None, *values):
+            made = prepared._column(connection.vendor, field).value(value, connection)
+            own = field.get_db_prep_save(value, connection)
+            assert (type(made), made) == (type(own), own), field
+
+
+def test_a_choice_is_stored_as_its_text(dialog: Dialog) -> None:
+    seq = dialog.turns.latest("seq").seq
+    prepared.update(Turn, {"dialog_id": dialog.pk, "seq": seq}, {"status": Turn.Status.STOPPED})
+    assert dialog.turns.get(seq=seq).status == "stopped"
 
 
 def test_a_row_that_is_there_is_not_stored_twice(dialog: Dialog) -> None:
