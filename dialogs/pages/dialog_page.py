@@ -349,12 +349,13 @@ def _snapshots(limit: int) -> Select[Any]:
     return Select(snapshots)
 
 
-def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, Any]]:
-    """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents."""
+def usage_points(dialog: Dialog, limit: int = SPARK_POINTS, room: int = SPARK_POINTS // 2) -> list[dict[str, Any]]:
+    """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents. The chart has
+    ``room`` for as many bars at least."""
     rows = _snapshots(limit)(dialog.pk)[::-1]
     top = highest(rows)
     points = []
-    for index, row in enumerate(rows, start=max(0, SPARK_POINTS // 2 - len(rows))):
+    for index, row in enumerate(rows, start=max(0, room - len(rows))):
         height = 6.0 if row.prompt_tokens is None else max(2.0, row.prompt_tokens * 100 / top)
         points.append({"x": index * 10, "y": round(100 - height, 1), "height": round(height, 1), "snapshot": row})
     return points

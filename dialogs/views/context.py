@@ -14,17 +14,20 @@ from dominds.db.bounded import NewestFirst
 
 ROWS = 50
 CHART_POINTS = 200
+CHART_ROOM = 12
+FEWEST_DRAWN = 4
 
 
 @dialog_page
 def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Every model call with the level it led to; discarded ones too, without their text."""
     generations = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
-    points = usage_points(dialog, CHART_POINTS)
+    points = usage_points(dialog, CHART_POINTS, CHART_ROOM)
     top = highest(point["snapshot"] for point in points)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "points": points,
+        "is_drawn": len(points) >= FEWEST_DRAWN,
         "ticks": [(0, f"{top:,}"), (50, f"{top / 2:,.0f}"), (100, "0")],
         "found": NewestFirst(generations, ROWS, until=request.GET.get("until", "")).get_page(
             request.GET.get("page") or 1

@@ -1,7 +1,5 @@
 import functools
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, cast
 from uuid import UUID
 from zoneinfo import available_timezones
@@ -17,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.actions import exits, questions
 from dialogs.errors import Invalid
 from dialogs.models import ApiKey, Dialog, PersonSettings, Question
+from dialogs.models.settings import zone_named
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
@@ -271,14 +270,18 @@ class ApiKeyForm(forms.Form):
 
 
 @functools.cache  # the list is read from hundreds of files
-def zones() -> list[tuple[str, Any]]:
-    """Of the IANA's list those that are named after places, by continent; older names of the same stay known to other programs."""
-    names = (name.partition("/") for name in sorted(available_timezones()))
-    areas = groupby(((area, f"{area}/{place}") for area, _slash, place in names if area in AREAS), itemgetter(0))
-    places = [
-        (area, [(name, name.partition("/")[2].replace("_", " ")) for _area, name in group]) for area, group in areas
-    ]
-    return [("", _("As the browser says")), ("UTC", "UTC"), *places]
+def zones() -> dict[str, str]:
+    """Of the IANA's list those that are named after places, each with its place; older names of the same stay known to other
+    programs."""
+    names = sorted(name for name in available_timezones() if name.partition("/")[0] in AREAS)
+    return {"UTC": "UTC"} | {name: name.partition("/")[2].replace("_", " ") for name in names}
+
+
+def _zone_of(typed: str) -> str:
+    """The zone that is named so, in full or by its city; empty where there is none."""
+    wanted = "/" + typed.replace("_", " ").casefold()
+    named = (name for name in zones() if f"/{name}".replace("_", " ").casefold().endswith(wanted))
+    return next(named, typed if str(zone_named(typed)) == typed else "")
 
 
 AREAS = frozenset("Africa America Antarctica Asia Atlantic Australia Europe Indian Pacific".split())
@@ -288,7 +291,13 @@ class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
     language = forms.ChoiceField(
         choices=[("", _("As the browser says")), *settings.LANGUAGES], required=False, label=_("Language")
     )
-    zone = forms.ChoiceField(choices=zones, required=False, label=_("Time zone"))
+    zone = forms.CharField(
+        required=False,
+        label=_("Time zone"),
+        widget=forms.TextInput(
+            {"list": "zones", "autocomplete": "off", "spellcheck": "false", "placeholder": _("As the browser says")}
+        ),
+    )
     email = forms.EmailField(
         required=False, label=_("Mail address"), widget=forms.EmailInput({"autocomplete": "email"})
     )
@@ -301,6 +310,13 @@ class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["email"].initial = self.instance.user.email
+
+    def clean_zone(self) -> str:
+        typed: str = self.cleaned_data["zone"]
+        zone = _zone_of(typed) if typed else ""
+        if typed and not zone:
+            raise forms.ValidationError(_("No time zone has this name. Type a city, and choose from the list."))
+        return zone
 
     def save(self, commit: bool = True) -> Any:
         user = self.instance.user

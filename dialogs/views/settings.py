@@ -31,7 +31,7 @@ from dialogs.permissions import OPERATE, may
 from dialogs.store import charging, wakeups
 from dialogs.views.accounts import link_token
 from dialogs.views.answers import PersonRequest, refused, say_not_saved
-from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm
+from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, zones
 from dialogs.views.site.forms import SiteForm
 from remediation.spending import Spent
 
@@ -111,7 +111,12 @@ def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
     match shown:
         case "appearance":
             zone = timezone.get_current_timezone_name()
-            return {"appearance_form": AppearanceForm(instance=own), "zone": zone, "push": _push_of(request)}
+            return {
+                "appearance_form": AppearanceForm(instance=own),
+                "zone": zone,
+                "zones": zones(),
+                "push": _push_of(request),
+            }
         case "display":
             return {"display_form": ContextDisplayForm(instance=own)}
         case "templates":

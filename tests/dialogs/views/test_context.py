@@ -63,8 +63,20 @@ def test_usage_and_history_show_what_was_reported(script: Script) -> None:
     client = browser_of(dialog.owner)
     answer = dialog.turns.get(role="assistant")
     assert "4,321" in client.get(f"/d/{dialog.pk}/turn/{answer.seq}/usage/").content.decode()
-    assert "4,321" in client.get(f"/d/{dialog.pk}/health/").content.decode()
+    page = client.get(f"/d/{dialog.pk}/health/").content.decode()
+    assert "4,321" in page and "The fourth answer begins a chart" in page and "<figure" not in page
     assert client.get(f"/d/{dialog.pk}/turn/1/usage/").status_code == 404
+
+
+def test_the_chart_of_the_history_begins_with_the_fourth_answer(script: Script) -> None:
+    script(*[{"text": "Hello."}] * 4)
+    dialog = make_dialog()
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/health/").content.decode()
+    assert "No model was called yet." in page and "<table" not in page
+    for _ in range(4):
+        send(dialog, "Hi")
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/health/").content.decode()
+    assert page.count("</rect>") >= 4 and "begins a chart" not in page and 'viewBox="0 0 118 100"' in page
 
 
 def test_the_text_of_discarded_attempts_is_on_no_page(script: Script) -> None:
