@@ -12,7 +12,7 @@ from remediation.context import Unit, UnitKind, UnitRole
 from remediation.text.formats import format_of, holds_data
 
 INSPECTED_CHARS = 20_000  # enough to judge by, and a bound on the work for a message of a megabyte
-LEXED_CHARS = 12_000
+LEXED_CHARS = 6_000
 MIN_SHARE = 0.5  # of the lines that are not blank
 
 CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");", "(", "[")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-MOST_LINES = 400  # that are read of a text, its first ones
-MOST_CHARS, LONGEST_LINE = 20_000, 240  # characters
+MOST_LINES = 200  # that are read of a text, its first ones
+MOST_CHARS, LONGEST_LINE = 10_000, 240  # characters
 BEGINNING_CHARS = 2_000
 MINIFIED_CHARS, MINIFIED_SIGNS = 400, 0.08  # a line on average; of all characters
 FEWEST_LINES = 3  # of which nothing is a format; a line or two may be an answer of any kind
@@ -16,6 +16,9 @@ COMMENT = re.compile(
 )
 
 REMARK = re.compile(r"\s*(?:#(?!#)|//|/\*|\*/|\* )")  # of programs alone, where nearly all of a text is remarks
+
+MODULE_START = re.compile(r"\s*(?:package [\w:.]+;|use (?:strict|warnings|v?5[\d.]*);)")  # Perl's; Java's as well
+COMMENTED = 0.5  # of a file's lines, from which what is left are settings unless it is prose
 
 PATCH_HEAD = re.compile(r"(?:diff --git |diff -\S+ |Index: |--- \S|\*\*\* \S)", re.M)
 PATCH_HUNK = re.compile(r"^(?:@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\*{15}|\d+(?:,\d+)?[acd]\d+(?:,\d+)?$)", re.M)
@@ -110,6 +113,10 @@ def format_of(text: str, by_person: bool = False) -> str:
         return "program" if not by_person and _share(REMARK, lines) > 0.7 else ""
     if by_person and not _begins_and_ends_as_code(bare):
         return ""
+    if not by_person and MODULE_START.match(bare[0]):
+        return "program"
+    if not by_person and _is_commented(lines, bare):
+        return "settings"
     return next((name for name, judge in JUDGES if judge(bare, least)), "")
 
 
@@ -167,6 +174,13 @@ def _is_settings(lines: Sequence[str], least: float) -> bool:
         and set_ > 0
         and (sections + set_ + inner) >= max(0.85, least) * len(lines)
         and sections + set_ >= len(lines) / 3
+    )
+
+
+def _is_commented(lines: Sequence[str], bare: Sequence[str]) -> bool:
+    """Settings without sections, as in most of /etc: more is said about them than they are."""
+    return len(lines) - len(bare) >= COMMENTED * len(lines) and all(
+        _words_in_a_row(line) < WORDS_OF_PROSE for line in bare
     )
 
 

@@ -101,6 +101,8 @@ PATCH = (
 )
 MAKE = "PYTHON := python3\n\ntest: setup\n\t$(PYTHON) -m pytest\n\nsetup:\n\t$(PYTHON) -m venv .venv\n"
 HEADER = "/* The pool. */\n#ifndef POOL_H\n#define POOL_H\n\nint pool_size(const struct pool *pool);\nvoid pool_free(struct pool *pool);\n\n#endif\n"
+PERL = "package Shop::Pool;\n\nour $VERSION = 4;\n\n=head1 NAME\n\nShop::Pool keeps connections for those who ask for them again.\n\n=cut\n"
+COMMENTED = "# The daemon listens here; zero means every address of the machine.\n# Restart it after a change.\nListenAddress 0.0.0.0\n# Ports below 1024 need root.\nPort 2022\n# No is safer.\nPermitRootLogin no\n"
 FORMATS = {
     "diff": PATCH,
     "json": JSON,
@@ -126,6 +128,19 @@ def test_a_file_is_known_by_its_lines_without_a_name(name: str) -> None:
 def test_a_person_who_writes_about_a_file_sends_a_message(name: str) -> None:
     message = f"Could you have a look at this for me, please?\n{FORMATS[name]}It stopped working on Friday."
     assert classify(message, UnitRole.USER) is UnitKind.MESSAGE
+
+
+@pytest.mark.parametrize(("text", "name"), [(PERL, "program"), (COMMENTED, "settings")])
+def test_a_module_of_documentation_and_settings_under_comments_are_known(text: str, name: str) -> None:
+    assert format_of(text) == name
+    assert classify(text, UnitRole.USER) is UnitKind.MESSAGE
+
+
+def test_prose_under_headings_is_no_file_of_settings() -> None:
+    chapters = "".join(
+        f"# Chapter {number}\nHere we say in a few plain words what it is about.\n" for number in range(4)
+    )
+    assert format_of(chapters) == ""
 
 
 @pytest.mark.parametrize(
