@@ -134,7 +134,7 @@ def _key_of(request: HttpRequest) -> ApiKey:
     given = bearer_of(request.headers.get("Authorization", "")) or request.headers.get("x-api-key", "")
     key = api_keys.key_of(given)
     if key is None:
-        raise ApiError(401, "invalid_api_key", api_keys.NOT_VALID)
+        raise ApiError(401, "invalid_api_key", api_keys.refusal_of(given))
     if key.scope == ApiKey.Scope.READ:
         raise of_refusal(ScopeRefused(key))
     charge(key)

@@ -169,6 +169,34 @@ def test_without_any_socket_the_page_asks_and_still_gets_everything(
     assert_whole(page, dialog)
 
 
+def test_a_server_that_was_away_is_not_taken_for_blocked_sockets(open_dialog: Opener, page: Page) -> None:
+    open_dialog("short")
+    is_away = [True]
+
+    def proxy(socket: WebSocketRoute) -> None:
+        if is_away[0]:
+            socket.close(code=1011)
+        else:
+            socket.connect_to_server()
+
+    page.route_web_socket("**/ws/dialogs/**", proxy)
+    page.route("**/frames?*", lambda route: route.abort() if is_away[0] else route.continue_())
+    page.reload()
+    states = page.evaluate_handle(
+        """() => {
+            const seen = [], mark = document.getElementById("connection");
+            new MutationObserver(() => seen.push(mark.dataset.state)).observe(mark, { attributes: true });
+            return seen;
+        }"""
+    )
+    for _ in range(3):
+        with page.expect_event("requestfailed", lambda request: "frames?" in request.url, timeout=30_000):
+            pass
+    is_away[0] = False
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live", timeout=30_000)
+    assert "polling" not in states.json_value()
+
+
 def test_a_second_tab_sees_the_same(
     open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
 ) -> None:
