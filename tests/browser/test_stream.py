@@ -247,6 +247,13 @@ def test_the_page_of_a_lost_connection_says_so_and_keeps_what_is_written(
     assert Turn.objects.filter(dialog=dialog, role="user").count() == 1
 
 
+def test_the_composer_says_what_keeps_the_server_from_storing_a_message(open_dialog: Opener, page: Page) -> None:
+    open_dialog("short")
+    page.route("**/messages/", lambda route: route.fulfill(status=503, body="<main><h1>The disk is full</h1></main>"))
+    send(page, "Do not lose me")
+    expect(page.locator("#sending-error")).to_have_text("The disk is full. Your text is kept. Retry")
+
+
 def test_what_is_written_survives_a_reload(open_dialog: Opener, page: Page) -> None:
     open_dialog("short")
     page.fill("#text", "Half a thought")
