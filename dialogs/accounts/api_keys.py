@@ -15,7 +15,7 @@ from dialogs.models import ApiKey
 from dominds.db.prepared import Select
 
 PREFIX = "dmk_"
-NOT_VALID = "This API key is not valid. Make one in the settings, or with `dominds apikey USERNAME`."
+MAKE_ONE = "Make one in the settings, or with `dominds apikey USERNAME`."
 NOTED = timedelta(minutes=1)  # a use within it is not noted again
 
 
@@ -53,6 +53,20 @@ def key_of(key: str) -> ApiKey | None:
     if row.last_used_at is None or timezone.now() - row.last_used_at > NOTED:
         ApiKey.objects.filter(pk=row.pk).update(last_used_at=Now())
     return row
+
+
+def refusal_of(key: str) -> str:
+    """Why a key is refused, for whoever has sent it."""
+    if not key:
+        return f"No API key was sent: `Authorization: Bearer KEY`. {MAKE_ONE}"
+    row = ApiKey.objects.select_related("owner").filter(digest=_digest(key)).first()
+    if row is None:
+        return f"This API key is not valid. {MAKE_ONE}"
+    if row.revoked_at:
+        return f"The API key {row} was revoked on {row.revoked_at:%Y-%m-%d}. {MAKE_ONE}"
+    if not row.owner.is_active:
+        return f"The API key {row} is of an account that is not active."
+    return f"The API key {row} has expired. {MAKE_ONE}"
 
 
 def owner_of(key: str) -> User | None:

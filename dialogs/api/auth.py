@@ -49,9 +49,10 @@ class KeyAuth(HttpBearer):
         header = request.headers.get("Authorization")
         if header is None:
             return None
-        user = self.authenticate(request, bearer_of(header))
+        token = bearer_of(header)
+        user = self.authenticate(request, token)
         if user is None:
-            raise Unauthorized(api_keys.NOT_VALID)
+            raise Unauthorized(api_keys.refusal_of(token))
         return user
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:

@@ -46,11 +46,10 @@ def serve(request: HttpRequest) -> HttpResponse:
 
 
 def _key_of(request: HttpRequest) -> ApiKey:
-    key = api_keys.key_of(bearer_of(request.headers.get("Authorization", "")))
+    given = bearer_of(request.headers.get("Authorization", ""))
+    key = api_keys.key_of(given)
     if key is None:
-        raise Unauthorized(
-            "Send `Authorization: Bearer KEY`. The settings make a key, and so does `dominds apikey USERNAME`."
-        )
+        raise Unauthorized(api_keys.refusal_of(given))
     if key.scope == ApiKey.Scope.V1:
         raise ScopeRefused(key)
     charge(key)

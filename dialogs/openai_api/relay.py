@@ -4,9 +4,10 @@ As with the page's socket, Redis only says "look", and everything that counts is
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -45,6 +46,7 @@ from dominds.llm.stream import CUT_SHORT, FinishReason
 log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_SECONDS = 15
+KEY_CHECK_SECONDS = 5  # how often an answer under way asks whether its key still holds
 POLL_SECONDS = 3  # how often the database is asked what a lost wake-up would have said
 RETRY_SECONDS = 1
 BATCH = 200
@@ -89,6 +91,13 @@ class Ended:
     health: Report
 
 
+class KeyEnded(ApiError):
+    """The key was revoked, or has expired, while its answer was on the way."""
+
+    def __init__(self) -> None:
+        super().__init__(401, "invalid_api_key", "The API key was revoked or has expired. The answer was stopped.")
+
+
 Piece = Text | Reasoning | Notice | KeepAlive | Ended
 
 
@@ -113,8 +122,17 @@ class Relay:
 
     language = ""
 
-    def __init__(self, run: Run, *, live_text: bool, notices_as_text: bool, reasoning: bool = False) -> None:
+    def __init__(
+        self,
+        run: Run,
+        key_holds: Callable[[], bool],
+        *,
+        live_text: bool,
+        notices_as_text: bool,
+        reasoning: bool = False,
+    ) -> None:
         self.user_id = run.user_id
+        self._key_holds, self._key_check_at = key_holds, monotonic() + KEY_CHECK_SECONDS
         self._run, self._wants_live_text, self._notices_as_text = run, live_text, notices_as_text
         self._wants_reasoning = reasoning
         self._composer, self._thoughts = Composer(), Thoughts()
@@ -144,7 +162,7 @@ class Relay:
 
     # -- relaying ------------------------------------------------------------------------------------------------------
     async def pieces(self) -> AsyncGenerator[Piece, None]:
-        """Ends with ``Ended``. Raises ``ApiError`` when the message fails or cannot be answered."""
+        """Ends with ``Ended``. Raises ``ApiError`` when the message fails or cannot be answered, ``KeyEnded`` while it goes on."""
         feed = await hub().join(self, self._run.dialog_id)
         assert feed is not None
         try:
@@ -167,12 +185,24 @@ class Relay:
                 if not self._wake.is_set():
                     self._behind = True
                     quiet_seconds += POLL_SECONDS
+                await self._check_key()
                 if quiet_seconds >= KEEP_ALIVE_SECONDS:
                     quiet_seconds = 0
                     yield KeepAlive()
                 self._wake.clear()
         finally:
             await hub().leave(self, feed)
+
+    async def _check_key(self) -> None:
+        if monotonic() < self._key_check_at:
+            return
+        self._key_check_at = monotonic() + KEY_CHECK_SECONDS
+        try:
+            holds = await in_db_thread(self._key_holds)
+        except (DatabaseError, TimeoutError):
+            return  # it is asked again
+        if not holds:
+            raise KeyEnded
 
     async def _due(self, feed: Feed) -> AsyncIterator[Piece]:
         while self._behind:

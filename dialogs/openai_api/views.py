@@ -34,7 +34,7 @@ from dialogs.openai_api.messages.counting import est_tokens
 from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.messages.request import read as read_message
 from dialogs.openai_api.parsing import ChatRequest, body_of
-from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay
+from dialogs.openai_api.relay import Ended, KeepAlive, KeyEnded, Notice, Piece, Relay
 from dialogs.openai_api.responses.request import read as read_response
 from dialogs.openai_api.responses.retrieval import response_of
 from dialogs.openai_api.wire import AnswerPiece, Reading, Sent, Writer
@@ -130,11 +130,15 @@ def _problem(request: HttpRequest, error: Exception) -> ApiError:
     return ApiError(500, "internal", "This call failed because of a fault of ours; it has been logged.")
 
 
+def _given(request: HttpRequest) -> str:
+    return bearer_of(request.headers.get("Authorization", "")) or request.headers.get("x-api-key", "")
+
+
 def _key_of(request: HttpRequest) -> ApiKey:
-    given = bearer_of(request.headers.get("Authorization", "")) or request.headers.get("x-api-key", "")
+    given = _given(request)
     key = api_keys.key_of(given)
     if key is None:
-        raise ApiError(401, "invalid_api_key", api_keys.NOT_VALID)
+        raise ApiError(401, "invalid_api_key", api_keys.refusal_of(given))
     if key.scope == ApiKey.Scope.READ:
         raise of_refusal(ScopeRefused(key))
     charge(key)
@@ -251,7 +255,11 @@ async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
     reading, run = await sync_to_async(_begin)(request, read)
     wanted, writer = reading.request, reading.writer(run)
     relay = Relay(
-        run, live_text=wanted.stream, notices_as_text=wanted.notices == "text", reasoning=wanted.include_reasoning
+        run,
+        lambda: api_keys.key_of(_given(request)) is not None,
+        live_text=wanted.stream,
+        notices_as_text=wanted.notices == "text",
+        reasoning=wanted.include_reasoning,
     )
     try:
         if wanted.stream:
@@ -263,7 +271,7 @@ async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
         else:
             report = await _write_whole(writer, relay)
             answer = JsonResponse(writer.whole())
-    except asyncio.CancelledError:  # a client that does not wait for it stops it
+    except (asyncio.CancelledError, KeyEnded):  # a client that does not wait for it, or may not, stops it
         _abandon(run)
         raise
     answer[DIALOG_HEADER] = str(run.dialog_id)
@@ -348,7 +356,7 @@ def _events(writer: Writer, piece: Piece, *, as_comment: bool) -> list[bytes]:
 
 
 def _abandon(run: Run) -> None:
-    """The client has gone. The request is being cancelled, so this runs beside it."""
+    """Nobody reads the answer any more. The request may be being cancelled, so this runs beside it."""
 
     async def leave() -> None:
         try:

@@ -174,9 +174,17 @@ class DialogPage:
     @property
     def failure_kind(self) -> str:
         """Of the call that failed; empty where the failure was none of a call."""
-        last = self.dialog.generations.order_by("-pk").values_list("error_kind", "error").first()
-        kind, error = last or ("", "")
+        kind, error = self._newest_error
         return kind if error == self.dialog.failure else ""
+
+    @property
+    def awaited_kind(self) -> str:
+        """Of the call that is tried again later; empty while none is."""
+        return self._newest_error[0] if self.state == State.QUEUED and self.dialog.wake_at else ""
+
+    @cached_property
+    def _newest_error(self) -> tuple[str, str]:
+        return self.dialog.generations.order_by("-pk").values_list("error_kind", "error").first() or ("", "")
 
     @cached_property
     def queued(self) -> list[Turn]:

@@ -46,6 +46,7 @@ FORMS = (
     "{host} closed its answer without saying that it was finished.",
     "The answer took longer than {seconds} seconds and was cut off.",
     "The provider's stream ended without its explicit end.",
+    "Check its address (baseUrl), which mostly ends in /v1.",
     # notices beside answers
     "The answer was cut off where the output that was asked for ended.",
     "output_length of its model, or max_tokens of the agent, allows more.",
@@ -70,14 +71,14 @@ FORMS = (
 FAILURES = {
     "auth": "The provider did not accept the key.",
     "rate_limit": "The provider takes no more requests just now.",
-    "overloaded": "The provider is overloaded just now.",
+    "overloaded": "The provider cannot answer just now.",
     "context_overflow": "This is too long for the model.",
     "refused": "The provider refused this request.",
     "refused_for_good": "The provider refuses such requests.",
     "network": "The provider could not be reached.",
     "unreachable": "The provider could not be reached.",
     "timeout": "The provider took too long.",
-    "malformed_stream": "The answer broke off.",
+    "malformed_stream": "No whole answer came.",
     "too_large": "The answer became too large.",
 }
 _NAME = re.compile(r"\\\{(\w+)\\\}")

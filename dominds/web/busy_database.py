@@ -2,6 +2,7 @@
 
 import sys
 import time
+from sqlite3 import SQLITE_FULL
 
 import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections
@@ -19,6 +20,7 @@ log = structlog.get_logger(__name__)
 RETRY_SECONDS = 5  # after which a database that was unavailable is worth asking again
 AGAIN_WITHIN_SECONDS = 6.0  # a read that failed later than this has kept its person waiting long enough
 READS = ("GET", "HEAD")
+DISK_FULL = "53100"  # of PostgreSQL's error codes
 AWAY = (OperationalError, InterfaceError)
 
 NOTHING = "The database is busy or away. Nothing was changed; try again."
@@ -34,6 +36,11 @@ def is_known(request: HttpRequest, error: BaseException) -> bool:
         return True
     before = getattr(request, "changes_before", None)
     return before is not None and before == changes_so_far() and not isinstance(error, OutcomeUnknown | TimeoutError)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    cause = error.__cause__
+    return getattr(cause, "sqlstate", None) == DISK_FULL or getattr(cause, "sqlite_errorcode", None) == SQLITE_FULL
 
 
 def marked(response: HttpResponse) -> HttpResponse:
@@ -67,5 +74,5 @@ def page(request: HttpRequest) -> HttpResponse:
     if error is None or not isinstance(error, AWAY):
         return server_error(request)
     log.warning("page_unavailable", path=request.path, error=str(error))
-    known = is_known(request, error)
-    return marked(HttpResponse(render_to_string("503.html", {"is_known": known, "unknown": UNKNOWN})))
+    known = {"is_known": is_known(request, error), "is_full": is_disk_full(error), "unknown": UNKNOWN}
+    return marked(HttpResponse(render_to_string("503.html", known)))

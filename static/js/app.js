@@ -1,7 +1,7 @@
 // On every page: pieces from htmx, toasts, confirmations, keys, badges.
 import { showBadges } from "./badges.js";
 import "./palette.js";
-import { applyPieces, localTimes, toast } from "./page.js";
+import { applyPieces, failureOf, localTimes, toast } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { Connection } from "./socket.js";
 import { language, tr } from "./words.js";
@@ -28,7 +28,7 @@ document.addEventListener("htmx:sendError", (event) => {
   if (event.detail.elt.id !== "composer") toast(tr("No connection to the server. Nothing was changed."), "error");
 });
 document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status >= 500) toast(tr("The server failed at this. Try again in a moment."), "error");
+  if (event.detail.xhr.status >= 500) toast(`${failureOf(event.detail.xhr)} ${tr("Try again in a moment.")}`, "error");
 });
 document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.elt.isConnected ? event.detail.elt : document));
 document.addEventListener("submit", (event) => {

@@ -2,7 +2,7 @@
 // Each tab has a draft of its own; what a closed tab leaves behind goes to the next one that opens.
 import { startAttachments } from "./attachments.js";
 import { startSlash } from "./commands.js";
-import { randomId } from "./page.js";
+import { failureOf, randomId } from "./page.js";
 import { tr } from "./words.js";
 
 const SAVE_MS = 500;
@@ -70,7 +70,7 @@ export function startComposer(dialogId) {
       messageId.value = randomId();
       document.dispatchEvent(new Event("dominds:sent"));
     } else if (event.detail.xhr.status >= 500) {
-      fail(tr("The server failed at this."));
+      fail(failureOf(event.detail.xhr));
     } else if (event.detail.xhr.status === 413 && !error().textContent) {
       error().textContent = tr("All of it together is too long for one request. Send fewer files at once.");
     }

@@ -1,6 +1,6 @@
 // What every page needs: putting pieces in place, saying things to people and to screen readers.
 
-import { language } from "./words.js";
+import { language, tr } from "./words.js";
 
 // What becomes of a request is told to the element that made it, and from there to the document, which it may have left.
 const OUTCOMES = ["htmx:beforeOnLoad", "htmx:sendError", "htmx:responseError", "dominds:toast"];
@@ -79,6 +79,12 @@ function say() {
   const words = unsaid.join(". ");
   announcer.textContent = announcer.textContent === words ? `${words}\u00a0` : words;
   unsaid = [];
+}
+
+/** What an answer of 500 or more says went wrong: the page of one that is busy has it in its heading. */
+export function failureOf(xhr) {
+  const heading = xhr.status === 503 && new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("h1");
+  return heading ? `${heading.textContent.trim()}.` : tr("The server failed at this.");
 }
 
 export function toast(text, kind = "success", href = "") {

@@ -102,7 +102,9 @@ export class Connection {
   async askIfDue() {
     if (this.isAsking || Date.now() < this.askAfter) return;
     this.isAsking = true;
-    this.pause = (await this.ask()) ? 0 : Math.min(2 * Math.max(this.pause, POLL_MS), LONGEST_WAIT_MS);
+    const hasAnswered = await this.ask();
+    if (hasAnswered && this.pause) this.retryNow(); // the server was away, which blocks no socket
+    this.pause = hasAnswered ? 0 : Math.min(2 * Math.max(this.pause, POLL_MS), LONGEST_WAIT_MS);
     this.askAfter = Date.now() + this.pause * (0.5 + Math.random() / 2);
     this.isAsking = false;
   }
@@ -124,7 +126,7 @@ export class Connection {
       if (!answer.ok) throw new Error(answer.statusText);
       const { frames } = await answer.json();
       if (!this.isOpen && path === this.pollPath()) frames.forEach((frame) => this.onFrame(frame));
-      if (this.timers.poll) this.onState("polling");
+      if (this.timers.poll && !this.pause) this.onState("polling");
       return true;
     } catch {
       if (!this.isOpen) this.onState(navigator.onLine ? "reconnecting" : "offline");

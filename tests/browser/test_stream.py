@@ -166,6 +166,34 @@ def test_without_any_socket_the_page_asks_and_still_gets_everything(
     assert_whole(page, dialog)
 
 
+def test_a_server_that_was_away_is_not_taken_for_blocked_sockets(open_dialog: Opener, page: Page) -> None:
+    open_dialog("short")
+    is_away = [True]
+
+    def proxy(socket: WebSocketRoute) -> None:
+        if is_away[0]:
+            socket.close(code=1011)
+        else:
+            socket.connect_to_server()
+
+    page.route_web_socket("**/ws/dialogs/**", proxy)
+    page.route("**/frames?*", lambda route: route.abort() if is_away[0] else route.continue_())
+    page.reload()
+    states = page.evaluate_handle(
+        """() => {
+            const seen = [], mark = document.getElementById("connection");
+            new MutationObserver(() => seen.push(mark.dataset.state)).observe(mark, { attributes: true });
+            return seen;
+        }"""
+    )
+    for _ in range(3):
+        with page.expect_event("requestfailed", lambda request: "frames?" in request.url, timeout=30_000):
+            pass
+    is_away[0] = False
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live", timeout=30_000)
+    assert "polling" not in states.json_value()
+
+
 def test_a_second_tab_sees_the_same(
     open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
 ) -> None:
@@ -214,6 +242,13 @@ def test_the_page_of_a_lost_connection_says_so_and_keeps_what_is_written(
     answered(page)
     expect(page.locator("#text")).to_have_value("")
     assert Turn.objects.filter(dialog=dialog, role="user").count() == 1
+
+
+def test_the_composer_says_what_keeps_the_server_from_storing_a_message(open_dialog: Opener, page: Page) -> None:
+    open_dialog("short")
+    page.route("**/messages/", lambda route: route.fulfill(status=503, body="<main><h1>The disk is full</h1></main>"))
+    send(page, "Do not lose me")
+    expect(page.locator("#sending-error")).to_have_text("The disk is full. Your text is kept. Retry")
 
 
 def test_what_is_written_survives_a_reload(open_dialog: Opener, page: Page) -> None:

@@ -18,6 +18,7 @@ from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, 
 
 HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
 DONE = b"[DONE]"
+CHECK_ADDRESS = "Check its address (baseUrl), which mostly ends in /v1."
 WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # what readers meet when a field is not what the format says
 
 
@@ -151,7 +152,9 @@ class WireStream:
             result = parsed(head)
         except NotJson:
             words = readable(text_of_page(head))[:120]
-            return MalformedStream(f"{self._provider} answered something that is no event stream: {words!r}.")
+            return MalformedStream(
+                f"{self._provider} answered something that is no event stream: {words!r}. {CHECK_ADDRESS}"
+            )
         if isinstance(result, dict) and result.get("error"):
             return error_of(complaint_of_payload(result), self._provider)
         return MalformedStream(f"{self._provider} answered one JSON document, not the event stream that was asked for.")

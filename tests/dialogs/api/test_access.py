@@ -55,6 +55,22 @@ def test_a_revoked_key_and_an_inactive_owner_are_401(caller: Caller) -> None:
     assert code_of(other("GET", "/agents")) == (401, "unauthorized")
 
 
+def test_a_refused_key_is_told_why(caller: Caller) -> None:
+    def why() -> str:
+        return str(caller("GET", "/agents")[1]["error"]["message"])
+
+    keys, mark = caller.owner.api_keys, f"…{caller.owner.api_keys.get().last_four}"
+    keys.update(expires_at="2026-01-01T00:00Z")
+    assert why().startswith(f"The API key {mark} has expired. Make one in the settings")
+    keys.update(revoked_at="2026-01-01T00:00Z")
+    assert why().startswith(f"The API key {mark} was revoked on 2026-01-01. ")
+    keys.all().delete()
+    assert why().startswith("This API key is not valid. ")
+    for path in ("/v1/chat/completions", "/mcp"):
+        answer = Client().post(path, "{}", "application/json")
+        assert "No API key was sent: `Authorization: Bearer KEY`." in answer.content.decode()
+
+
 @pytest.mark.parametrize(
     "path", ["/", "/nothing", "/dialogs/", "/dialogs/7", "/dialogs/7/turns", "/questions/x/answer", "/dialogs/../x"]
 )

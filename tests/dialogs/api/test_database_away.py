@@ -56,6 +56,25 @@ def ending_with_a(table: str, when: str) -> Iterator[None]:
         run(f"DROP TRIGGER end_it ON dialogs_{table}", "DROP FUNCTION end_it")
 
 
+def test_a_full_disk_is_called_so(script: Script) -> None:
+    dialog = make_dialog()
+    client = Client(raise_request_exception=False)
+    client.force_login(dialog.owner)
+    run(
+        "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END$$",
+        "CREATE TRIGGER no_room BEFORE INSERT ON dialogs_turn EXECUTE FUNCTION no_room()",
+    )
+    try:
+        answer = client.post(f"/d/{dialog.pk}/messages/", {"text": "Hi"})
+    finally:
+        run("DROP TRIGGER no_room ON dialogs_turn", "DROP FUNCTION no_room")
+    assert answer.status_code == 503
+    page = answer.content.decode()
+    assert "<h1>The server's disk is full</h1>" in page
+    assert "Nothing was changed. Try again when whoever runs Dominds has made room." in page
+
+
 @pytest.fixture
 def dialog(script: Script) -> Dialog:
     return make_dialog()

@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from openai import OpenAI
 
 from dialogs.accounts.api_keys import create_key
@@ -412,6 +414,25 @@ def test_a_client_that_goes_stops_the_run(stack: Stack, client: OpenAI, person: 
     message = Turn.objects.filter(dialog__owner=person, role="user")
     eventually(lambda: message.get().status == "stopped", 5)
     assert Turn.objects.get(dialog__owner=person, role="assistant").status == "stopped"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_key_that_is_revoked_stops_the_answer_under_way(client: OpenAI, person: User, stream: bool) -> None:
+    message = Turn.objects.filter(dialog__owner=person, role="user")
+
+    def revoke() -> None:
+        eventually(lambda: message.filter(status="answering").exists())
+        person.api_keys.update(revoked_at="2026-01-01T00:00Z")
+        connection.close()
+
+    revoking = Thread(target=revoke)
+    revoking.start()
+    with pytest.raises(openai.APIError) as ended:
+        for _ in ask(client.with_options(max_retries=0), "slow", "Hi", stream=stream):
+            pass
+    revoking.join()
+    assert ended.value.message.endswith("The API key was revoked or has expired. The answer was stopped.")
+    eventually(lambda: message.get().status == "stopped", 5)
 
 
 def test_two_million_characters_of_history_are_understood(client: OpenAI) -> None:

@@ -222,6 +222,14 @@ def test_stop_remove_and_retry_work_by_plain_forms(script: Script) -> None:
     assert Dialog.objects.get(pk=dialog.pk).state == "closed"
 
 
+def test_a_dialog_that_waits_for_its_provider_says_why(script: Script) -> None:
+    script({"error": {"kind": "rate_limit", "message": "Slow down.", "retry_after": 40}}, {"text": "ok"})
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
+    assert "Waiting for the provider… The provider takes no more requests just now." in page
+
+
 def test_a_long_dialog_comes_in_pages_upward(script: Script) -> None:
     dialog = make_dialog()
     for number in range(50):
