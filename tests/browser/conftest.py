@@ -140,6 +140,31 @@ KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test st
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    slow = parser.getgroup("slow machines", "For the test's own pages; a test has to pass with any.")
+    slow.addoption("--slow-browser", type=float, default=1, metavar="TIMES", help="Slow the processor of pages down")
+    slow.addoption("--slow-network", type=float, default=0, metavar="MS", help="Delay each answer and each frame")
+
+
+@pytest.fixture
+def context(context: BrowserContext, pytestconfig: pytest.Config) -> BrowserContext:
+    """Pages as slow as the options say."""
+    times, latency_ms = (pytestconfig.getoption(name) for name in ("slow_browser", "slow_network"))
+
+    def slow_down(page: Page) -> None:
+        session = context.new_cdp_session(page)
+        session.send("Emulation.setCPUThrottlingRate", {"rate": times})
+        session.send("Network.enable")
+        session.send(
+            "Network.emulateNetworkConditions",
+            {"offline": False, "latency": latency_ms, "downloadThroughput": -1, "uploadThroughput": -1},
+        )
+
+    if times > 1 or latency_ms:
+        context.on("page", slow_down)
+    return context
+
+
 @pytest.fixture(scope="session")
 def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
     """The stack behind ``stack``; use that."""
@@ -195,6 +220,7 @@ def person(stack: Stack) -> User:
 
 
 LogIn = Callable[[BrowserContext, User], None]
+Opener = Callable[[str], Dialog]  # takes the agent
 
 
 @pytest.fixture
@@ -220,7 +246,7 @@ def _is_ours(text: str, kind: str) -> bool:
 
 
 @pytest.fixture
-def open_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> Callable[[str], Dialog]:
+def open_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> Opener:
     """``open_dialog("long")``: a new dialog with that agent, shown in ``page``."""
 
     def open_it(agent: str) -> Dialog:

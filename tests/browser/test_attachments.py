@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -10,8 +9,8 @@ from django.db import connection
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from dialogs.actions import messages
-from dialogs.models import Attachment, Dialog
-from tests.browser.conftest import LogIn, answered
+from dialogs.models import Attachment
+from tests.browser.conftest import LogIn, Opener, answered
 from tests.harness.stack import Stack, eventually
 from tests.pixels import picture
 
@@ -31,9 +30,7 @@ def hand(page: Page, kind: str, name: str, media_type: str, content: bytes, text
     page.evaluate(HAND, [kind, name, media_type, base64.b64encode(content).decode(), text])
 
 
-def test_files_are_attached_taken_out_sent_and_shown(
-    open_dialog: Callable[[str], Dialog], page: Page, complaints: list[str]
-) -> None:
+def test_files_are_attached_taken_out_sent_and_shown(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     dialog = open_dialog("short")
     items, error = page.locator("#attached li"), page.locator("#sending-error")
     chosen: Any = [
@@ -106,9 +103,7 @@ def check_room_before_it_is_there(page: Page, image: Locator) -> None:
     assert image.bounding_box() == room
 
 
-def test_a_photograph_that_is_too_long_is_made_smaller(
-    open_dialog: Callable[[str], Dialog], page: Page, complaints: list[str]
-) -> None:
+def test_a_photograph_that_is_too_long_is_made_smaller(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     """As a telephone takes it: more pixels and bytes than models take."""
     dialog = open_dialog("short")
     page.evaluate(
@@ -173,7 +168,7 @@ def test_a_photograph_of_the_camera_is_sent(stack: Stack, person: User, browser:
 
 
 def test_an_export_is_sent_from_its_page_which_says_how_far_it_is(
-    open_dialog: Callable[[str], Dialog], page: Page, complaints: list[str]
+    open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:
     open_dialog("short")
     page.goto(page.url.split("/d/")[0] + "/import/")

@@ -7,7 +7,6 @@ looked at. They are the product's own, in their order.
 import json
 import re
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -15,10 +14,8 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from dialogs.models import Dialog
 from remediation.models import RemediationRun
-from tests.browser.conftest import answered, send
+from tests.browser.conftest import Opener, answered, send
 from tests.harness.stack import eventually
-
-Opener = Callable[[str], Dialog]
 
 BLUE, GREEN, ORANGE, RED = (
     "rgb(0, 122, 204)",

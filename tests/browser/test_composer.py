@@ -1,16 +1,13 @@
 """The composer and its forms: answers to questions, drafts of each tab, and slow or failed requests."""
 
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
-from dialogs.models import Dialog, Turn
-from tests.browser.conftest import answered, send
+from dialogs.models import Turn
+from tests.browser.conftest import Opener, answered, send
 from tests.harness.browser import open_details
 from tests.harness.stack import Stack, eventually
-
-Opener = Callable[[str], Dialog]
 
 
 def test_a_question_is_answered_in_the_composer_and_the_badge_follows(

@@ -1,7 +1,6 @@
 """A dialog begins on the first page, and whatever can be done has a name that one can type."""
 
 import re
-from collections.abc import Callable
 
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
@@ -10,10 +9,8 @@ from playwright.sync_api import Page, Route, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, PromptTemplate
-from tests.browser.conftest import LogIn, answered, send
+from tests.browser.conftest import LogIn, Opener, answered, send
 from tests.harness.stack import Stack, eventually
-
-Opener = Callable[[str], Dialog]
 
 
 def test_a_message_that_does_not_arrive_is_kept_and_makes_one_dialog(

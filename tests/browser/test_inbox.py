@@ -1,13 +1,12 @@
 """The inbox of questions: chosen, read and answered by keys on a wide screen, pages of their own on a phone."""
 
 import re
-from collections.abc import Callable
 
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from dialogs.models import Dialog, Question
-from tests.browser.conftest import LogIn, answered, send
+from dialogs.models import Question
+from tests.browser.conftest import LogIn, Opener, answered, send
 from tests.harness.stack import Stack, eventually
 
 
@@ -45,7 +44,7 @@ def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, 
 
 
 def test_an_offered_answer_is_one_click_in_the_dialog_and_in_the_inbox(
-    open_dialog: Callable[[str], Dialog], person: User, stack: Stack, page: Page, complaints: list[str]
+    open_dialog: Opener, person: User, stack: Stack, page: Page, complaints: list[str]
 ) -> None:
     open_dialog("asks")
     send(page, "Please offer")

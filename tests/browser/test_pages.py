@@ -1,7 +1,5 @@
 """What holds for every page: narrow screens, keys alone, no scripts, one edge, time zones."""
 
-from collections.abc import Callable
-
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -9,11 +7,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog
-from tests.browser.conftest import LogIn, answered, send
+from tests.browser.conftest import LogIn, Opener, answered, send
 from tests.dialogs.factories import make_operator
 from tests.harness.stack import Stack, eventually
-
-Opener = Callable[[str], Dialog]
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,14 @@
 """What an open tab shows after each event is what a tab that is opened now shows. And settings reach every tab."""
 
-from collections.abc import Callable
-
 from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import BrowserContext, Page, expect
 
-from dialogs.models import Dialog
-from tests.browser.conftest import answered, send
+from tests.browser.conftest import Opener, answered, send
 from tests.dialogs.html_tree import elements
 from tests.dialogs.live.test_pieces import ENTRIES, NOT_ENTRIES, PIECES
 from tests.harness.stack import Stack, eventually
 
-Opener = Callable[[str], Dialog]
 ALSO = ("breaking", "badge", "text", "sending-error")
 
 

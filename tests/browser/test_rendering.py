@@ -1,20 +1,16 @@
 """What answers are drawn with beyond text: numbered code, and images that somebody asks for."""
 
-from collections.abc import Callable
-
 from playwright.sync_api import Page, expect
 
-from dialogs.models import Dialog
-from tests.browser.conftest import answered, send
+from tests.browser.conftest import Opener, answered, send
 from tests.doubles.picture_host import picture_host
 from tests.pixels import picture
 
-OpenDialog = Callable[[str], Dialog]
 CODE = '```python\n"""One\ntwo"""\nx = 1\n```'
 
 
 def test_code_is_numbered_and_copied_without_its_numbers(
-    page: Page, open_dialog: OpenDialog, complaints: list[str]
+    page: Page, open_dialog: Opener, complaints: list[str]
 ) -> None:
     open_dialog("echo")
     send(page, CODE)
@@ -30,7 +26,7 @@ def test_code_is_numbered_and_copied_without_its_numbers(
 
 
 def test_an_image_is_shown_by_a_click_and_stays_a_link_where_it_fails(
-    page: Page, open_dialog: OpenDialog, complaints: list[str]
+    page: Page, open_dialog: Opener, complaints: list[str]
 ) -> None:
     with picture_host({"/chart.png": picture()}) as host:
         open_dialog("echo")

@@ -1,18 +1,14 @@
 """The ring and its details, questions of a suspension, and pruning by hand."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from dialogs.models import Dialog, Question, Turn
+from dialogs.models import Question, Turn
 from remediation.models import RemediationRun
-from tests.browser.conftest import LogIn, answered, send
+from tests.browser.conftest import LogIn, Opener, answered, send
 from tests.dialogs.factories import UserFactory, make_operator
 from tests.harness.browser import open_details
 from tests.harness.stack import Stack, eventually
-
-Opener = Callable[[str], Dialog]
 
 
 def test_the_ring_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page, complaints: list[str]) -> None:

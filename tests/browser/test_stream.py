@@ -1,7 +1,6 @@
 """An answer on the page, whatever happens to the page meanwhile: the final text is what the model said, once."""
 
 import time
-from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,10 +9,8 @@ from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from dialogs.models import Dialog, Turn
 from dialogs.pages.markdown import render
-from tests.browser.conftest import LONG, SHIFTS, LogIn, answered, assert_nothing_moved, send
+from tests.browser.conftest import LONG, SHIFTS, LogIn, Opener, answered, assert_nothing_moved, send
 from tests.harness.stack import Stack, eventually
-
-Opener = Callable[[str], Dialog]
 
 
 def words_of(page: Page) -> str:

@@ -2,15 +2,12 @@
 
 import re
 import time
-from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from dialogs.models import Dialog, Turn
-from tests.browser.conftest import SHIFTS, assert_nothing_moved, send
+from dialogs.models import Turn
+from tests.browser.conftest import SHIFTS, Opener, assert_nothing_moved, send
 from tests.harness.stack import eventually
-
-Opener = Callable[[str], Dialog]
 
 
 def test_a_running_tool_says_how_long_and_what_and_is_stopped(

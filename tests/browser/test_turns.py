@@ -1,7 +1,6 @@
 """A conversation that is branched by its turns' menus: by mouse, by keys alone, on a phone, day and night."""
 
 import re
-from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -10,10 +9,9 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, answered, assert_nothing_moved, send
+from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, Opener, answered, assert_nothing_moved, send
 from tests.pixels import picture
 
-Opener = Callable[[str], Dialog]
 TARGET_PX = 44
 
 
