@@ -261,6 +261,8 @@ def open_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> Opener
 
 
 def send(page: Page, text: str) -> None:
+    """Once the message before has left the composer, which the socket may be faster than."""
+    expect(page.locator("#text")).to_have_value("")
     page.fill("#text", text)
     page.press("#text", "Enter")
 
