@@ -6,6 +6,8 @@ const reader = () => document.getElementById("reader"); // filters put another l
 const rows = () => [...document.querySelectorAll(".inbox [data-row]")];
 const isWide = matchMedia("(min-width: 1100px)");
 let asked = 0; // of the answers only the newest counts
+let shown = 0; // the one that the reader holds
+let answers = -1; // the one that a person wants to answer, who may be faster than the network
 
 async function read(row) {
   for (const other of rows()) other.removeAttribute("aria-current");
@@ -22,9 +24,16 @@ async function read(row) {
   reader().scrollTop = 0;
   htmx.process(reader());
   localTimes(reader());
+  shown = number;
+  answer();
   const here = new URL(location);
   here.searchParams.set("at", row.dataset.row);
   history.replaceState(null, "", here);
+}
+
+/** Never in the form of the question before, which is about to go. */
+function answer() {
+  if (answers === shown && shown === asked) reader()?.querySelector("#answer, input[name='action']:checked, input[name='action']")?.focus();
 }
 
 document.addEventListener("click", (event) => {
@@ -36,7 +45,9 @@ document.addEventListener("click", (event) => {
 
 // A filter shows its part of the list at once. The page's address says so too, for a reload.
 document.addEventListener("htmx:afterSwap", ({ detail }) => {
-  if (detail.requestConfig.elt.matches(".filters")) history.replaceState(null, "", detail.xhr.responseURL);
+  if (!detail.requestConfig.elt.matches(".filters")) return;
+  shown = ++asked;
+  history.replaceState(null, "", detail.xhr.responseURL);
 });
 
 document.addEventListener("keydown", (event) => {
@@ -53,7 +64,8 @@ document.addEventListener("keydown", (event) => {
     next?.focus();
     if (next && all[now] !== next) read(next);
   } else if (event.key === "a") {
-    reader()?.querySelector("#answer, input[name='action']:checked, input[name='action']")?.focus();
+    answers = asked;
+    answer();
   } else return;
   event.preventDefault();
   event.stopImmediatePropagation(); // the keys of other lists

@@ -141,14 +141,14 @@ LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    slow = parser.getgroup("slow machines", "For the test's own pages; a test has to pass with any.")
+    slow = parser.getgroup("slow machines", "Browser tests pass with any of these.")
     slow.addoption("--slow-browser", type=float, default=1, metavar="TIMES", help="Slow the processor of pages down")
-    slow.addoption("--slow-network", type=float, default=0, metavar="MS", help="Delay each answer and each frame")
+    slow.addoption("--slow-network", type=float, default=0, metavar="MS", help="Delay each answer, but not the socket")
 
 
 @pytest.fixture
 def context(context: BrowserContext, pytestconfig: pytest.Config) -> BrowserContext:
-    """Pages as slow as the options say."""
+    """Its pages are as slow as the options say."""
     times, latency_ms = (pytestconfig.getoption(name) for name in ("slow_browser", "slow_network"))
 
     def slow_down(page: Page) -> None:
@@ -261,8 +261,15 @@ def open_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> Opener
 
 
 def send(page: Page, text: str) -> None:
+    """Once the message before has left the composer, which the socket may be faster than."""
+    expect(page.locator("#text")).to_have_value("")
     page.fill("#text", text)
     page.press("#text", "Enter")
+
+
+def kept(page: Page, text: str) -> None:
+    """Wait until the draft is in the tab's memory: half a second after the last key."""
+    page.wait_for_function("text => Object.values(sessionStorage).includes(text)", arg=text)
 
 
 def assert_nothing_moved(page: Page, most: float = 0.05) -> None:

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from dialogs.models import Turn
-from tests.browser.conftest import Opener, answered, send
+from tests.browser.conftest import Opener, answered, kept, send
 from tests.harness.browser import open_details
 from tests.harness.stack import Stack, eventually
 
@@ -37,7 +37,7 @@ def test_each_tab_has_a_draft_of_its_own(
 ) -> None:
     open_dialog("short")
     page.fill("#text", "From the first tab")
-    page.wait_for_timeout(700)  # drafts are kept half a second after the last key
+    kept(page, "From the first tab")
     second = context.new_page()
     second.goto(page.url)
     expect(second.locator("#text")).to_have_value("")
@@ -46,6 +46,7 @@ def test_each_tab_has_a_draft_of_its_own(
     expect(page.locator("#text")).to_have_value("From the first tab")
     second.press("#text", "Enter")
     answered(second)
+    expect(second.locator("#text")).to_have_value("")
     page.reload()
     expect(page.locator("#text")).to_have_value("From the first tab")
     second.reload()

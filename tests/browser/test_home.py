@@ -43,6 +43,8 @@ def test_a_message_that_does_not_arrive_is_kept_and_makes_one_dialog(
     assert Dialog.objects.filter(owner=person).count() == 1
 
 
+# Two frames: what has changed is drawn.
+DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
 SHIFTS = """() => new Promise((resolve) => {
     let sum = 0;
     new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += entry.value; }).observe({ type: "layout-shift", buffered: true });
@@ -54,14 +56,18 @@ def test_no_line_moves_when_the_font_comes_late(stack: Stack, person: User, page
     log_in(page.context, person)
     waiting: list[Route] = []
 
+    is_held = True
+
     def hold(route: Route) -> None:
-        waiting.append(route)
+        waiting.append(route) if is_held else route.continue_()
 
     page.route("**/static/fonts/*", hold)
     page.goto(f"{stack.base_url}/glossary/", wait_until="domcontentloaded")
     expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
     assert page.evaluate("document.fonts.check('400 15px Inter')") is False
-    page.wait_for_timeout(300)
+    eventually(lambda: (page.wait_for_timeout(20), waiting)[1])
+    page.evaluate(DRAWN)
+    is_held = False
     for route in waiting:
         route.continue_()
     page.wait_for_function("document.fonts.check('400 15px Inter')")
@@ -234,7 +240,7 @@ def test_theme_and_text_size_are_in_reach_and_stay(
     page.get_by_text("Large", exact=True).click()
     root = page.locator("html")
     expect(root).to_have_attribute("data-theme", "dark")
-    assert page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)") == 19
+    expect(root).to_have_css("font-size", "19px")
     page.reload()
     expect(root).to_have_attribute("data-theme", "dark")
     expect(root).to_have_attribute("data-size", "large")

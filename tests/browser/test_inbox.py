@@ -3,7 +3,7 @@
 import re
 
 from django.contrib.auth.models import User
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from dialogs.models import Question
 from tests.browser.conftest import LogIn, Opener, answered, send
@@ -41,6 +41,30 @@ def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, 
     expect(reader).to_be_hidden()
     page.locator(".inbox [data-row]").click()
     expect(page).to_have_url(re.compile(f"/q4h/{oldest.pk}/$"))
+
+
+def test_whoever_is_faster_than_the_network_answers_the_chosen_question(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    with stack.api_as(person) as api:
+        for text in ("Please ask one", "Please ask two"):
+            dialog = api.post("/api/dialogs", json={"agent": "asks"}).json()["id"]
+            api.post(f"/api/dialogs/{dialog}/messages", json={"text": text})
+    asked = Question.objects.filter(dialog__owner=person, state="open").order_by("-created_at")
+    eventually(lambda: asked.count() == 2)
+    oldest = asked[1]
+    log_in(page.context, person)
+    page.set_viewport_size({"width": 1300, "height": 800})
+    page.goto(f"{stack.base_url}/q4h/")
+    held: list[Route] = []
+    page.route(f"**/q4h/{oldest.pk}/", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
+    page.keyboard.press("j")
+    eventually(lambda: (page.wait_for_timeout(20), held)[1])
+    page.keyboard.press("a")
+    expect(page.get_by_label("Your answer")).not_to_be_focused()
+    held.pop().continue_()
+    expect(page.locator("#reader form")).to_have_attribute("action", f"/q4h/{oldest.pk}/answer/")
+    expect(page.get_by_label("Your answer")).to_be_focused()
 
 
 def test_an_offered_answer_is_one_click_in_the_dialog_and_in_the_inbox(

@@ -133,6 +133,7 @@ def registered(page: Page, context: BrowserContext) -> tuple[Worker, Any]:
     with context.expect_event("serviceworker") as started:
         page.evaluate("navigator.serviceWorker.register(document.getElementById('push-form').dataset.worker)")
     page.evaluate("navigator.serviceWorker.ready.then(() => 1)")
+    eventually(lambda: (page.wait_for_timeout(20), result)[1])
     assert result[0]["scopeURL"] == page.url.removesuffix("settings/")
 
     def push(text: str) -> None:

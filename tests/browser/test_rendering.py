@@ -22,6 +22,7 @@ def test_code_is_numbered_and_copied_without_its_numbers(
     assert code.locator("pre").inner_text().rstrip("\n") == '"""One\ntwo"""\nx = 1'
     assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") != "none"
     code.get_by_role("button", name="Numbers").click()
+    expect(code.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "false")
     assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") == "none"
 
 

@@ -264,9 +264,11 @@ def attach_and_ask(keys: Keys) -> None:
     """Nothing moves while the answer streams."""
     page = keys.page
     page.locator("#text").focus()
-    page.keyboard.press("Tab")
-    expect(page.locator("#attachments")).to_be_focused()
     with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Tab")
+        expect(
+            page.locator("#attachments")
+        ).to_be_focused()  # an answer of the page, which then knows that a chooser is awaited
         page.keyboard.press("Space")
     chooser.value.set_files({"name": "plan.png", "mimeType": "image/png", "buffer": picture("PNG", (600, 300))})
     expect(page.locator("#attached li")).to_have_count(1)
@@ -407,6 +409,16 @@ def test_a_message_is_edited_where_it_stands(open_dialog: Opener, page: Page, co
     expect(page.locator("#turn-1 .body")).to_have_text("What do you say?\nIn two lines.")
     answered(page)
     expect(page.locator("#turn-1 .versions")).to_have_text("‹2/2")
+
+
+def test_the_first_turn_moves_nothing(open_dialog: Opener, page: Page) -> None:
+    """It takes the place of the welcome."""
+    page.set_viewport_size({"width": 360, "height": 740})
+    open_dialog("short")
+    page.evaluate(SHIFTS)
+    send(page, "Go")
+    answered(page)
+    assert_nothing_moved(page, 0.002)
 
 
 def test_a_row_of_tool_calls_is_folded_once_something_follows(
