@@ -73,7 +73,7 @@ words: setup-dev
 lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(APPS)
+	$(BIN)/mypy $(APPS) tests
 	$(BIN)/lint-imports
 	$(BIN)/bandit -q -ll -r $(APPS)
 	.ci/check-django

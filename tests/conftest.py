@@ -15,6 +15,8 @@ from redis import Redis
 from xdist.scheduler import LoadFileScheduling
 
 from tests.harness import services
+from tests.harness.postgres import PostgresServer
+from tests.harness.redis_server import RedisServer
 
 pytest_plugins = ["tests.harness.live", "tests.harness.browser"]
 
@@ -128,13 +130,13 @@ def static_files_when_asked() -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> services.PostgresServer:
+def postgres() -> PostgresServer:
     """The run's PostgreSQL server."""
     return services.start_postgres()
 
 
 @pytest.fixture(scope="session")
-def redis_server() -> services.RedisServer:
+def redis_server() -> RedisServer:
     """The run's Redis, the one that settings.REDIS_URL names."""
     return services.redis()
 
@@ -153,7 +155,7 @@ def django_db_setup(django_db_setup: None) -> None:
     """Make the flush after each test cheap: content types and permissions stay, and only what has rows is emptied."""
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     post_migrate.disconnect(create_contenttypes)
-    flush.sql_flush = _emptying
+    vars(flush)["sql_flush"] = _emptying
 
 
 def _emptying(style: object, connection: BaseDatabaseWrapper, **options: bool) -> list[str]:
@@ -166,7 +168,7 @@ def _emptying(style: object, connection: BaseDatabaseWrapper, **options: bool) -
 
 
 @pytest.fixture
-def redis_client(redis_server: services.RedisServer) -> Iterator[Redis]:
+def redis_client(redis_server: RedisServer) -> Iterator[Redis]:
     """A client of the run's Redis, emptied first."""
     with redis_server.client() as client:
         client.flushall()

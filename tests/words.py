@@ -146,7 +146,10 @@ def values() -> Iterator[tuple[Text, str]]:
     ):
         texts += [str(text) for choice in labels for text in (choice.label, choice.value)]
     texts += [
-        text for role in (Turn.Role, RecallChoice.Choice) for choice in role for text in (choice.label, choice.value)
+        text
+        for role in (Turn.Role, RecallChoice.Choice)
+        for choice in role
+        for text in (str(choice.label), choice.value)
     ]
     for kind in (Category, Level, UnknownReason, UnitKind, UnitRole):
         texts += [member.value.replace("_", " ") if kind is UnknownReason else member.value for member in kind]

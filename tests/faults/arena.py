@@ -23,6 +23,7 @@ from dominds.local.processes import spawn
 from tests.faults import watch
 from tests.faults.invariants import Asked, Evidence, breaches
 from tests.faults.proxy import Proxy
+from tests.harness.live import close_pool
 from tests.harness.postgres import SUPERUSER, PostgresServer
 from tests.harness.redis_server import RedisServer
 from tests.harness.stack import ROOT, Part, Stack, eventually
@@ -42,7 +43,8 @@ class Talk:
 
     @property
     def row(self) -> Dialog:
-        return Dialog.objects.get(pk=self.id)
+        row: Dialog = Dialog.objects.get(pk=self.id)
+        return row
 
     @property
     def statuses(self) -> list[str]:
@@ -137,7 +139,7 @@ class Arena:
     @staticmethod
     def _point(place: dict[str, Any]) -> None:
         connections.close_all()
-        connection.close_pool()
+        close_pool(connection)
         connections.settings["default"].update(place)
         connection.settings_dict.update(place)
 
@@ -164,7 +166,7 @@ class Arena:
         self.postgres.thaw()
         self.redis.thaw()
 
-    def start_worker(self, **environment: str) -> Part:
+    def start_worker(self, **environment: Any) -> Part:
         worker = self.stack.start_worker(**environment)
         try:
             eventually(lambda: " ready." in worker.log(200), 60)

@@ -15,10 +15,12 @@ from django.contrib.auth.models import User
 from django.db import connection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from dominds.budgets import TURN_CHARS
 from tests.faults.arena import Arena, Talk
 from tests.harness.browser import session_key
+from tests.harness.live import close_pool
 
 READ_SECONDS = 0.5
 PAGES_PER_PERSON = 15  # twenty sockets are allowed
@@ -70,7 +72,7 @@ class Page:
         return connect(
             f"{self._arena.stack.socket_url}/ws/dialogs/{self.talk.id}/?after={self.seqs[-1] if self.seqs else 0}",
             sock=narrow,
-            origin=base,  # type: ignore[arg-type]  # a NewType of str
+            origin=Origin(base),
             additional_headers={"Cookie": f"sessionid={self._cookie}"},
             compression=None,
             max_size=None,
@@ -146,7 +148,7 @@ def pages_on(arena: Arena, talks: Sequence[Talk]) -> Iterator[list[Page]]:
         person = User.objects.create(username=f"reader-{uuid4().hex[:8]}", is_superuser=True)
         cookies += [session_key(person)] * len(talks[number : number + PAGES_PER_PERSON])
     connection.close()  # the database may be broken while they are open
-    connection.close_pool()
+    close_pool(connection)
     pages = [Page(arena, talk, cookie) for talk, cookie in zip(talks, cookies, strict=True)]
     try:
         yield pages

@@ -14,6 +14,8 @@ from typing import Any
 
 from django.db import connection, connections
 
+from tests.harness.live import close_pool
+
 KILLED = 137
 
 
@@ -58,7 +60,7 @@ class Forked:
 
     def __init__(self, work: Callable[[], object], at: int, then: Callable[[], None] = die, unlocked: bool = False):
         connections.close_all()
-        connection.close_pool()
+        close_pool(connection)
         self.pid = os.fork()
         if self.pid == 0:
             self._run(work, Statements(at, then, is_unlocked if unlocked else lambda _: True))

@@ -88,7 +88,8 @@ class Proxy:
 
     def reset_all(self) -> None:
         """Break every connection with RST."""
-        self._loop.call_soon_threadsafe(lambda: [_reset(writer) for writer in tuple(self._writers)])
+        for writer in tuple(self._writers):
+            self._loop.call_soon_threadsafe(_reset, writer)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

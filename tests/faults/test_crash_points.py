@@ -1,5 +1,6 @@
 """A worker that dies before any of its statements: another one brings the story to the same end."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_every_story_ends_the_same_wherever_its_worker_dies(scenario: Scenario, 
     point = 1 + SCENARIOS.index(scenario) % EVERY
     while True:
         dialog = scenario.prepare(script)
-        died = Forked(lambda dialog=dialog: drive(dialog.pk), at=point).wait().killed
+        died = Forked(partial(drive, dialog.pk), at=point).wait().killed
         drive_to_its_end(dialog)
         if breach := check_end(scenario, dialog):
             result[point] = breach

@@ -175,14 +175,16 @@ def test_postgres_frozen(arena: Arena) -> None:
 @pytest.mark.parametrize("whole", [True, False], ids=["server", "postmaster"])
 def test_probes_answer_within_their_bound_while_postgres_is_frozen(arena: Arena, whole: bool) -> None:
     """A balancer asks again and again: questions that hang must not use up the threads of those after them."""
-    arena.postgres.freeze() if whole else arena.postgres.process.send_signal(signal.SIGSTOP)
+    postmaster = arena.postgres.process
+    assert postmaster is not None
+    arena.postgres.freeze() if whole else postmaster.send_signal(signal.SIGSTOP)
     try:
         with ThreadPoolExecutor(24) as pool:
             asked = [answer for _ in range(2) for answer in pool.map(lambda _: probe(arena, "/readyz"), range(24))]
         lives = probe(arena, "/livez")
     finally:
         arena.postgres.thaw()
-        arena.postgres.process.send_signal(signal.SIGCONT)
+        postmaster.send_signal(signal.SIGCONT)
     assert max(seconds for _, _, seconds in asked) < PROBE_TIMEOUT_SECONDS + 3
     if whole:  # else connections that were open before go on
         assert {(status, parts["redis"]) for status, parts, _ in asked} == {(503, "ok")}

@@ -56,7 +56,8 @@ def say(dialog: Dialog, **play: Any) -> Dialog:
     count = dialog.turns.filter(role="user").count()
     messages.post_message(dialog.pk, f"{MARK} message {count} play({json.dumps(play)})")
     drive(dialog.pk)
-    return Dialog.objects.get(pk=dialog.pk)
+    result: Dialog = Dialog.objects.get(pk=dialog.pk)
+    return result
 
 
 def answers(dialog: Dialog) -> list[tuple[str, str]]:
@@ -73,7 +74,7 @@ def check(dialog: Dialog, provider: ProviderProcess) -> None:
 
 # -- faults that pass ------------------------------------------------------------------------------------------------------
 
-PASSING = {
+PASSING: dict[str, tuple[dict[str, Any], str]] = {
     "429 with advice": ({"then": "status", "status": 429, "retry_after": "0.1"}, "rate_limit"),
     "529": ({"then": "status", "status": 529, "retry_after": "0.1"}, "overloaded"),
     "500": ({"then": "status", "status": 500, "retry_after": "0.1"}, "overloaded"),

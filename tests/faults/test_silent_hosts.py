@@ -28,6 +28,7 @@ from dominds.settings import POSTGRESQL_OPTIONS
 from dominds.worker import heartbeats
 from tests.dialogs.factories import make_dialog
 from tests.dominds.llm.asking import ask, chat_at
+from tests.harness.live import close_pool
 from tests.harness.silent_host import silent_port
 
 MOST_SECONDS = 15
@@ -67,7 +68,7 @@ def asked(port: int) -> Iterator[Asked]:
         ),
         "Redis, to wake": waker.ping,
         "Redis, to count": beater.ping,
-        "Redis, to listen": lambda: asyncio.run(hub.redis.ping()),
+        "Redis, to listen": lambda: asyncio.run(_ping(hub)),
         "the broker": lambda: app.send_task("nothing", connection=broker),
         "PostgreSQL": lambda: _open(database | {"OPTIONS": POSTGRESQL_OPTIONS}),
     }
@@ -75,12 +76,16 @@ def asked(port: int) -> Iterator[Asked]:
         yield {name: threads.submit(timed, each) for name, each in work.items()}
 
 
+async def _ping(hub: Hub) -> None:
+    await hub.redis.ping()
+
+
 def _open(database: dict[str, Any]) -> None:
     opened = ConnectionHandler({"default": {}, "silent": database})["silent"]  # pools are shared by their names
     try:
         opened.connect()
     finally:
-        opened.close_pool()
+        close_pool(opened)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from django.db import connection, connections
 from django.test import override_settings
 
 from tests.harness import services
+from tests.harness.postgres import PostgresServer
 from tests.harness.stack import Api, Stack, eventually, running
 
 LIVE_DATABASE = "dominds_live"
@@ -37,13 +38,18 @@ def orm_on(database_url: str, blocker: Any) -> Iterator[None]:
 
 def _switch_to(name: str) -> None:
     connection.close()
-    connection.close_pool()
+    close_pool(connection)
     connections.settings["default"]["NAME"] = connection.settings_dict["NAME"] = name
     ContentType.objects.clear_cache()  # its keys are of the database left
 
 
+def close_pool(database: Any) -> None:
+    """Django's types know the pool of PostgreSQL's wrapper only, not of whichever is configured."""
+    database.close_pool()
+
+
 @pytest.fixture(scope="session")
-def shared_stack(postgres: services.PostgresServer) -> Iterator[Stack]:
+def shared_stack(postgres: PostgresServer) -> Iterator[Stack]:
     """The stack behind ``live_stack``; use that, or ``with_agents``. To start another one takes nine seconds of CPU."""
     with running(Stack.on_new_database(postgres, LIVE_DATABASE, settings={"SOME_KEY": "sk-test"})) as stack:
         yield stack

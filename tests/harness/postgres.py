@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -150,7 +151,7 @@ class PostgresServer:
 
     def _popen(self, command: list[str]) -> subprocess.Popen[bytes]:
         user = _unprivileged()
-        as_whom = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
+        as_whom: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 command,
@@ -180,7 +181,7 @@ class PostgresServer:
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Run one statement as superuser in the maintenance database and return its rows, if it has any."""
         with psycopg.connect(self._maintenance(), autocommit=True) as connection:
-            cursor = connection.execute(statement)  # type: ignore[call-overload]
+            cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
     def create_database(self, name: str, template: str = "template1") -> str:

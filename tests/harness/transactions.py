@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from unittest.mock import patch
 
@@ -120,7 +121,8 @@ def nothing_slow_within(most_computed: float = math.inf) -> Iterator[None]:
 
 def _caller() -> str:
     """The innermost lines of the product."""
-    frame, ours = sys._getframe(1), []
+    frame: FrameType | None = sys._getframe(1)
+    ours: list[str] = []
     while frame is not None and len(ours) < 4:
         code = frame.f_code
         if (
@@ -129,5 +131,5 @@ def _caller() -> str:
             and "site-packages" not in code.co_filename
         ):
             ours.append(f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_name}")
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return " < ".join(ours) or "elsewhere"

@@ -82,7 +82,7 @@ def test_small_windows_are_told_once_and_calmly(minds: Path) -> None:
         ({"context_length": -1}, "context_length"),
     ],
 )
-def test_what_somebody_wrote_down_is_a_warning(minds: Path, model: dict[str, int], word: str) -> None:
+def test_what_somebody_wrote_down_is_a_warning(minds: Path, model: dict[str, Any], word: str) -> None:
     write(minds, **model)
     (warning,) = (message for message in catalog_is_sound() if message.level == WARNING)
     assert word in str(warning.msg)
@@ -107,7 +107,7 @@ def test_a_limit_stated_for_lm_studio_is_ignored_with_a_warning(minds: Path) -> 
     ],
 )
 def test_a_start_says_which_rule_holds_where_critical_is_not_nine_tenths(
-    minds: Path, model: dict[str, int], reason: str
+    minds: Path, model: dict[str, Any], reason: str
 ) -> None:
     write(minds, **model)
     messages = [str(message.msg) for message in catalog_is_sound() if message.id == "health.I002"]

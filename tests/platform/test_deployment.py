@@ -18,9 +18,10 @@ import httpx2
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from dominds.local.embedded_redis import free_port
-from tests.harness import services
+from tests.harness.postgres import PostgresServer
 from tests.harness.stack import ROOT, Api, Stack, eventually, running
 
 NAME, PASSWORD = "dominds.example.org", "correct horse battery"
@@ -38,7 +39,7 @@ def program(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def stack(postgres: services.PostgresServer) -> Iterator[Stack]:
+def stack(postgres: PostgresServer) -> Iterator[Stack]:
     """A server for people on a network, behind a proxy."""
     settings = {
         "ALLOWED_HOSTS": NAME,
@@ -111,7 +112,7 @@ class Proxy:
             f"wss://{self.site}{path}",
             sock=socket.create_connection(("127.0.0.1", self.port)),
             ssl=trusting,
-            origin=origin,
+            origin=Origin(origin),
             additional_headers={"Cookie": cookie},
         )
 
@@ -268,7 +269,7 @@ def test_large_bodies_pass_and_too_large_ones_are_refused(proxy: Proxy, key: str
 
 def test_a_client_cannot_pretend_to_be_another(proxy: Proxy, stack: Stack) -> None:
     """The throttle counts failures by address; the proxy's word for it holds, not the client's."""
-    codes = []
+    codes: list[int] = []
     with proxy.client(Origin=f"https://{proxy.site}") as client:
         page = client.get("/login/").text
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)

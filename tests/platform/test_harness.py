@@ -32,7 +32,12 @@ def test_the_orm_and_the_live_processes_see_the_same_rows(live_stack: Stack) -> 
     person = get_user_model().objects.create_user("live-ada")
     assert live_stack.api_as(person).get("/api/dialogs").json() == []
     results: list[int] = []
-    other = threading.Thread(target=lambda: (results.append(get_user_model().objects.count()), connection.close()))
+
+    def count() -> None:
+        results.append(get_user_model().objects.count())
+        connection.close()
+
+    other = threading.Thread(target=count)
     other.start()
     other.join()
     assert results[0] >= 1

@@ -21,8 +21,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from tests.harness import services
 from tests.harness.live import orm_on
+from tests.harness.postgres import PostgresServer
 from tests.harness.stack import Part, Stack, eventually
 
 NET_ADMIN, SYS_ADMIN = 12, 21  # bits of CapEff, from capabilities(7)
@@ -127,7 +127,7 @@ class Network:
 
 
 @pytest.fixture
-def network(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Network]:
+def network(postgres: PostgresServer, django_db_blocker: Any) -> Iterator[Network]:
     with ExitStack() as opened:
         machines = [opened.enter_context(Machine(number)) for number in (1, 2, 3)]
         hosts = ",".join(machine.address for machine in machines)

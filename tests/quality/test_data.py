@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
 import pytest
 import yaml
@@ -39,7 +40,7 @@ ALL = load_dialogs()
 
 @pytest.fixture(params=ALL, ids=lambda dialog: dialog.name)
 def dialog(request: pytest.FixtureRequest) -> Dialog:
-    return request.param
+    return cast(Dialog, request.param)
 
 
 def test_there_are_twelve_dialogs_of_six_domains() -> None:

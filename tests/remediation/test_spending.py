@@ -11,6 +11,7 @@ from health.levels import Level
 from remediation.context import Context
 from remediation.decisions import Suspend
 from remediation.policies import decide
+from remediation.policies.policy import Policy
 from remediation.policies.registry import own
 from remediation.spending import BUDGET_KIND, Spending, Spent, in_usd
 
@@ -67,7 +68,9 @@ def test_what_costs_more_is_never_freer(spending: Spending, more: Decimal) -> No
 
 
 @given(spendings, st.sampled_from(own()), st.sampled_from(Level), st.sampled_from(["", "clear", "break"]))
-def test_no_policy_goes_on_with_an_exceeded_budget(spending, policy, level, requested) -> None:  # type: ignore[no-untyped-def]
+def test_no_policy_goes_on_with_an_exceeded_budget(
+    spending: Spending, policy: Policy, level: Level, requested: str
+) -> None:
     context = Context(level, est_tokens=9_000, limit=8_000, requested=requested)
     decision = decide(policy, replace(context, spending=spending))
     if spending.exceeded:

@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from dialogs.actions import reminders, sharing
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Question, Reminder
-from dialogs.tools.human import ASK_HUMAN
 from remediation.models import RemovedUnit
 from tests.dialogs.conftest import Script, _redis, script
 from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog, send

@@ -18,9 +18,9 @@ from dialogs.actions import deliveries
 from dialogs.models import Delivery, SiteSettings
 from dominds import outbound_http
 from dominds.llm.connect import connect
-from dominds.llm.messages import Message, Role
+from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.model import ModelInfo
-from dominds.llm.provider import ProviderError, Request
+from dominds.llm.provider import ProviderError
 from dominds.llm.providers.ollama import OLLAMA
 from dominds.outbound_http import Refused, check
 from tests.dialogs.factories import UserFactory

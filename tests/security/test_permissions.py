@@ -8,7 +8,7 @@ from django.apps import apps
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
@@ -34,7 +34,9 @@ def somebody_with(*permissions: str, **columns: Any) -> User:
 CHANGES = [
     route
     for route in urlpatterns
-    if "dialog_id" in getattr(route.pattern, "converters", ()) and route.name in ONLY_POST - {"intervene"}
+    if isinstance(route, URLPattern)
+    and "dialog_id" in route.pattern.converters
+    and route.name in ONLY_POST - {"intervene"}
 ]
 
 

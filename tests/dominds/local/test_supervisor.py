@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -31,7 +32,7 @@ def supervisor(tmp_path: Path, log_lines: list[str]) -> Iterator[Supervisor]:
     made.stop()
 
 
-def shell(name: str, script: str, **options: object) -> Part:
+def shell(name: str, script: str, **options: Any) -> Part:
     return Part(name, lambda: ["sh", "-c", script], **options)
 
 
@@ -139,6 +140,6 @@ def test_a_child_is_not_started_for_a_parent_that_is_gone(tmp_path: Path) -> Non
 
 def _lives(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ class Up:
             return int(answer.status)
 
     def descendants(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
+        children: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
+        return children
 
     def part(self, words: str) -> psutil.Process:
         """Return the running part whose command line has these words, waiting for a new one."""
@@ -112,7 +114,7 @@ def another(folder: Path) -> Iterator[Callable[..., Up]]:
     """Start instances of a test's own, and kill what it left running."""
     started: list[Up] = []
 
-    def start(*options: str, **settings: str) -> Up:
+    def start(*options: str, **settings: Any) -> Up:
         started.append(launch(folder, *options, **settings))
         return started[-1]
 
@@ -359,10 +361,14 @@ def test_a_part_that_keeps_dying_stops_everything_with_its_last_words(another: C
     for _ in range(3):
         web = started.part("daphne")
         web.kill()
-        eventually(lambda gone=web: not _words_of(gone))
+        eventually(partial(_is_gone, web))
     assert started.process.wait(20) == 1
     assert "The part 'web' was killed by SIGKILL, for the 3rd time within 60 s." in started.output
     assert not [process for process in processes if process.is_running()]
+
+
+def _is_gone(process: psutil.Process) -> bool:
+    return not _words_of(process)
 
 
 def _words_of(process: psutil.Process) -> str:

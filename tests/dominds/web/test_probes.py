@@ -2,12 +2,13 @@
 
 import hashlib
 import re
+from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.templatetags.static import static
-from django.test import Client
+from django.test import AsyncClient, Client
 
 from tests.harness.stack import ROOT
 
@@ -27,7 +28,7 @@ def test_it_is_ready_when_database_and_redis_answer(client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_is_not_ready_without_redis_and_names_it(client: Client, settings: object) -> None:
+def test_it_is_not_ready_without_redis_and_names_it(client: Client, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     answer = client.get("/readyz")
     assert answer.status_code == 503
@@ -41,7 +42,7 @@ def test_probes_answer_by_address_and_pages_only_by_name(client: Client) -> None
 
 
 @pytest.mark.django_db
-def test_numbers_are_open_on_loopback_and_else_for_staff_or_the_token(client: Client, settings: object) -> None:
+def test_numbers_are_open_on_loopback_and_else_for_staff_or_the_token(client: Client, settings: Any) -> None:
     assert b"django_http_requests" in client.get("/metrics").content
     settings.LOOPBACK_ONLY = False
     assert client.get("/metrics").status_code == 404
@@ -83,7 +84,7 @@ def test_static_files_are_served_and_refreshed_soon(client: Client) -> None:
 
 
 @pytest.mark.anyio
-async def test_static_files_are_served_by_the_asgi_server_too(async_client: object) -> None:
+async def test_static_files_are_served_by_the_asgi_server_too(async_client: AsyncClient) -> None:
     answer = await async_client.get("/static/admin/css/base.css")
     assert answer.status_code == 200
     assert len(answer.content) == int(answer["Content-Length"])

@@ -96,7 +96,10 @@ def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.L
             pass
         await asyncio.sleep(0.6)
 
-    asyncio.run(watched(application)({}, None, None))
+    async def run() -> None:
+        await watched(application)({}, None, None)
+
+    asyncio.run(run())
     assert len(lines(caplog, "event_loop_stands_still")) == 1
     assert "in application" in caplog.text
 
@@ -109,7 +112,10 @@ def test_a_process_that_was_frozen_was_not_held_up() -> None:
         async def application(scope, receive, send):
             print("here", flush=True)
             await asyncio.sleep(4)
-        asyncio.run(watched(application)({}, None, None))
+        async def run() -> None:
+        await watched(application)({}, None, None)
+
+    asyncio.run(run())
     """)
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

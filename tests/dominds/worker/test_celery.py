@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_a_worker_says_no_word_about_root_or_secrets(stack: Stack, redis: RedisS
     assert redis.place.password not in text
 
 
-def canary(**options: object) -> tuple[Canary, list[str]]:
+def canary(**options: Any) -> tuple[Canary, list[str]]:
     happened: list[str] = []
     made = Canary(
         **{

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any, cast
 
 import pytest
-from kombu import Connection, Queue
 from kombu.common import ignore_errors
+from kombu.connection import Connection
+from kombu.entity import Queue
 from redis import Redis
 
 from dominds.celery import app
@@ -17,7 +19,9 @@ from tests.harness.redis_server import RedisServer
 def channel(redis_client: Redis) -> Iterator[Channel]:
     connection: Connection = app.connection_for_write()
     with connection:
-        yield connection.default_channel
+        channel = connection.default_channel
+        assert isinstance(channel, Channel)
+        yield channel
 
 
 def test_all_commands_of_a_channel_go_through_one_client(channel: Channel) -> None:
@@ -28,7 +32,7 @@ def test_all_commands_of_a_channel_go_through_one_client(channel: Channel) -> No
 
 def test_after_a_loss_another_client_uses_the_new_connections(channel: Channel) -> None:
     with channel.conn_or_acquire() as lost:
-        channel._disconnect_pools()
+        cast(Any, channel)._disconnect_pools()  # as kombu does
     with channel.conn_or_acquire() as renewed:
         assert renewed is not lost
         assert renewed.connection_pool is channel.pool

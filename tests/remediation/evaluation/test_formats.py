@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ MESSAGES = [
     {"role": "assistant", "content": "It is on its way.", "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "c1", "content": "delivered"},
 ]
-FRIENDS = {
+FRIENDS: dict[str, Any] = {
     "conversation": {
         "speaker_a": "Ana",
         "speaker_b": "Ben",
@@ -69,7 +70,7 @@ def written(path: Path, *contents: object) -> Path:
     return path
 
 
-def test_sessions_of_friends_in_their_order_with_dates_and_questions(tmp_path):
+def test_sessions_of_friends_in_their_order_with_dates_and_questions(tmp_path: Path) -> None:
     (dialog,) = load([written(tmp_path / "friends.json", [FRIENDS])])
     assert dialog.format == "locomo"
     assert [turn.id for turn in dialog.turns] == ["D1:1", "D1:2", "D2:1", "D10:1"]
@@ -82,7 +83,7 @@ def test_sessions_of_friends_in_their_order_with_dates_and_questions(tmp_path):
     ]
 
 
-def test_messages_become_units_with_their_results_though_ids_repeat(tmp_path):
+def test_messages_become_units_with_their_results_though_ids_repeat(tmp_path: Path) -> None:
     (dialog,) = load([written(tmp_path / "chat.json", MESSAGES)])
     assert (dialog.format, dialog.instructions) == ("messages", "You sell tea.")
     units = units_of(dialog, count)
@@ -91,18 +92,18 @@ def test_messages_become_units_with_their_results_though_ids_repeat(tmp_path):
     assert [unit.source for unit in units] == [(1,), (2, 3), (4, 5)]
 
 
-def test_message_lists_come_alone_in_objects_in_lists_and_in_lines(tmp_path):
+def test_message_lists_come_alone_in_objects_in_lists_and_in_lines(tmp_path: Path) -> None:
     alone, many = written(tmp_path / "a.json", MESSAGES), written(tmp_path / "b.json", [MESSAGES, MESSAGES])
     objects = written(tmp_path / "c.jsonl", {"messages": MESSAGES}, {"messages": MESSAGES, "tools": []})
     assert len(load([alone, many, objects])) == 5
 
 
-def test_runs_of_an_agent(tmp_path):
+def test_runs_of_an_agent(tmp_path: Path) -> None:
     (dialog,) = load([written(tmp_path / "runs.json", [{"task_id": 1, "reward": 1.0, "traj": MESSAGES}])])
     assert (dialog.format, len(dialog.turns)) == ("tau-bench", 5)
 
 
-def test_notes_questions_and_answers_are_joined(tmp_path):
+def test_notes_questions_and_answers_are_joined(tmp_path: Path) -> None:
     written(tmp_path / "x.json", *NOTES)
     written(tmp_path / "y.json", *ASKED)
     written(tmp_path / "z.json", *TRUTH)
@@ -112,7 +113,7 @@ def test_notes_questions_and_answers_are_joined(tmp_path):
     assert [(probe.question, probe.answers) for probe in dialog.probes] == [("What do I drink?", ("oolong",))]
 
 
-def test_our_own_export_by_position_without_notices_and_queued_messages(tmp_path):
+def test_our_own_export_by_position_without_notices_and_queued_messages(tmp_path: Path) -> None:
     (dialog,) = load([written(tmp_path / "dialog.json", EXPORT)])
     assert dialog.format == "export"
     (asked, read) = units_of(dialog, count)
@@ -122,12 +123,12 @@ def test_our_own_export_by_position_without_notices_and_queued_messages(tmp_path
 
 
 @pytest.mark.parametrize("content", [{}, [], {"messages": "none"}, [1, 2], [{"role": "user"}]])
-def test_what_holds_no_dialog_is_refused_with_its_name(tmp_path, content):
+def test_what_holds_no_dialog_is_refused_with_its_name(tmp_path: Path, content: str) -> None:
     with pytest.raises(UnknownFormat, match=r"odd\.json"):
         load([written(tmp_path / "odd.json", content)])
 
 
-def test_what_is_no_json_is_refused_with_its_line(tmp_path):
+def test_what_is_no_json_is_refused_with_its_line(tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text('{"role": "user"}\nhello', encoding="utf-8")
     with pytest.raises(UnknownFormat, match="line 2"):

@@ -41,20 +41,20 @@ FACTS = {4: "Kim's ferry to Bergen leaves at 18:40.", 20: "At the ferry Solveig 
 TALK = talk(FACTS, (WHEN, BOTH))
 
 
-def test_a_window_loses_what_is_old_and_recall_brings_it_back():
+def test_a_window_loses_what_is_old_and_recall_brings_it_back() -> None:
     without, with_recall = run(TALK, setup("window")), run(TALK, setup("window", 0.35))
     assert [fate.state for fate in without.fates] == [State.ONE_SEARCH_AWAY] * 2
     assert [fate.state for fate in with_recall.fates] == [State.IN_SIGHT] * 2
     assert [fate.position for fate in without.fates] == ["first quarter", "second quarter"]
 
 
-def test_what_nobody_can_find_by_the_question_is_lost():
+def test_what_nobody_can_find_by_the_question_is_lost() -> None:
     probe = Probe("Where was she born?", "plain", ("t4",))
     (fate,) = run(talk({4: "Zagreb"}, (probe,)), setup("window")).fates
     assert fate.state is State.LOST
 
 
-def test_without_a_policy_everything_is_in_sight_and_too_large():
+def test_without_a_policy_everything_is_in_sight_and_too_large() -> None:
     result = run(TALK, setup("none"))
     assert all(fate.state is State.IN_SIGHT for fate in result.fates)
     assert (result.rewrites, result.over_budget > 0) == (0, True)
@@ -62,7 +62,7 @@ def test_without_a_policy_everything_is_in_sight_and_too_large():
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name != "none"])
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5])
-def test_no_request_of_any_policy_is_over_the_budget(policy, share):
+def test_no_request_of_any_policy_is_over_the_budget(policy: str, share: float) -> None:
     result = run(TALK, setup(policy, share))
     assert result.over_budget == 0
     assert result.rewrites > 0
@@ -70,12 +70,12 @@ def test_no_request_of_any_policy_is_over_the_budget(policy, share):
     assert (result.tokens_recalled > 0) == (share > 0)
 
 
-def test_a_question_whose_answer_was_never_said_is_not_asked():
+def test_a_question_whose_answer_was_never_said_is_not_asked() -> None:
     probes = (Probe("Who?", "answer", answers=("Solveig", "nobody")), Probe("Why?", "answer", answers=("because",)))
     assert answerable(talk(FACTS, probes)) == probes[:1]
 
 
-def test_an_answer_is_in_sight_when_one_of_its_forms_stands_there():
+def test_an_answer_is_in_sight_when_one_of_its_forms_stands_there() -> None:
     probes = (Probe("Who meets Kim at the ferry?", "answer", answers=("SOLVEIG!", "Sol")),)
     (fate,) = run(talk(FACTS, probes), setup("window", 0.35)).fates
     assert (fate.measure, fate.state) == ("answers in sight", State.IN_SIGHT)
@@ -96,7 +96,7 @@ def agent_dialog(asked: str) -> Dialog:
     return Dialog("agent", "made", (*first, *middle, *last), (), "Never ask for user lee_300.")
 
 
-def test_values_needed_later_stood_before_the_newest_units():
+def test_values_needed_later_stood_before_the_newest_units() -> None:
     fates = run(agent_dialog("Now pay the thing."), setup("window")).fates
     assert [(fate.measure, fate.kind, fate.speaker) for fate in fates] == [
         ("needed later", "identifier", "user"),
@@ -107,22 +107,22 @@ def test_values_needed_later_stood_before_the_newest_units():
     assert message == (), "what stands in the newest units needs no remembering"
 
 
-def test_recall_brings_the_values_that_the_message_is_about():
+def test_recall_brings_the_values_that_the_message_is_about() -> None:
     fates = run(agent_dialog("Now pay with my card, please, for the user that you found."), setup("window", 0.5)).fates
     assert tally(fates).in_sight == 2
 
 
-def test_values_are_long_enough_and_hold_a_digit():
+def test_values_are_long_enough_and_hold_a_digit() -> None:
     arguments = {"a": "HX12", "b": ["abcd", 12345, 12], "c": {"d": True, "e": None, "f": "x1"}, "g": 12.75}
     assert list(values_of(arguments)) == ["HX12", "12345", "12.75"]
     assert list(values_of('{"broken": 12345')) == ['{"broken": 12345']
 
 
-def test_words_are_compared_without_case_and_punctuation():
+def test_words_are_compared_without_case_and_punctuation() -> None:
     assert normalised("It's  18:40, KIM_2!\n") == "it s 18 40 kim 2"
 
 
-def test_a_policy_makes_room_for_recall_before_it_needs_it():
+def test_a_policy_makes_room_for_recall_before_it_needs_it() -> None:
     policy = Policy("window", POLICIES["window"].rewrite)
     assert not policy.is_due(700, 1_000, 0)
     assert policy.is_due(700, 1_000, 350)
@@ -130,7 +130,7 @@ def test_a_policy_makes_room_for_recall_before_it_needs_it():
     assert policy.room(1_000, 100, 350).target == 650 * 50 // 80 - 100
 
 
-def test_nothing_is_recalled_before_the_first_rewrite():
+def test_nothing_is_recalled_before_the_first_rewrite() -> None:
     simulation = Simulation(talk(FACTS, (), length=6), setup("window", 0.5, budget=100_000))
     for _ in simulation.steps():
         assert simulation.request(simulation.view).recalled.pieces == ()

@@ -26,7 +26,7 @@ def long_friends() -> dict[str, object]:
     return {**FRIENDS, "conversation": {**FRIENDS["conversation"], "session_3": lines}}
 
 
-def test_a_report_names_policies_budgets_and_groups(tmp_path):
+def test_a_report_names_policies_budgets_and_groups(tmp_path: Path) -> None:
     paths = [written(tmp_path / "friends.json", [long_friends()]), written(tmp_path / "chat.json", MESSAGES)]
     report = evaluate(paths, (800,), (POLICIES["none"], POLICIES["window"]), (0.0, 0.5))
     friends = {(r.policy, r.recall_share): r for r in report.results if r.format == "locomo"}
@@ -44,7 +44,7 @@ def test_a_report_names_policies_budgets_and_groups(tmp_path):
 
 
 @pytest.mark.server
-def test_the_command_prints_and_writes_the_report(tmp_path):
+def test_the_command_prints_and_writes_the_report(tmp_path: Path) -> None:
     path = written(tmp_path / "friends.json", [FRIENDS])
     files = ["--json", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md")]
     command = [sys.executable, "manage.py", "evaluate", str(path), "--policy", "window", *files]
@@ -54,7 +54,7 @@ def test_the_command_prints_and_writes_the_report(tmp_path):
 
 
 @pytest.mark.server
-def test_the_command_says_what_it_cannot_read(tmp_path):
+def test_the_command_says_what_it_cannot_read(tmp_path: Path) -> None:
     path = written(tmp_path / "odd.json", {})
     command = [sys.executable, "manage.py", "evaluate", str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,6 +1,7 @@
 """What each policy decides, as tables."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -102,7 +103,7 @@ def test_the_countdown_guides_and_discards_nothing(generations: int, decision: D
 
 
 @pytest.mark.parametrize("change", [{"guided_generations": 5}, {"overflowed": True}])
-def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, int]) -> None:
+def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, Any]) -> None:
     context = replace(Context(RED, countdown=True), **change)
     assert isinstance(guided.before_generation(context), ClearMind)
 
@@ -121,7 +122,7 @@ def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, int]) -> No
         ({"est_tokens": 8_001, "restarts": 2}, True),
     ],
 )
-def test_autocompaction(change: dict[str, int], rewrites: bool) -> None:
+def test_autocompaction(change: dict[str, Any], rewrites: bool) -> None:
     decision = autocompaction.before_generation(replace(HEALTHY, **{"limit": 10_000, **change}))
     if rewrites:
         assert isinstance(decision, Rewrite)
@@ -185,7 +186,7 @@ def test_autocompaction_on_a_tool_result(result: int, limit: int | None, answer:
         ({"est_tokens": 99_999, "limit": None}, ""),
     ],
 )
-def test_breaking(change: dict[str, int], policy: str) -> None:
+def test_breaking(change: dict[str, Any], policy: str) -> None:
     decision = breaking.before_generation(replace(HEALTHY, **{"limit": 5_000, **change}))
     if policy:
         assert isinstance(decision, Rewrite)
@@ -206,7 +207,7 @@ def test_breaking(change: dict[str, int], policy: str) -> None:
         ({"est_tokens": 99_999, "limit": None}, False),
     ],
 )
-def test_retention(change: dict[str, int], rewrites: bool) -> None:
+def test_retention(change: dict[str, Any], rewrites: bool) -> None:
     decision = retention.before_generation(replace(HEALTHY, **{"limit": 10_000, **change}))
     assert isinstance(decision, Rewrite) is rewrites
     if isinstance(decision, Rewrite):

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_a_plugin_that_cannot_be_used_is_named_and_left_out(plugin: None, value:
         {"by_hand": ByHand(verb="mine", label="m", button="m", does="m.")},  # nothing to perform
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused_where_it_is_written(fields: dict) -> None:
+def test_a_policy_that_makes_no_sense_is_refused_where_it_is_written(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"polic|name|target|%"):
         Policy(**{"name": "mine", "label": "mine", "sentence": "Does nothing.", **fields})
 

@@ -53,7 +53,7 @@ def turns_of(value: Recalled) -> list[int]:
     return [turn for piece in value.pieces for turn in piece.turns]
 
 
-def test_a_fact_comes_back_with_its_turn_and_its_speaker():
+def test_a_fact_comes_back_with_its_turn_and_its_speaker() -> None:
     result = recalled(TALK, "What is the number on Priya's badge?")
     text = render(result)
     assert text.startswith(HEADING)
@@ -62,7 +62,7 @@ def test_a_fact_comes_back_with_its_turn_and_its_speaker():
     assert 6 in piece.turns, "the answer that followed belongs to it"
 
 
-def test_what_a_hit_names_leads_to_the_second_half_of_the_answer():
+def test_what_a_hit_names_leads_to_the_second_half_of_the_answer() -> None:
     hops = ("Priya works in Rotterdam now.", *CHATTER, "In Rotterdam they serve lunch until 13:45.", *CHATTER * 3)
     index, query = index_of(hops), Query("When is there something to eat where Priya works?")
     one_round = recall(index, (), "", query, 400, count_characters, Tuning(feedback_weight=0))
@@ -71,13 +71,13 @@ def test_what_a_hit_names_leads_to_the_second_half_of_the_answer():
     assert {1, 6} <= set(turns_of(recall(index, (), "", query, 400, count_characters)))
 
 
-def test_what_stands_in_the_request_does_not_come_back():
+def test_what_stands_in_the_request_does_not_come_back() -> None:
     question = "What is the number on Priya's badge?"
     assert 5 not in turns_of(recalled(TALK, question, in_sight=(5,)))
     assert 5 not in turns_of(recalled(TALK, question, shown=f"Earlier: {TALK[4]}"))
 
 
-def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits():
+def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits() -> None:
     def turns_within(budget: int, in_sight: tuple[int, ...] = ()) -> list[int]:
         archive = index_of(TALK)
         return turns_of(recall(archive, in_sight, "", Query("zebra"), budget, count_characters, pinned=(5, 12)))
@@ -87,12 +87,12 @@ def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits():
     assert turns_within(120, in_sight=(5,)) == [12]
 
 
-def test_what_was_said_twice_comes_back_once():
+def test_what_was_said_twice_comes_back_once() -> None:
     result = recalled([TALK[4], *CHATTER, TALK[4]], "What is the number on Priya's badge?", budget=300)
     assert render(result).count("QX-4471") == 1
 
 
-def test_of_a_long_tool_result_the_part_that_matters_comes_back():
+def test_of_a_long_tool_result_the_part_that_matters_comes_back() -> None:
     rows = [
         f'{{"flight": "HX{number}", "from": "Oslo", "to": "Bergen", "seats": {number}}}' for number in range(100, 300)
     ]
@@ -101,7 +101,7 @@ def test_of_a_long_tool_result_the_part_that_matters_comes_back():
     assert '"HX101"' not in render(result)
 
 
-def test_nothing_comes_back_without_a_word_in_common_or_without_room():
+def test_nothing_comes_back_without_a_word_in_common_or_without_room() -> None:
     assert recalled(TALK, "zebra xylophone") == Recalled()
     assert recalled(TALK, "and what is it?") == Recalled()
     assert recalled((), "badge") == Recalled()
@@ -109,18 +109,18 @@ def test_nothing_comes_back_without_a_word_in_common_or_without_room():
     assert render(Recalled()) == ""
 
 
-def test_a_short_answer_is_understood_by_the_exchange_before_it():
+def test_a_short_answer_is_understood_by_the_exchange_before_it() -> None:
     query = Query("Yes, please.", "Shall I print Priya's badge again?")
     assert 5 in turns_of(recall(index_of(TALK), (), "", query, 120, count_characters))
 
 
-def test_a_whole_question_is_led_by_its_own_words():
+def test_a_whole_question_is_led_by_its_own_words() -> None:
     weights = query_weights(Query("Where did Marta store the blue backup disk?", "the weather in Lisbon"))
     assert weights["backup"] == 1.0
     assert weights["lisbo" if "lisbo" in weights else "lisbon"] < 0.1
 
 
-def test_the_query_is_the_newest_message_with_new_results():
+def test_the_query_is_the_newest_message_with_new_results() -> None:
     units = numbered(
         system(),
         user("Older."),
@@ -136,7 +136,7 @@ def test_the_query_is_the_newest_message_with_new_results():
     assert "Which one?" in query.before
 
 
-def test_recall_has_its_share_and_no_more_than_is_free():
+def test_recall_has_its_share_and_no_more_than_is_free() -> None:
     assert room_for(10_000, 2_000, 0.35) == 3_500
     assert room_for(10_000, 9_000, 0.35) == 1_000
     assert room_for(10_000, 12_000, 0.35) == 0
@@ -149,7 +149,7 @@ QUESTION = st.lists(VOCABULARY, min_size=1, max_size=6).map(" ".join)
 
 
 @given(texts=TEXTS, question=QUESTION, budget=st.integers(0, 500), in_sight=st.frozensets(st.integers(1, 25)))
-def test_it_keeps_to_budget_sight_and_order(texts, question, budget, in_sight):
+def test_it_keeps_to_budget_sight_and_order(texts: list[str], question: str, budget: int, in_sight: set[int]) -> None:
     result = recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
     assert count_characters(render(result)) <= result.est_tokens <= budget
     turns = turns_of(result)
@@ -159,7 +159,9 @@ def test_it_keeps_to_budget_sight_and_order(texts, question, budget, in_sight):
 
 
 @given(texts=TEXTS, place=st.integers(0, 25), added=st.text(alphabet="qzj ", min_size=1, max_size=40))
-def test_an_unrelated_unit_does_not_push_out_the_only_one_that_answers(texts, place, added):
+def test_an_unrelated_unit_does_not_push_out_the_only_one_that_answers(
+    texts: list[str], place: int, added: str
+) -> None:
     place = min(place, len(texts))
     texts = [*texts[:place], "the password is Zanzibar", *texts[place:]]
     for known in (texts, [*texts, added], [added, *texts]):
@@ -168,7 +170,7 @@ def test_an_unrelated_unit_does_not_push_out_the_only_one_that_answers(texts, pl
 
 @settings(max_examples=20)
 @given(texts=TEXTS, cut=st.integers(0, 25), question=QUESTION)
-def test_an_index_grown_turn_by_turn_answers_like_one_made_at_once(texts, cut, question):
+def test_an_index_grown_turn_by_turn_answers_like_one_made_at_once(texts: list[str], cut: int, question: str) -> None:
     grown = index_of(texts[:cut])
     for turn, text in enumerate(texts[cut:], min(cut, len(texts)) + 1):
         grown.add(passages_of(turn, "user" if turn % 2 else "assistant", text, count_characters))
@@ -176,7 +178,7 @@ def test_an_index_grown_turn_by_turn_answers_like_one_made_at_once(texts, cut, q
     assert recall(grown, (), "", Query(question), 300, count_characters) == at_once
 
 
-def test_search_shows_hits_with_what_was_said_around_them():
+def test_search_shows_hits_with_what_was_said_around_them() -> None:
     match = search(index_of(TALK), "number on the badge of Priya")
     assert match[0].hit.passage.turn == 5
     assert match[0].turns == (4, 5, 6)
@@ -185,7 +187,7 @@ def test_search_shows_hits_with_what_was_said_around_them():
     assert not {4, 6} & set(taken), "they are shown beside turn 5 already"
 
 
-def test_search_at_the_ends_of_a_dialog():
+def test_search_at_the_ends_of_a_dialog() -> None:
     assert search(index_of(["only badge"]), "badge")[0].turns == (1,)
     assert search(index_of([]), "badge") == ()
 
@@ -201,7 +203,7 @@ def spent(turns: int, rng: Random, vocabulary: list[str]) -> float:
     return min(best)
 
 
-def test_twice_the_dialog_takes_at_most_two_and_a_half_times_as_long():
+def test_twice_the_dialog_takes_at_most_two_and_a_half_times_as_long() -> None:
     rng = Random(5)
     vocabulary = [f"w{int(rng.paretovariate(0.7))}" for _ in range(5_000)]
     assert spent(16_000, rng, vocabulary) <= 2.5 * spent(8_000, rng, vocabulary) + 0.002

@@ -12,7 +12,7 @@ def marked(text: str, question: str) -> list[str]:
     return [part.text for part in snippet(text, asked(question)) if part.is_match]
 
 
-def test_it_stands_where_the_words_stand_together():
+def test_it_stands_where_the_words_stand_together() -> None:
     parts = snippet(TEXT, asked("Which numbers do badges have, such as Priya's?"))
     text = "".join(part.text for part in parts)
     assert "badge has the number QX-4471" in text
@@ -21,11 +21,11 @@ def test_it_stands_where_the_words_stand_together():
     assert [part.text for part in parts if part.is_match] == ["Priya's", "badge", "number"]
 
 
-def test_a_short_text_is_whole():
+def test_a_short_text_is_whole() -> None:
     assert [(part.text, part.is_match) for part in snippet("All is well.", asked("zebra"))] == [("All is well.", False)]
     assert snippet("", asked("zebra")) == ()
     assert marked("Open config/lease_table.py now.", "lease table") == ["config/lease_table.py"]
 
 
-def test_each_matching_word_is_named_once():
+def test_each_matching_word_is_named_once() -> None:
     assert matching_words("Badge, badge and BADGES of Kim", asked("Kim's badge")) == ("badge", "BADGES", "Kim")

@@ -1,5 +1,7 @@
 """What holds for every strategy on every context, and contexts to try it on."""
 
+from typing import Any
+
 from remediation.context import Units, total_tokens
 from remediation.policies.conformance import rows
 from remediation.policies.conformance import view as context
@@ -27,10 +29,7 @@ def gone_priorities(before: Units, after: Units) -> set[int]:
     return {u.priority for u in before if (u.id, u.text) not in standing}
 
 
-def talk(turns: int, length: int = 30, **fields: object) -> Units:
+def talk(turns: int, length: int = 30, **fields: Any) -> Units:
     """A system prompt, ``turns`` messages of ``length`` words, and a newest question."""
-    texts = [
-        (user if i % 2 == 0 else model)(prose(f"subject{i}", length), **fields)  # type: ignore[operator]
-        for i in range(turns)
-    ]
+    texts = [(user if i % 2 == 0 else model)(prose(f"subject{i}", length), **fields) for i in range(turns)]
     return numbered(system(), *texts, user("What now?"))

@@ -1,6 +1,7 @@
 """Importance retention: scores, pruning, the line of counts."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -183,17 +184,21 @@ anything = st.lists(
 )
 
 
+MAKERS: dict[str, Callable[..., Unit]] = {"user": user, "model": model, "tool": tool}
+
+
 def built(rows: list[tuple[str, int, bool, str]]) -> Units:
     made = []
     for who, length, pinned, prefix in rows:
         text = prefix + prose("x", length)
-        make = {"user": user, "model": model, "tool": tool}.get(who)
-        made.append(make(text, pinned=pinned and length < 3) if make else system(text))
+        made.append(MAKERS[who](text, pinned=pinned and length < 3) if who in MAKERS else system(text))
     return numbered(*made)
 
 
 @given(anything, st.integers(1, 400))
-def test_pruning_keeps_order_splits_nothing_and_respects_the_budget(rows: list, budget: int) -> None:
+def test_pruning_keeps_order_splits_nothing_and_respects_the_budget(
+    rows: list[tuple[str, int, bool, str]], budget: int
+) -> None:
     units = built(rows)
     pruned = prune(units, budget, WEIGHTS, count)
     positions = [units.index(kept) for kept in pruned.pruned]  # the very units, so no tool exchange was split
@@ -204,14 +209,14 @@ def test_pruning_keeps_order_splits_nothing_and_respects_the_budget(rows: list, 
 
 
 @given(anything, st.integers(1, 400))
-def test_pruning_twice_is_pruning_once(rows: list, budget: int) -> None:
+def test_pruning_twice_is_pruning_once(rows: list[tuple[str, int, bool, str]], budget: int) -> None:
     once = prune(built(rows), budget, WEIGHTS, count)
     twice = prune(once.pruned, budget, WEIGHTS, count)
     assert twice.pruned == once.pruned
 
 
 @given(anything, st.integers(1, 400))
-def test_what_must_stay_stays(rows: list, budget: int) -> None:
+def test_what_must_stay_stays(rows: list[tuple[str, int, bool, str]], budget: int) -> None:
     units = built(rows)
     kept = set(ids(prune(units, budget, WEIGHTS, count).pruned))
     assert {u.id for u in units if u.role is UnitRole.SYSTEM or u.pinned} | {u.id for u in units[-1:]} <= kept

@@ -1,6 +1,7 @@
 """Autocompaction's pruning agent: a hardened prompt, a reply nobody trusts, and the fallback."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -157,7 +158,7 @@ def test_a_text_that_fails_the_gate_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"priority": 1}, {"pinned": True}, {"kind": UnitKind.PLAN_REF}])
-def test_protected_units_are_not_rewritten(fields: dict) -> None:
+def test_protected_units_are_not_rewritten(fields: dict[str, Any]) -> None:
     units = numbered(system(), user("Build a boat"), model(prose("x"), **fields), *dialog()[2:])
     rewritten = apply_pruned(units, reply((units[2], "short"), *units[9:]), toolbox(), LIMIT)
     assert units[2] in rewritten.units
@@ -227,7 +228,7 @@ entries = st.lists(
 
 
 @given(rows, entries, st.text(max_size=60))
-def test_no_reply_breaks_the_view(made: list, kept: list[PrunedEntry], summary: str) -> None:
+def test_no_reply_breaks_the_view(made: list[Any], kept: list[PrunedEntry], summary: str) -> None:
     units = context(made)
     named = tuple(
         PrunedEntry(units[int(e.id[1:]) % len(units)].id, e.role, e.content) if e.id.startswith("u") else e

@@ -41,7 +41,7 @@ KEY = "Ab3" * 12
         ("postgres://app:s3cr3t@db-07.internal/orders", "s3cr3t"),
     ],
 )
-def test_a_secret_is_replaced(text, secret):
+def test_a_secret_is_replaced(text: str, secret: str) -> None:
     assert secret not in redact(text)
     assert REDACTED in redact(text)
 
@@ -60,12 +60,12 @@ def test_a_secret_is_replaced(text, secret):
         "the bearer of good news",
     ],
 )
-def test_ordinary_text_stays(text):
+def test_ordinary_text_stays(text: str) -> None:
     assert redact(text) == text
 
 
 @given(st.text(max_size=300))
-def test_redacting_twice_changes_nothing(text):
+def test_redacting_twice_changes_nothing(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
@@ -77,7 +77,7 @@ PARTS = st.sampled_from(
 
 
 @given(st.lists(PARTS, max_size=8).map("".join))
-def test_what_is_looked_for_first_stands_in_every_match(text):
+def test_what_is_looked_for_first_stands_in_every_match(text: str) -> None:
     assert not SHAPES.search(text) or any(part in text for part in IN_SHAPES)
     assert not NAMED.search(text) or any(part in text.casefold() for part in IN_NAMED)
     assert not AUTHORIZATION.search(text) or any(part in text.casefold() for part in IN_AUTHORIZATION)

@@ -1,6 +1,7 @@
 """Estimates follow what providers report, within bounds."""
 
 import json
+from collections.abc import Iterable
 from itertools import pairwise
 from statistics import median
 
@@ -31,12 +32,25 @@ calibrations = st.builds(Calibration, st.floats(0.5, 2.0), st.floats(0.0, 3.0), 
         (None, Counted(41, 970), 43, 43.5),  # SmolLM2's template, which leaves the tools out
     ],
 )
-def test_a_report_corrects_what_is_expected(previous, counted, reported, expected):
+def test_a_report_corrects_what_is_expected(
+    previous: Calibration | None, counted: Counted, reported: int, expected: float
+) -> None:
     assert calibrate(previous, counted, reported).expected(counted) == pytest.approx(expected, abs=1)
 
 
+def calibrated(reports: Iterable[tuple[Counted, int]]) -> Calibration:
+    """What these reports teach, in their order."""
+    calibration: Calibration | None = None
+    for counted, reported in reports:
+        calibration = calibrate(calibration, counted, reported)
+    assert calibration is not None
+    return calibration
+
+
 @given(st.none() | calibrations, counts, reported_tokens)
-def test_slope_and_share_stay_within_their_bounds_and_the_spread_is_one(previous, counted, reported):
+def test_slope_and_share_stay_within_their_bounds_and_the_spread_is_one(
+    previous: Calibration | None, counted: Counted, reported: int
+) -> None:
     learnt = calibrate(previous, counted, reported)
     assert 0.5 <= learnt.slope <= 2.0 and 0.0 <= learnt.tools_share <= 3.0
     a, _, _, d, _, f = learnt.spread
@@ -44,10 +58,9 @@ def test_slope_and_share_stay_within_their_bounds_and_the_spread_is_one(previous
 
 
 @given(st.floats(0.75, 1.4), st.integers(1_000, 100_000), st.integers(0, 20_000))
-def test_a_steady_provider_is_estimated_within_one_percent(truth, text, tools):
-    calibration, counted = None, Counted(text, tools)
-    for _ in range(4):
-        calibration = calibrate(calibration, counted, round(counted.total * truth))
+def test_a_steady_provider_is_estimated_within_one_percent(truth: float, text: int, tools: int) -> None:
+    counted = Counted(text, tools)
+    calibration = calibrated((counted, round(counted.total * truth)) for _ in range(4))
     assert calibration.expected(counted) == pytest.approx(counted.total * truth, rel=0.01)
 
 
@@ -57,28 +70,28 @@ def test_a_steady_provider_is_estimated_within_one_percent(truth, text, tools):
     fixed=st.integers(0, 40),
     texts=st.lists(st.integers(40, 30_000), min_size=3, max_size=12),
 )
-def test_two_reports_show_that_a_template_leaves_tools_out(slope, tools, fixed, texts):
+def test_two_reports_show_that_a_template_leaves_tools_out(
+    slope: float, tools: int, fixed: int, texts: list[int]
+) -> None:
     """Whatever the texts' lengths: a long one, a short one after a rewrite, a paste that makes three of one."""
     assume(abs(texts[0] - texts[1]) > 0.3 * max(texts[:2]))
-    calibration = None
+    calibration: Calibration | None = None
     for number, text in enumerate(texts):
         reported = round(slope * text) + fixed
-        if number >= 2 and min(texts[:number]) <= text <= 3 * max(texts[:number]):
+        if calibration and number >= 2 and min(texts[:number]) <= text <= 3 * max(texts[:number]):
             assert calibration.expected(Counted(text, tools)) == pytest.approx(reported, rel=0.05, abs=16)
         calibration = calibrate(calibration, Counted(text, tools), reported)
 
 
-def test_a_share_that_cannot_be_negative_leaves_its_rest_to_the_slope():
+def test_a_share_that_cannot_be_negative_leaves_its_rest_to_the_slope() -> None:
     """Kept at 0 by itself, the share left a slope of 1.09 behind: a fifth too much for a paste of 28,630."""
-    calibration = None
-    for text in (929, 558, 144):
-        calibration = calibrate(calibration, Counted(text, 7_523), round(0.9157 * text) + 6)
+    calibration = calibrated((Counted(text, 7_523), round(0.9157 * text) + 6) for text in (929, 558, 144))
     assert calibration.tools_share == pytest.approx(0, abs=0.01) and calibration.slope == pytest.approx(
         0.9157, abs=0.01
     )
 
 
-def test_the_story_of_the_paste_that_was_a_third_too_low():
+def test_the_story_of_the_paste_that_was_a_third_too_low() -> None:
     """SmolLM2: 1,011 tokens counted, 970 of them tools, and 43 reported; then a paste of 1,500."""
     calibration = calibrate(None, Counted(41, 970), 43)
     assert calibration.expected(Counted(1_541, 970)) == pytest.approx(1_543, rel=0.05)
@@ -141,11 +154,12 @@ SMOLLM = [
 ]
 
 
-def test_single_digits_bring_estimates_within_5_percent_after_two_reports():
+def test_single_digits_bring_estimates_within_5_percent_after_two_reports() -> None:
     """By one slope for digits and words alike, estimates swung with the kind of the text: 7.5 % at most."""
 
     def errors(single_digits: int) -> list[float]:
-        calibration, result = None, []
+        calibration: Calibration | None = None
+        result: list[float] = []
         for (text, digits, reported), (after, digits_after, reported_after) in pairwise(SMOLLM):
             calibration = calibrate(calibration, Counted(text + single_digits * digits, 896), reported)
             expected = calibration.expected(Counted(after + single_digits * digits_after, 896))
@@ -156,29 +170,28 @@ def test_single_digits_bring_estimates_within_5_percent_after_two_reports():
     assert max(errors(1)) < 0.025 and median(errors(1)) < 0.012
 
 
-def test_other_tools_are_expected_at_the_share_that_the_first_ones_taught():
-    calibration = None
-    for text in (60, 2_000, 5_000):
-        calibration = calibrate(calibration, Counted(text, 4_000), text + 2_000)  # printed in half the tokens
+def test_other_tools_are_expected_at_the_share_that_the_first_ones_taught() -> None:
+    # Printed in half the tokens.
+    calibration = calibrated((Counted(text, 4_000), text + 2_000) for text in (60, 2_000, 5_000))
     assert calibration.expected(Counted(5_100, 400)) == pytest.approx(5_300, rel=0.01)
 
 
 @given(
     st.lists(st.floats(-0.02, 0.02), min_size=12, max_size=12), st.floats(0.8, 1.2), st.sampled_from([0.0, 0.5, 1.0])
 )
-def test_reports_that_vary_by_2_percent_are_estimated_within_5(noise, slope, share):
-    calibration = None
+def test_reports_that_vary_by_2_percent_are_estimated_within_5(noise: list[float], slope: float, share: float) -> None:
+    calibration: Calibration | None = None
     for number, error in enumerate(noise):
         counted = Counted(400 + 700 * number, 1_200)
         truth = slope * counted.text + share * counted.tools
-        if number >= 3:
+        if calibration and number >= 3:
             assert calibration.expected(counted) == pytest.approx(truth, rel=0.05)
         calibration = calibrate(calibration, counted, round(truth * (1 + error)))
 
 
 @pytest.mark.parametrize("wild", [1, 100_000])
-def test_one_wild_report_moves_an_estimate_by_a_quarter_at_most(wild):
-    calibration = None
+def test_one_wild_report_moves_an_estimate_by_a_quarter_at_most(wild: int) -> None:
+    calibration: Calibration | None = None
     for number in range(6):
         calibration = calibrate(calibration, Counted(1_000 + 500 * number, 1_000), 2_000 + 500 * number)
     counted = Counted(4_000, 1_000)
@@ -191,7 +204,7 @@ def test_one_wild_report_moves_an_estimate_by_a_quarter_at_most(wild):
 
 @example(Calibration(0.5, 0.0, 0.0, (0.0225, 0.0, 0.0, 0.49, 0.0, 900.0)), Counted(248_265, 3), 22)
 @given(st.none() | calibrations, counts, reported_tokens)
-def test_what_a_row_keeps_is_read_as_it_was(previous, counted, reported):
+def test_what_a_row_keeps_is_read_as_it_was(previous: Calibration | None, counted: Counted, reported: int) -> None:
     learnt = calibrate(previous, counted, reported)
     read = Calibration.of_numbers(json.loads(json.dumps(learnt.numbers)))
     assert read.expected(counted) == pytest.approx(learnt.expected(counted), rel=1e-5, abs=0.01)
@@ -199,7 +212,7 @@ def test_what_a_row_keeps_is_read_as_it_was(previous, counted, reported):
 
 
 @given(st.floats(0.5, 2.0), counts, counts)
-def test_one_factor_of_before_counts_as_it_did(factor, counted, another):
+def test_one_factor_of_before_counts_as_it_did(factor: float, counted: Counted, another: Counted) -> None:
     calibration = Calibration.of_factor(factor)
     assert calibration.expected(counted) == pytest.approx(factor * counted.total)
     assert Calibration.of_numbers(calibration.numbers).expected(another) == pytest.approx(
@@ -207,7 +220,7 @@ def test_one_factor_of_before_counts_as_it_did(factor, counted, another):
     )
 
 
-def test_a_request_is_the_sum_of_its_parts():
+def test_a_request_is_the_sum_of_its_parts() -> None:
     counter = counter_for("gpt-4o")
     messages = [Message(Role.USER, "Deploy it."), Message(Role.ASSISTANT, "Done.")]
     tools = [ToolSpec("deploy", "Deploy.", {"type": "object", "properties": {}})]
@@ -219,7 +232,7 @@ def test_a_request_is_the_sum_of_its_parts():
     assert request.source == "tokenizer"
 
 
-def test_calibration_corrects_the_prompt_and_not_the_buffer():
+def test_calibration_corrects_the_prompt_and_not_the_buffer() -> None:
     counter = counter_for("any", "characters")
     messages = [Message(Role.USER, "x" * 400)]
     plain = estimate_request("", messages, (), counter, None, 100)
@@ -233,7 +246,9 @@ def test_calibration_corrects_the_prompt_and_not_the_buffer():
     ("output_length", "limit", "tokens"),
     [(2_000, 32_000, 2_000), (16_000, 32_000, 8_000), (None, 32_000, 1_024), (None, None, 1_024), (None, 2_000, 500)],
 )
-def test_the_output_buffer_is_at_most_a_quarter_of_the_limit(output_length, limit, tokens):
+def test_the_output_buffer_is_at_most_a_quarter_of_the_limit(
+    output_length: int | None, limit: int, tokens: int
+) -> None:
     assert output_buffer(output_length, limit) == tokens
 
 
@@ -248,5 +263,7 @@ def test_the_output_buffer_is_at_most_a_quarter_of_the_limit(output_length, limi
         (4_000, None, 1.0, 1_000),
     ],
 )
-def test_new_text_may_be_denser_than_what_was_reported(expected, reported, slope, margin):
+def test_new_text_may_be_denser_than_what_was_reported(
+    expected: int, reported: int | None, slope: float, margin: int
+) -> None:
     assert margin_of(expected, reported, slope) == margin

@@ -3,6 +3,8 @@
 import json
 import logging
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -33,7 +35,7 @@ from remediation.tokens.vocabularies import PIECE_CHARACTERS, pieces
         ("", Family.GPT),
     ],
 )
-def test_the_family_follows_from_the_models_name(name, family):
+def test_the_family_follows_from_the_models_name(name: str, family: str) -> None:
     assert family_of(name) is family
 
 
@@ -65,7 +67,7 @@ def test_the_family_follows_from_the_models_name(name, family):
         ("phi-4", "/models/phi/tokenizer.json", "/models/phi/tokenizer.json"),
     ],
 )
-def test_the_vocabulary_is_the_keys_or_else_the_models(model, key, vocabulary):
+def test_the_vocabulary_is_the_keys_or_else_the_models(model: str, key: str, vocabulary: str) -> None:
     assert vocabulary_for(model, key) == vocabulary
 
 
@@ -91,7 +93,7 @@ REFERENCE_COUNTS = [
 
 
 @pytest.mark.parametrize("place", range(len(VOCABULARIES)), ids=VOCABULARIES)
-def test_counts_equal_those_of_the_reference_packages(place):
+def test_counts_equal_those_of_the_reference_packages(place: int) -> None:
     counter = counter_for("any", VOCABULARIES[place])
     assert counter.source == "tokenizer"
     assert [counter.count(text) for text, _ in REFERENCE_COUNTS] == [counts[place] for _, counts in REFERENCE_COUNTS]
@@ -115,7 +117,7 @@ OWN_COUNTS = {"qwen3-14b": (2_743, 3_313, 1_600), "gemma-3-12b": (2_757, 3_313, 
 
 
 @pytest.mark.parametrize("model", OWN_COUNTS)
-def test_a_vocabulary_that_stands_in_comes_near_texts_full_of_numbers(model):
+def test_a_vocabulary_that_stands_in_comes_near_texts_full_of_numbers(model: str) -> None:
     assert list(map(counter_for(model).count, NUMBERS.values())) == pytest.approx(OWN_COUNTS[model], rel=0.03)
     assert counter_for("phi-4").count(NUMBERS["table"]) < 1_500, "with three digits to a token"
 
@@ -124,11 +126,11 @@ def test_a_vocabulary_that_stands_in_comes_near_texts_full_of_numbers(model):
 @pytest.mark.parametrize(
     "text", ["<|endoftext|>", "<|eot_id|> <s> [INST]", "\ud800 half a pair", "\x00", " " * 120_000]
 )
-def test_no_text_makes_a_counter_fail(name, text):
+def test_no_text_makes_a_counter_fail(name: str, text: str) -> None:
     assert counter_for("any", name).count(text) > 0
 
 
-def test_a_long_text_counts_as_its_pieces():
+def test_a_long_text_counts_as_its_pieces() -> None:
     text = "The backup of db-07.internal failed again.\n" * 5_000  # 215,000 characters
     assert "".join(pieces(text)) == text
     assert max(map(len, pieces(text))) <= PIECE_CHARACTERS
@@ -137,20 +139,22 @@ def test_a_long_text_counts_as_its_pieces():
 
 
 @given(st.text(max_size=300))
-def test_the_characters_rule_is_never_below_the_plain_one(text):
+def test_the_characters_rule_is_never_below_the_plain_one(text: str) -> None:
     assert count_characters(text) >= characters_per_four(text)
 
 
-def test_the_plain_rule_rounds_up():
+def test_the_plain_rule_rounds_up() -> None:
     assert [characters_per_four(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
 
 
-def test_wide_characters_count_one_each():
+def test_wide_characters_count_one_each() -> None:
     assert count_characters("数" * 1_000) == 1_000  # the plain rule: 250
     assert count_characters("数据 abc") == 2 + 1
 
 
-def test_a_missing_tokenizer_file_is_counted_by_characters_and_logged_once(caplog, tmp_path):
+def test_a_missing_tokenizer_file_is_counted_by_characters_and_logged_once(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
     missing = str(tmp_path / "nowhere.json")
     with caplog.at_level(logging.WARNING):
         counters = [counter_for("phi-4", missing) for _ in range(3)]
@@ -160,7 +164,7 @@ def test_a_missing_tokenizer_file_is_counted_by_characters_and_logged_once(caplo
     assert missing in caplog.text
 
 
-def test_a_hugging_face_file_is_used_and_found_again_after_repair(tmp_path):
+def test_a_hugging_face_file_is_used_and_found_again_after_repair(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text("not a tokenizer")
     assert counter_for("phi-4", str(path)).source == "characters"
@@ -171,8 +175,8 @@ def test_a_hugging_face_file_is_used_and_found_again_after_repair(tmp_path):
     assert (counter.source, counter.count("one two three")) == ("tokenizer", 3)
 
 
-def test_a_failing_tokenizer_falls_back_to_characters():
-    def broken(text):
+def test_a_failing_tokenizer_falls_back_to_characters() -> None:
+    def broken(text: str) -> int:
         raise ValueError("no")
 
     assert Counter("broken", Family.GPT, broken).count("abcdefgh") == 2
@@ -187,25 +191,25 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("model", "overhead"), [("llama-3", 5), ("llama-2", 5), ("mistral", 4), ("gpt-4o", 4)])
-def test_a_message_costs_its_text_and_the_familys_overhead(model, overhead):
+def test_a_message_costs_its_text_and_the_familys_overhead(model: str, overhead: int) -> None:
     counter = counter_for(model)
     assert counter.count_messages(MESSAGES[:1]) == counter.count("Read the file.") + overhead
 
 
-def test_calls_and_results_are_counted():
+def test_calls_and_results_are_counted() -> None:
     counter = counter_for("gpt-4o")
     call = counter.count('{"name": "read_file", "arguments": {"path": "/etc/foo/bar.toml"}}')
     assert counter.count_messages(MESSAGES[1:2]) == 4 + 4 + call
     assert counter.count_messages(MESSAGES[2:]) == 4 + counter.count("port = 8443")
 
 
-def test_messages_count_the_same_together_and_apart():
+def test_messages_count_the_same_together_and_apart() -> None:
     counter = counter_for("gpt-4o")
     assert counter.count_messages(MESSAGES) == sum(counter.count_messages([message]) for message in MESSAGES)
     assert counter.count_messages([]) == 0
 
 
-def test_tools_cost_their_schema():
+def test_tools_cost_their_schema() -> None:
     counter = counter_for("gpt-4o")
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
     tools = [ToolSpec("read_file", "Read one file.", schema), ToolSpec("list_files", "List files.", schema)]
@@ -213,28 +217,39 @@ def test_tools_cost_their_schema():
     assert 90 < counter.count_tools(tools) < 160
 
 
-def test_a_text_is_counted_once_while_it_is_remembered():
-    seen = []
-    counter = Counter("seen", Family.GPT, lambda text: seen.append(text) or 1)
+def recorder() -> tuple[list[str], Callable[[str], int]]:
+    """The texts that were counted, and what counts each as one token."""
+    seen: list[str] = []
+
+    def record(text: str) -> int:
+        seen.append(text)
+        return 1
+
+    return seen, record
+
+
+def test_a_text_is_counted_once_while_it_is_remembered() -> None:
+    seen, record = recorder()
+    counter = Counter("seen", Family.GPT, record)
     long = "x" * 10_000
     for text in ("short", long, "short", long):
         counter.count(text)
     assert sorted(seen, key=len) == ["short", long]
 
 
-def test_the_cache_forgets_the_text_that_was_unused_longest():
-    seen = []
-    counter = Counter("bounded", Family.GPT, lambda text: seen.append(text) or 1, entries=2)
+def test_the_cache_forgets_the_text_that_was_unused_longest() -> None:
+    seen, record = recorder()
+    counter = Counter("bounded", Family.GPT, record, entries=2)
     for text in ("a", "b", "a", "c", "a", "b"):
         counter.count(text)
     assert seen == ["a", "b", "c", "b"]  # "c" pushed "b" out, since "a" was used after it
 
 
-def test_threads_share_a_counter():
+def test_threads_share_a_counter() -> None:
     counter = Counter("shared", Family.GPT, len, entries=5)
-    wrong = []
+    wrong: list[int] = []
 
-    def work():
+    def work() -> None:
         wrong.extend(n for n in range(2_000) if counter.count("x" * (n % 20)) != n % 20)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -245,7 +260,7 @@ def test_threads_share_a_counter():
     assert wrong == []
 
 
-def test_single_digits_count_each_digit_of_a_group():
+def test_single_digits_count_each_digit_of_a_group() -> None:
     base, single = counter_for("gpt-4o"), counter_for("smollm2")
     for text, more in (("no digit", 0), ("7 of 8", 0), ("2026-11-23", 2 + 1 + 1), ("12345", 3)):
         assert single.count(text) == base.count(text) + more

@@ -383,8 +383,8 @@ def test_no_document_stops_the_others(document: Any) -> None:
 
 
 def test_merging_changes_neither_side() -> None:
-    below = {"p": {"name": "P", "models": {"m": {"name": "M", "context_length": 5}}}}
-    above = {"p": {"models": {"m": {"name": "N"}, "n": {}}}, "q": {"models": {}}}
+    below: dict[str, Any] = {"p": {"name": "P", "models": {"m": {"name": "M", "context_length": 5}}}}
+    above: dict[str, Any] = {"p": {"models": {"m": {"name": "N"}, "n": {}}}, "q": {"models": {}}}
     assert merged(below, above)["p"] == {"name": "P", "models": {"m": {"name": "N", "context_length": 5}, "n": {}}}
     assert below == {"p": {"name": "P", "models": {"m": {"name": "M", "context_length": 5}}}}
 

@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,11 +17,11 @@ TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC)  # a Sunday
 CATALOG = load_catalog(Path("/nonexistent"))
 
 
-def usd(*numbers: str) -> tuple[Decimal, ...]:
-    return tuple(Decimal(number) for number in numbers)
+def price(prompt: str, answer: str, **fields: Any) -> Price:
+    return Price(Decimal(prompt), Decimal(answer), **fields)
 
 
-FLAT = Price(*usd("2", "10", "0.1", "2.5", "4"))
+FLAT = price("2", "10", cached=Decimal("0.1"), write=Decimal("2.5"), write_long=Decimal("4"))
 
 
 @pytest.mark.parametrize(
@@ -38,21 +39,21 @@ def test_every_part_has_its_price(usage: Usage, cost: str) -> None:
 
 
 def test_what_has_no_price_of_its_own_costs_as_any_input() -> None:
-    assert cost_of(Usage(1_000_000, 0, None, 500_000, 500_000), [Price(*usd("2", "10"))], TODAY) == 2
+    assert cost_of(Usage(1_000_000, 0, None, 500_000, 500_000), [price("2", "10")], TODAY) == 2
 
 
 def test_beyond_a_tier_the_whole_prompt_costs_its_price() -> None:
-    tiers = [Price(*usd("2", "12")), Price(*usd("4", "18"), above=200_000)]
+    tiers = [price("2", "12"), price("4", "18", above=200_000)]
     assert cost_of(Usage(200_000, 0), tiers, TODAY) == Decimal("0.4")
     assert cost_of(Usage(200_001, 0), tiers, TODAY) == Decimal("0.800004")
 
 
 def test_a_price_holds_from_its_first_day_to_its_last() -> None:
-    prices = [Price(*usd("2", "10"), until=date(2026, 11, 30)), Price(*usd("4", "20"), since=date(2026, 12, 1))]
+    prices = [price("2", "10", until=date(2026, 11, 30)), price("4", "20", since=date(2026, 12, 1))]
     usage = Usage(1_000_000, 0)
     last = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
     assert [cost_of(usage, prices, at) for at in (TODAY, last, last + timedelta(minutes=1))] == [2, 2, 4]
-    assert cost_of(usage, [Price(*usd("2", "10"), until=date(2026, 1, 1))], TODAY) is None
+    assert cost_of(usage, [price("2", "10", until=date(2026, 1, 1))], TODAY) is None
 
 
 times = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31), timezones=st.just(UTC))
@@ -75,8 +76,8 @@ def test_hours_hold_from_their_beginning_on_each_of_their_days(
 def test_hours_and_what_is_between_them_are_the_whole_week(
     at: datetime, begin: timedelta, end: timedelta, days: frozenset[int]
 ) -> None:
-    within, cheap = Hours(begin, end, days), Price(*usd("1", "5"))
-    dear = Price(*usd("2", "10"), hours=(within,))
+    within, cheap = Hours(begin, end, days), price("1", "5")
+    dear = price("2", "10", hours=(within,))
     assert price_of(0, [cheap, dear], at) == (dear if within.hold(at) else cheap)
     assert price_of(0, [dear], at) == (dear if within.hold(at) else None)
     assert begin == end or Hours(begin, end).hold(at) != Hours(end, begin).hold(at)
@@ -84,7 +85,7 @@ def test_hours_and_what_is_between_them_are_the_whole_week(
 
 def test_a_tier_goes_before_hours() -> None:
     always = (Hours(timedelta(0), timedelta(0)),)
-    prices = [Price(*usd("2", "10"), hours=always), Price(*usd("4", "20"), above=1_000), Price(*usd("1", "5"))]
+    prices = [price("2", "10", hours=always), price("4", "20", above=1_000), price("1", "5")]
     assert [cost_of(Usage(tokens, 0), prices, TODAY) for tokens in (1_000, 2_000)] == [
         Decimal("0.002"),
         Decimal("0.008"),

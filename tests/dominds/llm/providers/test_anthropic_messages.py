@@ -143,7 +143,7 @@ def test_unsigned_thinking_goes_back_only_to_servers_that_sign_nothing(server: M
     events = [start(), block(0, type="thinking", thinking=""), delta(0, "thinking_delta", thinking="hm"), *ending()]
     server.will(stream_of(named(events)))
     assert ask(anthropic(server)).finished.provider_items == ()
-    assert len(ask(anthropic(server, info(ANTHROPIC_COMPATIBLE))).finished.provider_items) == 1
+    assert len(ask(anthropic(server, ANTHROPIC_COMPATIBLE)).finished.provider_items) == 1
 
 
 @pytest.mark.parametrize(

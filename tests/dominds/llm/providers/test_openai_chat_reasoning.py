@@ -67,7 +67,8 @@ def sent_back(outcome: Outcome, epoch: int = 0, key: str = KEY, **fields: Any) -
     """The answer as the next request repeats it."""
     request = Request("a-model", "", (answer_of(outcome),), epoch=epoch)
     body: dict[str, Any] = orjson.loads(request_body(request, owner(epoch, key), info(OPENAI_COMPATIBLE, **fields)))
-    return body["messages"][0]
+    message: dict[str, Any] = body["messages"][0]
+    return message
 
 
 CALLED = [call(0, "a", "one", "{}"), delta("tool_calls"), DONE]

@@ -63,7 +63,7 @@ def test_text_that_came_only_with_the_end_is_not_lost(server: ModelServer) -> No
 
 def test_reasoning_travels_to_the_next_request_at_its_old_place(server: ModelServer) -> None:
     second_thought, second_call = {**REASONING, "id": "rs_2"}, {**CALL, "id": "fc_2", "call_id": "c2", "name": "two"}
-    items = [{**REASONING, "status": "completed"}, MESSAGE, CALL, second_thought, second_call]
+    items: list[dict[str, Any]] = [{**REASONING, "status": "completed"}, MESSAGE, CALL, second_thought, second_call]
     arguments = {"type": "response.function_call_arguments.delta", "delta": '{"x"', "item_id": "fc_1"}
     server.will(stream_of(named([text("Hello"), arguments, *map(done, items), end(output=[])])))
     outcome = ask(openai(server))

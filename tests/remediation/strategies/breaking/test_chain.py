@@ -1,8 +1,10 @@
 """The chain, hybrid and recovery: what ``break_context`` promises."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -202,7 +204,7 @@ def test_below_the_limit_one_pass_for_headroom_is_enough() -> None:
 def test_relevance_is_judged_once_per_unit() -> None:
     asked: list[str] = []
 
-    def relevance(texts: list[str], query: str) -> list[float]:
+    def relevance(texts: Sequence[str], query: str) -> list[float]:
         asked.extend(texts)
         return [0.1 * (i % 4) for i in range(len(texts))]
 
@@ -437,7 +439,7 @@ def test_time_comes_from_the_clock_that_was_passed() -> None:
 
 @settings(max_examples=60)
 @given(rows, st.integers(60, 800), st.sampled_from(["fresh_start", "truncate", "error"]))
-def test_the_promises_hold_for_any_context(made: list, limit: int, mode: str) -> None:
+def test_the_promises_hold_for_any_context(made: list[Any], limit: int, mode: str) -> None:
     units = context(made)
     rewritten = break_context(units, replace(SMALL, recovery_mode=mode), toolbox(), limit, limit // 2)
     check_promises(units, rewritten, limit)
@@ -448,7 +450,7 @@ def test_the_promises_hold_for_any_context(made: list, limit: int, mode: str) ->
 
 @settings(max_examples=40)
 @given(rows)
-def test_rewriting_the_rewritten_never_grows_it(made: list) -> None:
+def test_rewriting_the_rewritten_never_grows_it(made: list[Any]) -> None:
     box, units = toolbox(), context(made)
     for _ in range(3):
         rewritten = break_context(units, SMALL, box, 400, 200)

@@ -1,6 +1,7 @@
 """The breaking chain's third strategy: each type is shortened in its own way."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -171,7 +172,7 @@ def test_an_empty_context_is_left_alone() -> None:
 
 
 @given(rows)
-def test_the_laws_hold_for_any_context(made: list) -> None:
+def test_the_laws_hold_for_any_context(made: list[Any]) -> None:
     units = context(made)
     outcome = content_type_chunking(units, OPTIONS, toolbox(), 50)
     check_laws(units, outcome)

@@ -15,15 +15,15 @@ from tests.remediation.strategies.laws import check_laws, context, rows, talk
 
 OPTIONS = DiscardLowRel()
 LINKED = DiscardLowRel(placeholder_detail="linked")
-ALIKE = {"alike": lambda a, b: 1.0}
+ALIKE: dict[str, Any] = {"alike": lambda a, b: 1.0}
 
 
-def scored(*scores: float, **fields: Any) -> tuple:
+def scored(*scores: float, **fields: Any) -> Units:
     texts = (model(f"{score} {prose(f'm{i}', 20)}", **fields) for i, score in enumerate(scores))
     return numbered(system(), *texts, user("now"))
 
 
-def placeholders(units: tuple) -> list[int]:
+def placeholders(units: Units) -> list[int]:
     return [i for i, u in enumerate(units) if u.kind is UnitKind.PLACEHOLDER]
 
 
@@ -167,6 +167,6 @@ def test_the_newest_unit_and_question_stay() -> None:
 
 
 @given(rows)
-def test_the_laws_hold_for_any_context(made: list) -> None:
+def test_the_laws_hold_for_any_context(made: list[Any]) -> None:
     units = context(made)
     check_laws(units, discard_low_rel(units, DiscardLowRel(0.5), toolbox(), 50))

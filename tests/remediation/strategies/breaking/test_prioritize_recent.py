@@ -1,6 +1,8 @@
 """The breaking chain's second strategy: relevance, the newest share, priorities."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -137,7 +139,12 @@ def test_an_empty_context_is_left_alone() -> None:
 
 def test_relevance_is_asked_once_for_all() -> None:
     calls: list[int] = []
-    box = replace(toolbox(), relevance=lambda texts, query: calls.append(len(texts)) or [0.0] * len(texts))
+
+    def relevance(texts: Sequence[str], query: str) -> list[float]:
+        calls.append(len(texts))
+        return [0.0] * len(texts)
+
+    box = replace(toolbox(), relevance=relevance)
     prioritize_recent(talk(18), OPTIONS, box, 1)
     assert len(calls) == 1
 
@@ -167,13 +174,13 @@ def test_tool_exchanges_go_whole() -> None:
 
 
 @given(rows)
-def test_the_laws_hold_for_any_context(made: list) -> None:
+def test_the_laws_hold_for_any_context(made: list[Any]) -> None:
     units = context(made)
     check_laws(units, prioritize_recent(units, OPTIONS, toolbox(), 50))
 
 
 @given(rows)
-def test_no_priority_two_goes_while_an_eligible_three_stands(made: list) -> None:
+def test_no_priority_two_goes_while_an_eligible_three_stands(made: list[Any]) -> None:
     units = context(made)
     for target in (50, 200):
         after = prioritize_recent(units, PrioritizeRecent(recent_bias=0.0), toolbox(relevant=none), target).units

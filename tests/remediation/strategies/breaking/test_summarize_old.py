@@ -15,7 +15,7 @@ from tests.remediation.strategies.laws import check_laws, context, rows, talk
 
 OPTIONS = SummarizeOld()
 SHORT = SummarizeOld(summary_length=40)
-ALIKE = {"alike": lambda a, b: 1.0}
+ALIKE: dict[str, Any] = {"alike": lambda a, b: 1.0}
 
 
 def test_the_first_60_percent_become_one_summary() -> None:
@@ -150,7 +150,7 @@ def test_a_summary_about_something_else_is_not_used() -> None:
 
 
 def test_a_summary_that_looks_unlike_is_kept_with_a_warning() -> None:
-    summarise = {"summarise": lambda t, n: "The subject0 and subject1 were spoken of."}
+    summarise: dict[str, Any] = {"summarise": lambda t, n: "The subject0 and subject1 were spoken of."}
     unlike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.39), 1)
     alike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.4), 1)
     assert unlike.units == alike.units
@@ -184,7 +184,12 @@ def test_secrets_do_not_enter_the_summary() -> None:
         system(), tool(f"api_key={key} {prose('x', 60)}", id="t"), *(model(prose(f"m{i}", 60)) for i in range(8))
     )
     seen: list[str] = []
-    box = toolbox(summarise=lambda text, n: seen.append(text) or f"The key is {key}.", **ALIKE)
+
+    def summarise(text: str, tokens: int) -> str:
+        seen.append(text)
+        return f"The key is {key}."
+
+    box = toolbox(summarise=summarise, **ALIKE)
     after = summarize_old(units, SHORT, box, 1).units
     assert key not in "\n".join([*texts(after), *seen])
 
@@ -197,12 +202,12 @@ def test_tool_exchanges_go_whole() -> None:
 
 
 @given(rows)
-def test_the_laws_hold_for_any_context(made: list) -> None:
+def test_the_laws_hold_for_any_context(made: list[Any]) -> None:
     units = context(made)
     check_laws(units, summarize_old(units, SHORT, toolbox(), 50))
 
 
 @given(rows)
-def test_it_is_deterministic(made: list) -> None:
+def test_it_is_deterministic(made: list[Any]) -> None:
     units = context(made)
     assert summarize_old(units, SHORT, toolbox(), 50) == summarize_old(units, SHORT, toolbox(), 50)
