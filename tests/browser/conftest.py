@@ -269,7 +269,8 @@ def send(page: Page, text: str) -> None:
 
 def kept(page: Page, text: str) -> None:
     """Wait until the draft is in the tab's memory: half a second after the last key."""
-    page.wait_for_function("text => Object.values(sessionStorage).includes(text)", arg=text)
+    drafts = "Object.values(sessionStorage)"
+    eventually(lambda: (page.wait_for_timeout(20), text in page.evaluate(drafts))[1])
 
 
 def assert_nothing_moved(page: Page, most: float = 0.05) -> None:
