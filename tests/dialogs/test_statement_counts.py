@@ -79,7 +79,7 @@ def test_a_turn(script: Script) -> None:
     with counted() as driving:
         drive(dialog.pk)
     check(posting, statements=6, transactions=1, sent=400)  # with the one that says who may
-    check(driving, statements=17, transactions=3, sent=1_470)
+    check(driving, statements=17, transactions=3, sent=1_440)
 
 
 def test_a_turn_of_a_policy_that_counts(script: Script) -> None:
