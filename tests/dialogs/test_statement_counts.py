@@ -154,5 +154,5 @@ def test_a_call_of_v1(script: Script) -> None:
         history.append(ClientMessage("assistant", "Understood."))
     check(beginning, statements=11, transactions=1, sent=1_050)  # one looks for the same that failed
     check(calling, statements=11, transactions=1, sent=900)
-    check(waiting, statements=1, transactions=0, sent=60)
+    check(waiting, statements=1, transactions=0, sent=90)
     check(relaying, statements=9, transactions=0, sent=560)
