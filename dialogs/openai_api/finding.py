@@ -161,13 +161,12 @@ def _likeliest_first(incoming: Incoming) -> Iterator[Row]:
 def _with_same_messages(incoming: Incoming, *histories: Sequence[Exchange]) -> list[Row]:
     """Dialogs whose user wrote what one of these, one or two, holds: almost always the one that is looked for."""
     wholes = [keys_of(history).whole for history in histories]
-    rows = _by_messages(incoming.key.pk, incoming.request.end_user, incoming.agent.pk, wholes[0], wholes[-1])
-    return [row for row in rows if row[2] in AT_HEAD]
+    return _by_messages(incoming.key.pk, incoming.request.end_user, incoming.agent.pk, wholes[0], wholes[-1])
 
 
 @Select
 def _by_messages(key_id: int, end_user: str, agent_id: str, whole: str, again: str) -> QuerySet[Dialog, Row]:
-    same = _own(key_id, end_user).filter(agent=agent_id, client__messages_digest__in=[whole, again])
+    same = _own(key_id, end_user).filter(agent=agent_id, client__messages_digest__in=[whole, again], state__in=AT_HEAD)
     return same.order_by("-active_at").values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
 
 

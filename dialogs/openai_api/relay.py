@@ -285,7 +285,10 @@ def _text(new: str) -> list[Piece]:
 
 
 def _read(run: Run, after: int) -> Progress:
-    status, question = _status.one(run.dialog_id, run.seq)
+    return _progress(run, after, *_status.one(run.dialog_id, run.seq))
+
+
+def _progress(run: Run, after: int, status: str, question: str | None) -> Progress:
     return Progress(  # the model calls last: none that the events mention may be missing
         status=status,
         question=question or "",
@@ -297,7 +300,8 @@ def _read(run: Run, after: int) -> Progress:
 def _read_end(run: Run, after: int) -> Progress:
     """The same for who waits for the whole answer: what happened on the way is read with its end."""
     status, question = _status.one(run.dialog_id, run.seq)
-    return Progress(status, frozenset(), "", []) if status in UNDER_WAY and not question else _read(run, after)
+    is_over = status not in UNDER_WAY or question
+    return _progress(run, after, status, question) if is_over else Progress(status, frozenset(), "", [])
 
 
 @Select
