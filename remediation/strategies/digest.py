@@ -24,10 +24,7 @@ WHOLE_TOKENS = 48  # up to which a text is not parted
 PARAGRAPH_TOKENS = 100  # the same of plain talk, whose messages are no longer
 LEAST_WORTH = 0.8  # of the agent's sentences
 # What counts where no tool is called, beside rare words.
-VALUE_BONUS, MOST_VALUES = (
-    4.0,
-    2,
-)  # what a rare value, name or date adds, and how many of them do: most answers hold one
+VALUE_BONUS, MOST_VALUES = 4.0, 2  # what a rare value, name or date adds, and how many do: most answers hold one
 QUESTION = 0.5  # of its worth that a question has
 AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
 SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
