@@ -12,6 +12,7 @@ REPEATS = 4  # identical cycles of calls at the end of the run; polling twice or
 REPEATS_AFTER_OVER_HIT = 3  # an overflow within the hour makes circles likelier
 NUDGE_REPEATS = 3  # from which the agent is told; recovery comes later
 LONGEST_CYCLE = 3  # calls
+ENDLESS_CALLS = 15  # in one message, all of a cycle: then it is ended
 MAX_OVER_HITS = 2  # in an hour
 LOOP_REASON = "a loop was detected"  # of a rewrite that ends one
 RESULT_CHARS = 300  # of what came back, that a nudge quotes
@@ -30,10 +31,26 @@ class Loop:
     """``calls`` is one cycle, oldest first; ``result`` what its last call returned."""
 
     action: LoopAction
-    reason: str = ""
     calls: tuple[ToolUse, ...] = ()
     times: int = 0
     result: str = ""
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether a message that consists of it has to end."""
+        return self.times * len(self.calls) >= ENDLESS_CALLS
+
+    @property
+    def names(self) -> str:
+        return ", ".join(use[0] for use in self.calls)
+
+    @property
+    def failure(self) -> str:
+        """For the person."""
+        return (
+            f"The agent made the same calls {self.times} times and got the same results, although it was told so: {self.names}. "
+            "Say what it is to do instead, or try again."
+        )
 
 
 NO_LOOP = Loop(LoopAction.NONE)
@@ -54,16 +71,14 @@ def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: 
     A call whose result changes is polling and no loop. ``nudged`` says that the agent was warned of this run of calls.
     """
     if over_hits > MAX_OVER_HITS:
-        return Loop(LoopAction.RECOVER, loop_detected((), over_hits))
+        return Loop(LoopAction.RECOVER)
     repeats = _most_repeats(recent_tool_calls)
     if repeats < NUDGE_REPEATS:
         return NO_LOOP
     cycle = _cycle(recent_tool_calls, repeats)
-    names = ", ".join(use[0] for use in cycle)
-    reason = f"the same calls were repeated {repeats} times: {names}"
     recovers = nudged and bool(loop_detected(recent_tool_calls, over_hits))
     result = cycle[-1][2] if len(cycle[-1]) > 2 else ""
-    return Loop(LoopAction.RECOVER if recovers else LoopAction.NUDGE, reason, cycle, repeats, result)
+    return Loop(LoopAction.RECOVER if recovers else LoopAction.NUDGE, cycle, repeats, result)
 
 
 def nudge(loop: Loop, folder: Path | None = None) -> str:

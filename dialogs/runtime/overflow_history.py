@@ -40,6 +40,11 @@ def recent_context(dialog: Dialog, view: View) -> RecentContext:
     return RecentContext(over_hits, _loop(dialog, _replies_since(dialog, view), min(over_hits, 2)))
 
 
+def loop_in(dialog: Dialog, view: View) -> Loop:
+    """Whatever its context does."""
+    return _loop(dialog, _replies_since(dialog, view), 0)
+
+
 def _loop(dialog: Dialog, replies: list[list[dict[str, str]]], over_hits: int) -> Loop:
     """Results are looked up only where calls are repeated. Nudged was who repeated itself before the newest reply."""
     if judge_loop(_uses(replies, {}), over_hits, nudged=False).action is LoopAction.NONE:

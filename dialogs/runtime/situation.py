@@ -26,7 +26,7 @@ from health.levels import Level, Thresholds
 from health.models import HealthSnapshot
 from remediation.context import Context, Economy, UnitRole
 from remediation.decisions import Proceed
-from remediation.loops import LoopAction, nudge
+from remediation.loops import ENDLESS_CALLS, NO_LOOP, NUDGE_REPEATS, Loop, LoopAction, nudge
 from remediation.policies import while_streaming
 from remediation.policies.policy import Policy, limit_for_trigger
 from remediation.policies.registry import with_verb
@@ -104,18 +104,27 @@ class Situation:
     def watched(self) -> overflow_history.RecentContext | None:
         return overflow_history.recent_context(self.dialog, self.view) if self.policy.watches_past else None
 
+    @functools.cached_property
+    def loop(self) -> Loop:
+        """Of any agent of ours. Looked up where its policy watches, or the message has had as many calls as a loop takes."""
+        if self.dialog.agent.proxy:
+            return NO_LOOP
+        if self.watched:
+            return self.watched.loop
+        is_possible = self.dialog.generations_for_message >= NUDGE_REPEATS
+        return overflow_history.loop_in(self.dialog, self.view) if is_possible else NO_LOOP
+
     @property
     def nudge(self) -> str:
-        """What an agent that repeats itself is told once, before anything is done about it."""
-        is_due = self.watched and self.watched.loop.action is LoopAction.NUDGE and not self.dialog.agent.proxy
-        return nudge(self.watched.loop, prompts_folder()) if self.watched and is_due else ""
+        """What an agent that repeats itself is told, before anything is done about it."""
+        return nudge(self.loop, prompts_folder()) if self.loop.calls else ""
 
     @functools.cached_property
     def context(self) -> Context:
         dialog = self.dialog
         asked = with_verb(dialog.requested_rewrite)
         sizes = self.sizes_for(asked or self.policy) if asked or self.policy.counts else None
-        watched = self.watched
+        watched, is_long = self.watched, dialog.generations_for_message >= ENDLESS_CALLS
         return Context(
             level=judgement_of(dialog, self.thresholds).level,
             est_tokens=sizes.request if sizes else 0,
@@ -136,6 +145,7 @@ class Situation:
             countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
             over_hits_last_hour=watched.over_hits if watched else 0,
             loop_detected=bool(watched and watched.loop.action is LoopAction.RECOVER),
+            endless_loop=self.loop.failure if self.loop.is_endless and is_long else "",
             interrupted=self.view.interrupted,
             spending=spending_of(dialog),
             poor_rewrites=self.poor_rewrites,

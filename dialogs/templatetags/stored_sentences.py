@@ -28,6 +28,8 @@ FORMS = (
     # why a message was not answered
     "This message was given up. Try again, or send another.",
     "The agent made {number} generations for this message without an answer.",
+    "The agent made the same calls {number} times and got the same results, although it was told so: {words}.",
+    "Say what it is to do instead, or try again.",
     "The worker was lost {number} times in a row while it worked on this message. Try again.",
     "There is no model of '{provider}' named '{name}'.",
     "There is no provider named '{name}'.",

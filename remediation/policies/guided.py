@@ -1,4 +1,4 @@
-"""Guidance in caution, forced clears in critical, and a human when they fail."""
+"""Guidance in caution, forced clears in critical, and a human when they fail; the end of a loop that nothing else ended."""
 
 from health.levels import Level
 from remediation.context import Context
@@ -20,6 +20,8 @@ def before_generation(context: Context) -> Decision:
         return _passed_on(context)
     if context.overflowed or context.clear_due or context.level is Level.CRITICAL:
         return _countdown(context) if context.countdown else _forced(context)
+    if context.endless_loop:
+        return Fail("LOOP_DETECTED", context.endless_loop)
     if context.level is Level.CAUTION and guidance_due(context):
         return Proceed(guidance=guidance(context.prompts))
     return Proceed()

@@ -1,4 +1,4 @@
-"""An agent that repeats itself is told so first; one that goes on starts afresh, and learns why."""
+"""An agent that repeats itself is told so first; one that goes on starts afresh, and learns why, or its message ends."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from remediation.models import RemediationRun
+from dialogs.actions import messages
+from remediation.models import ContextEvent, RemediationRun
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
-from tests.flows.conftest import Serve, dialog_with, say
+from tests.flows.conftest import Serve, dialog_with, go_on, say
 from tests.flows.test_compaction import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,10 +42,10 @@ def notes(settings: Any) -> Iterator[Path]:
     yield path
 
 
-def talk(server: LocalDouble, heeds: bool) -> Any:
+def talk(server: LocalDouble, heeds: bool, policy: str = "breaking") -> Any:
     server.brain = Stubborn(heeds)
-    dialog = dialog_with(server, context_policy="breaking", tools=["read_file"])
-    say(dialog, prose(1, 900))
+    dialog = dialog_with(server, context_policy=policy, tools=["read_file"])
+    say(dialog, prose(1, 2500))
     say(dialog, "Please read it until something is new.")
     return dialog
 
@@ -71,6 +72,21 @@ def test_one_that_goes_on_starts_afresh_and_learns_why(serve: Serve, notes: Path
     assert run.reason == "a loop was detected"
     assert "Resuming after a loop: " in str(run.view)
     assert dialog.turns.filter(role="assistant").last().text == "I try another way."
+
+
+@pytest.mark.parametrize("policy", ["none", "autocompaction", "retention"])
+def test_where_no_policy_starts_afresh_the_message_ends(serve: Serve, notes: Path, policy: str) -> None:
+    server = serve(context_length=32_000)
+    dialog = talk(server, heeds=False, policy=policy)
+    assert dialog.state == "failed"
+    assert "made the same calls 15 times" in dialog.failure and "read_file" in dialog.failure
+    nudged = ["You have made the same call" in str(body["messages"][-1]["content"]) for body in server.bodies]
+    assert nudged == [False] * 4 + [True] * 12
+    assert ContextEvent.objects.get(dialog=dialog).code == "LOOP_DETECTED"
+    server.brain = lambda prompt: Reply("I stop.")
+    messages.retry(dialog.pk)
+    go_on(dialog)
+    assert dialog.turns.filter(role="assistant").last().text == "I stop."
 
 
 def test_polling_is_no_loop(serve: Serve, notes: Path) -> None:

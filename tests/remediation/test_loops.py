@@ -68,5 +68,15 @@ def test_the_nudge_says_what_was_repeated_and_what_came_back() -> None:
     assert "3 times" in text
 
 
+@pytest.mark.parametrize(
+    ("calls", "is_endless"),
+    [([READ] * 14, False), ([READ] * 15, True), ([A, B] * 7, False), ([A, B] * 8, True), ([A, B, C] * 5, True)],
+)
+def test_a_message_of_fifteen_calls_in_a_circle_is_endless(calls: list[tuple[str, ...]], is_endless: bool) -> None:
+    loop = judge_loop(calls, 0, nudged=True)
+    assert loop.is_endless == is_endless
+    assert f"{loop.times} times" in loop.failure and "read" in loop.failure
+
+
 def test_overflowing_again_and_again_is_recovered_at_once() -> None:
     assert judge_loop([], 3, nudged=False).action is LoopAction.RECOVER
