@@ -1,6 +1,7 @@
 """The models that a server lists: asked once, for a person who connects it, at an address that somebody typed."""
 
 import http.client
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from dominds.llm.providers.server_window import entries_in
 from dominds.outbound_http import Refused, get
 
 MOST_MODELS, MOST_ID_CHARS = 500, 120
+WITHOUT_SCHEME = re.compile(r"(localhost|[0-9.]+):[0-9]+(/.*)?")  # as servers of one's own are named
 ANTHROPIC_HEADERS = {"anthropic-version": "2023-06-01"}
 
 
@@ -28,6 +30,8 @@ class Listing:
 def base_of(kind: ProviderKind, address: str) -> str:
     """The base URL that somebody means: all APIs but Anthropic's stand below ``/v1`` where the address names no folder."""
     address = address.strip().rstrip("/")
+    if WITHOUT_SCHEME.fullmatch(address):
+        address = f"http://{address}"
     if _is_anthropic(kind):
         return address.removesuffix("/v1")
     return address if urlsplit(address).path else f"{address}/v1"

@@ -119,6 +119,11 @@ def test_a_typed_server_is_tested_then_saved_with_its_key_sealed(browser: Client
     assert cloud.requests[-1].account == KEY
 
 
+def test_an_address_of_this_machine_needs_no_scheme(browser: Client, cloud: ChatDouble) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6") | {"address": cloud.url.removeprefix("http://")})
+    assert ConnectedProvider.objects.get().base_url == f"{cloud.url}/v1"
+
+
 def test_another_model_without_a_key_keeps_the_one_that_is_stored(browser: Client, cloud: ChatDouble) -> None:
     browser.post(USE, typed(cloud, model="gpt-5.6"))
     browser.post(USE, typed(cloud, model="gpt-5.6", key=""))
@@ -166,6 +171,7 @@ def test_a_changed_signing_key_is_named(browser: Client, cloud: ChatDouble, sett
     [
         ({"address": ""}, "This field is required"),
         ({"address": "nonsense"}, "Give a whole web address"),
+        ({"address": "api.example.org:8000"}, "Give a whole web address"),  # its key would travel in the clear
         ({"address": "http://[::1/"}, "It is no web address"),
         ({"address": "http://h:99999"}, "It is no web address"),
         ({"address": "ftp://example.org/"}, "Give a whole web address"),
