@@ -79,7 +79,7 @@ def test_a_turn(script: Script) -> None:
     with counted() as driving:
         drive(dialog.pk)
     check(posting, statements=6, transactions=1, sent=400)  # with the one that says who may
-    check(driving, statements=17, transactions=3, sent=1_440)
+    check(driving, statements=17, transactions=3, sent=1_470)
 
 
 def test_a_turn_of_a_policy_that_counts(script: Script) -> None:
@@ -152,7 +152,7 @@ def test_a_call_of_v1(script: Script) -> None:
             progress = _read_end(run, 0)
             _finish(run, progress.status, "Understood.")
         history.append(ClientMessage("assistant", "Understood."))
-    check(beginning, statements=11, transactions=1, sent=1_050)  # one looks for the same that failed
+    check(beginning, statements=11, transactions=1, sent=1_080)  # one looks for the same that failed
     check(calling, statements=11, transactions=1, sent=900)
     check(waiting, statements=1, transactions=0, sent=90)
     check(relaying, statements=9, transactions=0, sent=560)

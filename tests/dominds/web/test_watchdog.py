@@ -112,10 +112,9 @@ def test_a_process_that_was_frozen_was_not_held_up() -> None:
         async def application(scope, receive, send):
             print("here", flush=True)
             await asyncio.sleep(4)
-        async def run() -> None:
-        await watched(application)({}, None, None)
-
-    asyncio.run(run())
+        async def run():
+            await watched(application)({}, None, None)
+        asyncio.run(run())
     """)
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
