@@ -65,10 +65,14 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
     eventually(is_light)
     page.locator("#transcript").hover()
     first = page.locator("#turn-1 .body")
-    eventually(lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), first.count())[2], seconds=90)
+    # Once it has come it stands far above, and may leave the document again until one has scrolled there.
+    is_at_top = (
+        "document.querySelector('#transcript').scrollTop === 0 && document.querySelector('#turn-1 .body') !== null"
+    )
+    eventually(
+        lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), page.evaluate(is_at_top))[2], seconds=90
+    )
     expect(first).to_have_text("Question 001?")
-    at_top = "document.querySelector('#transcript').scrollTop === 0"
-    eventually(lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), page.evaluate(at_top))[2])
     top = "() => document.querySelector('#turn-1').getBoundingClientRect().top"
     place = page.evaluate(top)
     expect(page.locator(".turn")).to_have_count(360)
