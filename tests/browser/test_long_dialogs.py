@@ -65,13 +65,10 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
     eventually(is_light)
     page.locator("#transcript").hover()
     first = page.locator("#turn-1 .body")
-    # Once it has come it stands far above, and may leave the document again until one has scrolled there.
-    is_at_top = (
-        "document.querySelector('#transcript').scrollTop === 0 && document.querySelector('#turn-1 .body') !== null"
-    )
-    eventually(
-        lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), page.evaluate(is_at_top))[2], seconds=90
-    )
+    entry, at_top = page.locator("#turn-1"), "document.querySelector('#transcript').scrollTop === 0"
+    eventually(lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), entry.count())[2], seconds=90)
+    # It stands far above, where its content may leave the document until one has scrolled there.
+    eventually(lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), page.evaluate(at_top))[2])
     expect(first).to_have_text("Question 001?")
     top = "() => document.querySelector('#turn-1').getBoundingClientRect().top"
     place = page.evaluate(top)
