@@ -20,7 +20,7 @@ from dialogs.live.socket_auth import active_person
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage, newest_status, recent_states
+from dialogs.pages.dialog_page import DialogPage, newest_status
 from dialogs.pages.entries import Entry, run_entry, turn_entries
 from dialogs.pages.language import in_language
 from dialogs.permissions import may_see, reach_of, within
@@ -214,7 +214,7 @@ def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, F
         return None
     waiting = _waiting_for_all() if reach_of(viewer).all else _waiting(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
-    dialogs = recent_states(viewer, sidebar.NEWEST)
+    dialogs = sidebar.recent_states(viewer, sidebar.NEWEST)
     frame = {
         "type": "badges",
         "questions": len(waiting),

@@ -1,6 +1,6 @@
 """Pieces of a dialog page. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -26,7 +26,6 @@ from dialogs.pages.entries import Entry, address_of
 from dialogs.pages.meter import ANSWERS as METER_ANSWERS
 from dialogs.pages.meter import Meter, meter_of
 from dialogs.pages.versions import Versions, versions_of
-from dialogs.permissions import reach_of
 from dialogs.state import State
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
@@ -377,47 +376,6 @@ def highest(rows: Iterable[Any]) -> int:
 def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
     placed = dialog.turns.filter(position__isnull=False).order_by()
     return placed.values("round_number").annotate(first=Min("position")).values_list("round_number", "first")
-
-
-def recent_dialogs(user: User, limit: int = 12) -> list[Dialog]:
-    return _recent(user, limit, _with_agents)
-
-
-def recent_states(user: User, limit: int) -> list[Any]:
-    """Of the same dialogs ``pk``, ``state`` and ``last_turn_seq``: a tenth of what a dialog is."""
-    return _recent(user, limit, _states)
-
-
-Rows = Callable[[QuerySet[Dialog]], QuerySet[Dialog, Any]]
-
-
-def _recent(user: User, limit: int, rows: Rows) -> list[Any]:
-    """Their own and those of their groups, each by its index: the two together have none. Most people have no groups."""
-    result = {row.pk: row for row in _own_recent(limit, rows)(user.pk)}
-    if groups := reach_of(user).groups:
-        result |= {row.pk: row for row in rows(_newest(Dialog.objects.filter(group__in=groups), limit))}
-    return sorted(result.values(), key=lambda row: row.active_at, reverse=True)[:limit]
-
-
-def _newest(dialogs: QuerySet[Dialog], limit: int) -> QuerySet[Dialog]:
-    shown = dialogs.filter(archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
-    return shown.order_by("-active_at")[:limit]
-
-
-def _with_agents(dialogs: QuerySet[Dialog]) -> QuerySet[Dialog]:
-    return dialogs.select_related("agent")
-
-
-def _states(dialogs: QuerySet[Dialog]) -> QuerySet[Dialog, Any]:
-    return dialogs.values_list("pk", "state", "last_turn_seq", "active_at", named=True)
-
-
-@cache
-def _own_recent(limit: int, rows: Rows) -> Select[Any]:
-    def own(user_id: int) -> QuerySet[Dialog, Any]:
-        return rows(_newest(Dialog.objects.filter(owner=user_id), limit))
-
-    return Select(own)
 
 
 def agents() -> list[tuple[Agent, str]]:

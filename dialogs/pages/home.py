@@ -12,7 +12,8 @@ from django.utils.translation import gettext_noop
 
 from dialogs.context import limits
 from dialogs.models import Agent, Dialog
-from dialogs.pages.dialog_page import agents, recent_dialogs
+from dialogs.pages.dialog_page import agents
+from dialogs.pages.sidebar import recent_dialogs
 from dialogs.permissions import OPERATE, may
 from dominds.llm.models.model import ModelInfo
 

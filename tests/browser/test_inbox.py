@@ -10,14 +10,19 @@ from tests.browser.conftest import LogIn, Opener, answered, send
 from tests.harness.stack import Stack, eventually
 
 
-def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, log_in: LogIn) -> None:
+def two_questions(stack: Stack, person: User) -> list[Question]:
+    """Newest first."""
     with stack.api_as(person) as api:
         for text in ("Please ask one", "Please ask two"):
             dialog = api.post("/api/dialogs", json={"agent": "asks"}).json()["id"]
             api.post(f"/api/dialogs/{dialog}/messages", json={"text": text})
     asked = Question.objects.filter(dialog__owner=person, state="open").order_by("-created_at")
     eventually(lambda: asked.count() == 2)
-    newest, oldest = asked
+    return list(asked)
+
+
+def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, log_in: LogIn) -> None:
+    newest, oldest = two_questions(stack, person)
     log_in(page.context, person)
     page.set_viewport_size({"width": 1300, "height": 800})
     page.goto(f"{stack.base_url}/q4h/")
@@ -46,13 +51,7 @@ def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, 
 def test_whoever_is_faster_than_the_network_answers_the_chosen_question(
     stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
 ) -> None:
-    with stack.api_as(person) as api:
-        for text in ("Please ask one", "Please ask two"):
-            dialog = api.post("/api/dialogs", json={"agent": "asks"}).json()["id"]
-            api.post(f"/api/dialogs/{dialog}/messages", json={"text": text})
-    asked = Question.objects.filter(dialog__owner=person, state="open").order_by("-created_at")
-    eventually(lambda: asked.count() == 2)
-    oldest = asked[1]
+    _, oldest = two_questions(stack, person)
     log_in(page.context, person)
     page.set_viewport_size({"width": 1300, "height": 800})
     page.goto(f"{stack.base_url}/q4h/")

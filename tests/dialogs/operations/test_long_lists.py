@@ -17,7 +17,7 @@ from django.utils import timezone
 from dialogs.context.retrieval import search
 from dialogs.models import CallTotals, Dialog, Generation, Question, Turn
 from dialogs.operations import costs
-from dialogs.pages.dialog_page import recent_dialogs
+from dialogs.pages.sidebar import recent_dialogs
 from dialogs.queries.timeline import moments
 from dominds.db import bounded
 from dominds.db.bounded import NewestFirst
