@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.views import redirect_to_login
-from django.db.models import QuerySet
+from django.db.models import QuerySet, URLField
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
@@ -133,6 +133,7 @@ class SiteSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
 
     list_display = ("__str__", "pruning_agent", "keep_discarded_outputs", "webhook_url")
     list_select_related = ("pruning_agent",)
+    formfield_overrides = {URLField: {"assume_scheme": "https"}}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and not SiteSettings.objects.exists()

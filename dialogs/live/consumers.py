@@ -94,8 +94,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._is_current = False  # all events up to the opening have been sent: what follows is new
         self._live_text: deque[dict[str, Any]] = deque()
         self._live_text_lost = True  # it is to be sent from its beginning
-        # The newest generation whose start was sent, whose live text was sent, and whose end was sent.
-        self._started_generation = self._streamed_generation = self._ended_generation = 0
+        self._started_generation = self._ended_generation = 0  # the newest whose start was sent, and whose end was
         self._unannounced_generation = 0  # one whose live text came before its start
         self._badges: dict[str, Any] | None = None  # to be sent
         self._tool_line: dict[str, Any] | None = None  # to be sent once the page has the call
@@ -291,8 +290,8 @@ class PageSocket(AsyncWebsocketConsumer):
     async def _write_live_text(self) -> None:
         """Send the live text, unless something else comes first; then this is called again.
 
-        Live text need not wait for the message that it answers: the page puts that above it. It does wait for the end of the
-        previous answer, whose place it would take.
+        Live text waits for its generation's start, and so for the message that it answers and for the end of the answer before:
+        the page would show it in their place, and move it once they come.
         """
         feed = self._feed
         if (
@@ -320,13 +319,10 @@ class PageSocket(AsyncWebsocketConsumer):
                         time.monotonic(),
                     )
                     self._wake.set()
-                if self._streamed_generation > self._ended_generation:
-                    return
+                return
             frame = self._live_text.popleft()
-            if generation > feed.ended:
-                self._streamed_generation = generation
-                if shown := for_page(frame):
-                    await self._send(shown)
+            if generation > feed.ended and (shown := for_page(frame)):
+                await self._send(shown)
 
     async def _send(self, frame: dict[str, Any]) -> None:
         text, now = orjson.dumps(frame).decode(), time.monotonic()

@@ -6,7 +6,7 @@ from threading import Thread
 from typing import Any
 
 import structlog
-from django.db import DatabaseError, connections
+from django.db import connections
 
 from dominds import gc_tuning
 
@@ -30,15 +30,15 @@ def at_first_call(application: Application, begin: Callable[[], None]) -> Applic
 
 
 def warm_up(load: Callable[[], None]) -> None:
-    """Start ``load`` in a thread. Without a database it is done when it is needed."""
+    """Start ``load`` in a thread. What fails, as without a database, is done when it is needed."""
     Thread(target=_run, args=(load,), name="loading", daemon=True).start()
 
 
 def _run(load: Callable[[], None]) -> None:
     try:
         load()
-    except DatabaseError as error:
-        log.warning("not_loaded_early", error=str(error))
+    except Exception:  # whoever needs it next is told what is wrong
+        log.warning("not_loaded_early", exc_info=True)
     finally:
         connections.close_all()
         gc_tuning.settle()

@@ -180,9 +180,8 @@ COMPARES_OWNERS = {
     "dialogs/openai_api/conversations.py": "only the owner's key writes by /v1",
     "dialogs/openai_api/forks.py": "whose answers a newer one takes the place of",
     "dialogs/operations/importing/store.py": "an import is its owner's",
-    "dialogs/pages/dialog_page.py": "the menu lists one's own by their index",
     "dialogs/pages/home.py": "the agent that a person chose last",
-    "dialogs/pages/sidebar.py": "pinned by its owner",
+    "dialogs/pages/sidebar.py": "pinned by its owner; lists of one's own use their index",
     "dialogs/views/dialogs.py": "the folders that a dialog may be moved to are its owner's",
     "dialogs/views/questions.py": "the questions of one's own dialogs, of those that one may see",
 }

@@ -161,10 +161,10 @@ def test_reasoning_streams_beside_the_text_and_stays_with_the_turn(script: Scrip
             assert "reasoning" not in turn["data"], "it is in the HTML"
             assert '<details class="reasoning" id="reasoning-2"><summary>' in turn["html"]
             assert "Step 29 🤔, then." in turn["html"]
-        kept = Turn.objects.get(dialog=dialog, role="assistant").reasoning
-        assert (kept["text"], kept["ms"] >= 20) == (reasoning.strip(), True)
 
     go(scenario)
+    kept = Turn.objects.get(dialog=dialog, role="assistant").reasoning
+    assert (kept["text"], kept["ms"] >= 20) == (reasoning.strip(), True)
 
 
 def begin_generation(dialog: Dialog, ended: int = 0) -> int:
@@ -188,7 +188,7 @@ async def write_draft(redis: Redis, dialog: Dialog, generation: int, *pieces: tu
         await rows(redis.publish, wakeups.LIVE_TEXT_CHANNEL, orjson.dumps([draft]))
 
 
-def test_live_text_brings_the_event_of_its_generation(script: Script, redis_client: Redis) -> None:
+def test_live_text_brings_the_event_of_its_generation_and_waits_for_it(script: Script, redis_client: Redis) -> None:
     dialog = make_dialog()
     answer(dialog)
 
@@ -197,11 +197,11 @@ def test_live_text_brings_the_event_of_its_generation(script: Script, redis_clie
             await frames_until(page, is_state("idle"))
             generation = await rows(begin_generation, dialog)
             await write_draft(redis_client, dialog, generation, (0, "Good "))
-            frames = await frames_until(page, lambda frame: frame["type"] == "generation")
+            frames = await frames_until(page, lambda frame: frame["type"] == "draft")
             await write_draft(redis_client, dialog, generation, (5, "morning"))
             frames += await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] == 12)
         frames = [frame for frame in frames if frame["type"] != "badges"]
-        assert [frame["type"] for frame in frames] == ["draft", "generation", "draft"]
+        assert [frame["type"] for frame in frames] == ["generation", "draft", "draft"]
         assert drafted(frames) == "Good morning"
 
     go(scenario)

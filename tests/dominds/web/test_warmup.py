@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
 
 import pytest
 from django.db import DatabaseError
@@ -36,12 +35,10 @@ def test_the_first_call_begins_it_and_waits_for_nothing() -> None:
     assert begun == ["loading"]
 
 
-def fails() -> None:
-    raise DatabaseError("it is away")
+@pytest.mark.parametrize("error", [DatabaseError("it is away"), KeyError("a vocabulary")])
+def test_what_cannot_be_loaded_hurts_nobody(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    def load() -> None:
+        raise error
 
-
-def test_without_a_database_nothing_is_loaded_and_nobody_is_hurt(caplog: pytest.LogCaptureFixture) -> None:
-    load: Callable[[], None] = fails
     warm_up(load)
     eventually(lambda: "not_loaded_early" in caplog.text)
-    assert "it is away" in caplog.text
