@@ -93,6 +93,9 @@ def bare_words(source: str) -> list[str]:
 def _of_python() -> Iterator[tuple[Text, str]]:
     for path in sorted((ROOT / "dialogs").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation":
+                unknown = {alias.asname for alias in node.names} - CALLS - {None}
+                assert not unknown, f"{path}: texts in {unknown} are not found. Import it under a name of {CALLS}."
             name = getattr(getattr(node, "func", None), "id", "")
             if isinstance(node, ast.Call) and name in CALLS:
                 texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
 from dialogs.actions.messages import acting, check_may_act, create_dialog, shortened
-from dialogs.actions.question_rows import close_question, open_question
+from dialogs.actions.question_rows import approval_in, close_question, open_question, refusal_in
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
@@ -122,7 +122,7 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
                 f"This is a {SUSPENDING[Question.Kind(question.kind)]}: it is resolved by one of its exits, not answered.",
             )
         if state == Question.State.ANSWERED:
-            question.answer = result
+            question.answer = result = approval_in(result) if question.approves else result
         change.act(user, "answered the question" if state == Question.State.ANSWERED else "cancelled the question")
         close_question(change, question, user, state)
         if question.is_from_outside:
@@ -135,8 +135,11 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
     return question
 
 
-def _hand_to_agent(change: Change, question: Question, result: str) -> None:
-    store_result(change, question.tool_call_id, ASK_HUMAN, Result(result))
+def _hand_to_agent(change: Change, question: Question, text: str) -> None:
+    """A call that was allowed has no result yet: it runs now."""
+    result = refusal_in(question.answer) if question.approves else Result(text)
+    if result is not None:
+        store_result(change, question.tool_call_id, question.approves or ASK_HUMAN, result)
     change.dialog.changed_since_rewrite = True
     if change.dialog.answering_seq is None:
         change.dialog.continuing = True

@@ -31,7 +31,7 @@ class AgentForm(AgentRules):
     class Meta:
         model = Agent
         fields = (
-            "id", "name", "provider", "model", "description", "suggestions", "instructions", "tools", "toolsets", "model_params",
+            "id", "name", "provider", "model", "description", "suggestions", "instructions", "tools", "toolsets", "tool_approval", "model_params",
             "context_policy", "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall", "prepare_rewrites", "proxy",
             "is_default", "enabled",
         )  # fmt: skip

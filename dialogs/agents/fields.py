@@ -48,6 +48,7 @@ FIELDS: dict[str, Field] = {
     "tools": texts,
     "context_policy": _policy,
     "toolsets": texts,
+    "tool_approval": one_of(Agent.ToolApproval.values),
     "model_params": _model_params,
     "context_limit": whole_number(1, MOST_TOKENS),
     "priority": whole_number(1, 3),
@@ -79,6 +80,8 @@ def checked(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict
         except Bad as bad:
             problems.append((name, str(bad)))
     named = {name for name, _ in problems}
+    if "tool_approval" in named:  # a restriction that is not understood must not be lifted
+        sound["tool_approval"] = Agent.ToolApproval.ALWAYS
     problems += [
         (name, "is missing; the agent cannot answer without it") for name in REQUIRED if name not in {*sound, *named}
     ]

@@ -28,6 +28,7 @@ class AgentOut(Schema):
     context_policy: str
     context_policy_problem: str | None
     critical_policy: str
+    tool_approval: str
     priority: int
     priority_areas: list[str]
     default: bool
@@ -225,6 +226,7 @@ class QuestionOut(Schema):
     kind: str
     text: str
     choices: list[str]
+    approves: str | None
     state: str
     attempts: list[AttemptOut]
     draft: str | None

@@ -11,6 +11,11 @@ class Agent(models.Model):
         ESCALATE = "escalate"
         COUNTDOWN = "countdown"
 
+    class ToolApproval(models.TextChoices):
+        NEVER = "never"
+        CHANGES = "changes"
+        ALWAYS = "always"
+
     id = models.SlugField(primary_key=True, max_length=64)
     name = models.CharField(max_length=120)
     provider = models.CharField(max_length=80)
@@ -26,6 +31,10 @@ class Agent(models.Model):
     toolsets = models.JSONField(
         default=list, blank=True, help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out"
     )
+    tool_approval = models.CharField(
+        max_length=8, choices=ToolApproval.choices, default=ToolApproval.NEVER, db_default=ToolApproval.NEVER,
+        help_text="whether a person allows calls of tools before they run: those that may change something, or all",
+    )  # fmt: skip
     model_params = models.JSONField(
         default=dict, blank=True, help_text="settings for the model, by kind of API or under general"
     )

@@ -33,6 +33,13 @@ class Question(models.Model):
         default=list, db_default=models.Value([], models.JSONField()), help_text="answers to choose from, if any"
     )
     tool_call_id = models.CharField(max_length=120, blank=True)
+    approves = models.CharField(
+        max_length=120,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the tool whose call it allows, if it is about that",
+    )
     clear_episode = models.PositiveIntegerField(null=True)
     draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
     answer = models.TextField(blank=True)
@@ -61,6 +68,11 @@ class Question(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text[:60]}"
+
+    @property
+    def arguments(self) -> str:
+        """Of the call that it is about, as JSON."""
+        return self.text.partition("\n\n")[2] if self.approves else ""
 
     @property
     def is_from_outside(self) -> bool:

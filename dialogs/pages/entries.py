@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
+from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
 from dialogs.actions.attachments import text_files, text_typed
@@ -15,6 +16,7 @@ from dialogs.models import Dialog, Question, Round, Turn
 from dialogs.pages.context_panel import RunLine, run_lines
 from dialogs.pages.markdown import render
 from dialogs.pages.reasoning import Reasoning, reasoning_of
+from dialogs.state import State
 from dominds.budgets import TURN_CHARS
 from health.models import HealthSnapshot
 from remediation.guidance import CLEAR_MIND
@@ -150,29 +152,36 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
         answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
-    asked = _questions_of(dialog, calls)
+    asked = _questions_of(dialog, calls, answered)
     entries = [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
     newest_result = max((turn.created_at for turn in turns if turn.role == Turn.Role.TOOL), default=None)
     return [_with_running(entry, newest_result) for entry in entries]
 
 
 def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
-    """The calls without a result in the order in which they run, ``clear_mind`` last."""
+    """The calls without a result in the order in which they run, ``clear_mind`` last; none runs while a question is open."""
     pending = sorted(
         (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
     )
     if not pending or entry.turn is None:
         return entry
     since = max(entry.turn.created_at, newest_result or entry.turn.created_at)
-    running = {pending[0].key: replace(pending[0], since=since)}
-    waiting = {call.key: replace(call, status="waiting") for call in pending[1:]}
+    is_asking = any(question.state == Question.State.OPEN for question in entry.asked)
+    running = {} if is_asking else {pending[0].key: replace(pending[0], since=since)}
+    waiting = {call.key: replace(call, status="waiting") for call in pending[len(running) :]}
     return replace(entry, calls=tuple((running | waiting).get(call.key, call) for call in entry.calls))
 
 
-def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"]) -> dict[str, Question]:
-    """The questions to people that these calls asked, by call id."""
-    ids = [call_id for call_id, (call, _) in calls.items() if call["name"] == ASK_HUMAN]
-    result = dialog.questions.filter(tool_call_id__in=ids).select_related("resolved_by") if ids else ()
+def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"], answered: set[str]) -> dict[str, Question]:
+    """The questions to people that these calls asked, or that ask whether they may run, by call id."""
+    is_waiting = dialog.state == State.WAITING
+    ids = [
+        call_id
+        for call_id, (call, _) in calls.items()
+        if call["name"] == ASK_HUMAN or (is_waiting and call_id not in answered)
+    ]
+    rows = dialog.questions.filter(Q(approves="") | Q(state=Question.State.OPEN), tool_call_id__in=ids)
+    result = rows.select_related("resolved_by") if ids else ()
     return {question.tool_call_id: question for question in result}
 
 

@@ -31,6 +31,7 @@ def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
         "context_policy": choice.policy.name,
         "context_policy_problem": choice.problem or None,
         "critical_policy": agent.critical_policy,
+        "tool_approval": agent.tool_approval,
         "priority": agent.priority,
         "priority_areas": agent.priority_areas,
         "default": agent.is_default,

@@ -5,6 +5,7 @@ from functools import partial
 import structlog
 from django.db import OperationalError, connection
 
+from dialogs.actions.question_rows import ask_for_approval, is_approved
 from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
@@ -82,6 +83,8 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
         invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments), progress)
     except ToolArgumentsInvalid as error:
         return _store(lease, call, Result(str(error), failed=True))
+    if tool.needs_approval(dialog.agent.tool_approval) and not is_approved(dialog, tool.name, call.id):
+        return _ask(lease, call, invocation)
     if tool.inside is not None:
         return _run_in_transaction(lease, call, tool, invocation)
     if dialog.running_call == call.id and not tool.repeatable:
@@ -97,6 +100,17 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
             return _store(lease, call, Result(STOPPED, failed=True))
         return _store(lease, call, Result(STOPPED_UNKNOWN, failed=True), status=Turn.Status.UNKNOWN)
     return _store(lease, call, oversized_results.fit(dialog, call.id, result))
+
+
+@commits
+def _ask(lease: Lease, call: Call, invocation: Invocation) -> bool:
+    """Have a person allow the call; it runs when the dialog is driven again."""
+    with lease.change() as change:
+        if change.dialog.is_leased:  # not at the repetition of a commit that did succeed
+            change.dialog.running_call, change.dialog.crashes = "", 0
+            ask_for_approval(change, call.name, call.id, invocation.arguments)
+            release(change)
+    return True
 
 
 def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:

@@ -25,6 +25,8 @@ FORMS = (
     "This dialog has cost {spent}, and the budget is {budget}.",
     "The dialogs of its owner have cost {spent} this month, and the budget is {budget}.",
     "{number} of its calls have no known price and are not counted.",
+    # before a tool runs
+    "Allow {tool} to run with these arguments? Any other answer refuses.",
     # why a message was not answered
     "This message was given up. Try again, or send another.",
     "The agent made {number} generations for this message without an answer.",

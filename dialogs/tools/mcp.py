@@ -123,9 +123,10 @@ def _adapted(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool
             continue
         taken.add(name)
         hints = tool.annotations
-        repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+        read_only = hints is not None and bool(hints.read_only_hint)
+        repeatable = read_only or (hints is not None and bool(hints.idempotent_hint))
         spec = ToolSpec(name, tool.description or tool.title or "", tool.input_schema)
-        yield tool.name, Tool(spec, outside=_Caller(server, tool.name), repeatable=repeatable)
+        yield tool.name, Tool(spec, outside=_Caller(server, tool.name), repeatable=repeatable, read_only=read_only)
 
 
 def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:

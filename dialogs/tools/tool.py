@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from dialogs.context.tool_calls import Result
 from dialogs.errors import Refusal
+from dialogs.models import Agent
 from dialogs.store.change import Change
 from dominds.llm.messages import ToolSpec
 
@@ -70,6 +71,7 @@ class Tool:
     outside: Callable[[Invocation], Result] | None = None
     ahead: Callable[[Invocation], None] | None = None
     repeatable: bool = True
+    read_only: bool = True  # as its server says, where it is of one
     always: bool = False  # offered to every agent
     schema: Draft202012Validator = field(init=False, compare=False, repr=False)
 
@@ -79,6 +81,12 @@ class Tool:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    def needs_approval(self, when: str) -> bool:
+        """Whether a person allows each call, by an agent's ``tool_approval``. What every agent has changes nothing outside."""
+        if self.always or self.is_clients:
+            return False
+        return when == Agent.ToolApproval.ALWAYS or (when == Agent.ToolApproval.CHANGES and not self.read_only)
 
     @property
     def is_clients(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import BrowserContext, Page, expect
@@ -97,6 +98,16 @@ SCRIPTS: dict[str, dict[str, Any]] = {
             {"text": "I have counted."},
         ]
     },
+    "notes": {
+        "steps": [
+            {
+                "match": "^Note",
+                "text": "I note it.",
+                "tool_calls": [{"name": "desk_remember", "arguments": {"text": "the boat leaves at nine"}}],
+            },
+            {"text": "Thank you."},
+        ]
+    },
     "solves": {
         "chunk_chars": 12,
         "chunk_delay_ms": 80,
@@ -183,7 +194,8 @@ def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> 
     members["fills"]["context_policy"] = "none"
     members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}
     members["plans"]["prepare_rewrites"] = False  # its rewrites are looked at while they are made
-    members["counts"]["tools"] = ["mcp:desk"]
+    members["counts"]["tools"] = members["notes"]["tools"] = ["mcp:desk"]
+    members["notes"]["tool_approval"] = "changes"
     desk = {"command": sys.executable, "args": [str(SLOW_TOOLS), "stdio"]}
     (stack.minds_dir / "mcp.yaml").write_text(json.dumps({"servers": {"desk": desk}}))
     llm = {"providers": {"lab": {"name": "Lab", "apiType": "scripted", "models": models}}}
@@ -277,6 +289,10 @@ def assert_nothing_moved(page: Page, most: float = 0.05) -> None:
     """Since ``SHIFTS`` was evaluated; Chromium calls 0.1 good."""
     shifts: list[tuple[float, list[list[str]]]] = page.evaluate("window.shifts")
     assert sum(value for value, _ in shifts) < most, "\n".join(map(str, shifts))
+
+
+def check_axe(page: Page) -> None:
+    assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
 
 
 def answered(page: Page, times: int = 1) -> None:

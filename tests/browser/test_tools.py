@@ -5,8 +5,8 @@ import time
 
 from playwright.sync_api import Page, expect
 
-from dialogs.models import Turn
-from tests.browser.conftest import SHIFTS, Opener, assert_nothing_moved, send
+from dialogs.models import Question, Turn
+from tests.browser.conftest import SHIFTS, Opener, answered, assert_nothing_moved, check_axe, send
 from tests.harness.stack import eventually
 
 # What the first tool has shown from now on, and where another is and since when.
@@ -56,3 +56,37 @@ def test_a_running_tool_says_how_long_and_what_and_is_stopped(
     assert texts[0] == ("ok", "counted to 8") and texts[1][0] == "unknown" and "A person pressed stop" in texts[1][1]
     assert not Turn.objects.filter(dialog=dialog, text__contains="step").exists()
     eventually(lambda: page.locator("#activity").text_content() == "")
+
+
+def test_a_person_allows_a_call_that_may_change_something(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    """Each way: once, refused in the composer with a reason, and for the whole dialog."""
+    page.set_viewport_size({"width": 360, "height": 740})
+    dialog = open_dialog("notes")
+    send(page, "Note the boat")
+    asks = page.locator(".asks[data-state=open]")
+    expect(asks).to_contain_text("Allow desk_remember to run with these arguments?")
+    expect(asks).to_contain_text('"text": "the boat leaves at nine"')
+    expect(page.locator(".tool")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    check_axe(page)
+    asks.get_by_role("button", name="Allow", exact=True).click()
+    answered(page, 2)
+    expect(asks).to_have_count(0)
+    expect(page.locator(".tool[data-status=ok]")).to_have_count(1)
+    send(page, "Note the train")
+    expect(asks).to_be_visible()
+    page.fill("#text", "It goes by bus.")
+    page.get_by_role("button", name="Refuse").last.click()
+    answered(page, 4)
+    expect(page.locator(".tool[data-status=error]")).to_have_count(1)
+    refused = Turn.objects.get(dialog=dialog, role="tool", status="error")
+    assert refused.text.endswith("a person refused this call. Do not repeat it as it was. Their words: It goes by bus.")
+    send(page, "Note the plane")
+    asks.get_by_role("button", name="Always allow in this dialog").click()
+    answered(page, 6)
+    send(page, "Note the bus")
+    answered(page, 8)
+    expect(page.locator(".tool[data-status=ok]")).to_have_count(3)
+    assert Question.objects.filter(dialog=dialog).count() == 3

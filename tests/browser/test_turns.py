@@ -4,12 +4,11 @@ import re
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, Opener, answered, assert_nothing_moved, send
+from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, Opener, answered, assert_nothing_moved, check_axe, send
 from tests.pixels import picture
 
 TARGET_PX = 44
@@ -20,10 +19,6 @@ def open_menu(page: Page, turn: str) -> Locator:
     menu = page.get_by_role("dialog", name="Actions for this turn")
     expect(menu).to_be_visible()
     return menu
-
-
-def check_axe(page: Page) -> None:
-    assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
 
 
 def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(

@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Any, cast
 
 from django import forms
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.agents.fields import checked
@@ -24,6 +24,18 @@ class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
     """Each problem is shown at its field."""
 
     context_policy = forms.ChoiceField(required=False, help_text=Agent._meta.get_field("context_policy").help_text)
+    tool_approval = forms.ChoiceField(
+        required=False,  # what is left out is as it was
+        choices=(
+            (Agent.ToolApproval.NEVER, _("never")),
+            (Agent.ToolApproval.CHANGES, _("if it may change something")),
+            (Agent.ToolApproval.ALWAYS, _("always")),
+        ),
+        label=_("Ask before a tool runs"),
+        help_text=_(
+            "A person allows each call, and sees its arguments. Which tools only read is what their server says."
+        ),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -34,6 +46,7 @@ class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
         for name in LISTS:
             given[name] = given.get(name) or []  # an emptied field, which the column would refuse
         given["model_params"] = given.get("model_params") or {}
+        given["tool_approval"] = given.get("tool_approval") or self.instance.tool_approval
         limit, floor = given.get("context_limit"), current_config().min_limit
         if limit and "context_limit" in self.changed_data and (reason := below_floor(limit, floor)):
             self.add_error("context_limit", reason)
@@ -80,7 +93,7 @@ class AgentForm(AgentRules):
     class Meta:
         model = Agent
         fields = (
-            "name", "description", "suggestions", "instructions", "tools", "toolsets", "model_params", "context_policy",
+            "name", "description", "suggestions", "instructions", "tools", "toolsets", "tool_approval", "model_params", "context_policy",
             "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall",
             "prepare_rewrites", "proxy", "is_default",
         )  # fmt: skip
@@ -120,14 +133,14 @@ class AgentForm(AgentRules):
         cast(forms.ChoiceField, self.fields["answers_with"]).choices = _models(now)
         self.initial.setdefault("answers_with", now)
         policy = cast(forms.ChoiceField, self.fields["context_policy"])
-        policy.label, policy.help_text = _now("Context policy"), ""
+        policy.label, policy.help_text = gettext("Context policy"), ""
         policy.choices = [
-            ("", _now("the usual one of its model")),
-            *((name, _now(label)) for name, label in policy_choices(agent.context_policy)[1:]),
+            ("", gettext("the usual one of its model")),
+            *((name, gettext(label)) for name, label in policy_choices(agent.context_policy)[1:]),
         ]
         cast(forms.ChoiceField, self.fields["critical_policy"]).choices = [
-            (Agent.CriticalPolicy.ESCALATE, _now("ask a person")),
-            (Agent.CriticalPolicy.COUNTDOWN, _now("count down, and start a new round")),
+            (Agent.CriticalPolicy.ESCALATE, gettext("ask a person")),
+            (Agent.CriticalPolicy.COUNTDOWN, gettext("count down, and start a new round")),
         ]
         offered = [name for name, tool in builtin_tools().items() if not tool.always]
         offered = [
@@ -165,4 +178,4 @@ def _models(now: str) -> list[tuple[str, Any]]:
         for provider, entries in groupby(pairs, key=lambda entry: entry[0][0])
     ]
     known = {value for _provider, entries in groups for value, _model in entries}
-    return [*groups, *([(_now("not usable now"), [(now, now)])] if now and now not in known else [])]
+    return [*groups, *([(gettext("not usable now"), [(now, now)])] if now and now not in known else [])]

@@ -176,6 +176,13 @@ def test_a_policy_that_is_not_allowed_falls_back_to_the_default(minds: Minds) ->
     assert policy_of(Agent.objects.get(pk="anna")).policy.name == "none"
 
 
+def test_an_approval_that_is_not_understood_is_asked_for_always(minds: Minds) -> None:
+    minds("members: {anna: {provider: test, model: big, tool_approval: allways}}")
+    (problem,) = synchronise().problems
+    assert "never, changes, always" in problem.reason
+    assert Agent.objects.get(pk="anna").tool_approval == "always"
+
+
 def test_a_problem_of_the_defaults_says_where_it_comes_from(minds: Minds) -> None:
     result = problems(f"member_defaults: {{priority: 9}}\nmembers: {{anna: {ANNA}}}", minds)
     assert "(from member_defaults)" in result["members.anna.priority"]

@@ -1,4 +1,4 @@
-"""The MCP server of the tests, over HTTP."""
+"""The MCP server of the tests: how ``mcp.yaml`` names it, and it over HTTP."""
 
 import socket
 import subprocess
@@ -11,6 +11,7 @@ from dominds.local.embedded_redis import free_port
 from tests.harness.stack import eventually
 
 SERVER = Path(__file__).with_name("mcp_server.py")
+STDIO = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
 
 
 @contextmanager

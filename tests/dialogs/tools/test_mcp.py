@@ -5,7 +5,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 
 from dialogs.context.tool_calls import Result
 from dialogs.models import Agent
@@ -24,33 +23,11 @@ from dialogs.tools.tool import Invocation, Progress, Stopped, Tool
 from dominds import budgets
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
-from tests.dialogs.tools.mcp_http import SERVER, mcp_over_http
+from tests.dialogs.tools.conftest import Minds
+from tests.dialogs.tools.mcp_http import STDIO, mcp_over_http
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db  # which servers were added on the page is a row
-
-STDIO = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
-
-Minds = Callable[..., None]
-
-
-@pytest.fixture
-def minds(tmp_path: Path, settings: Any) -> Iterator[Minds]:
-    """Write ``mcp.yaml``: ``minds(files={"command": ...})``."""
-    settings.MINDS_DIR = tmp_path
-
-    def write(**servers: Any) -> None:
-        (tmp_path / "mcp.yaml").write_text(yaml.safe_dump({"servers": servers}))
-
-    mcp.forget_lists()
-    yield write
-    mcp.forget_lists()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_server_left() -> Iterator[None]:
-    yield
-    mcp_client.close()
 
 
 @pytest.fixture(scope="module")
@@ -386,10 +363,10 @@ def test_an_agent_gets_the_tools_of_its_toolsets(minds: Minds) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_dialog_uses_a_servers_tool_and_goes_on(minds: Minds, script: Script, settings: Any) -> None:
+def test_a_dialog_uses_a_servers_tool_and_goes_on(minds: Minds, script: Script) -> None:
     asked = {"name": "desk_echo", "arguments": {"text": "from the desk"}}
     script({"match": "look", "tool_calls": [asked]}, {"text": "I have looked."})
-    (Path(settings.MINDS_DIR) / "mcp.yaml").write_text(yaml.safe_dump({"servers": {"desk": STDIO}}))
+    minds(desk=STDIO)
     dialog = send(make_dialog(tools=["mcp:desk"]), "look")
     results = list(dialog.turns.order_by("position").values_list("role", "status", "text"))
     assert results[2:] == [("tool", "ok", "from the desk"), ("assistant", "complete", "I have looked.")]

@@ -157,7 +157,7 @@ def test_each_form_of_a_stored_sentence_is_found_as_a_whole() -> None:
         assert pieces(f"Before this. {filled}")[1:] == [(filled, True)], form
 
 
-FILLED = dict.fromkeys(("provider", "name", "file", "model", "host", "variable"), "a.b-c")
+FILLED = dict.fromkeys(("tool", "provider", "name", "file", "model", "host", "variable"), "a.b-c")
 
 
 def test_times_are_in_the_readers_zone_without_scripts() -> None:

@@ -35,10 +35,14 @@ def test_an_agent_is_made_and_changed_on_the_page(operator: Client) -> None:
     assert (agent.provider, agent.model, agent.toolsets, agent.context_limit) == ("test", "model", ["workspace"], 4000)
     assert agent.suggestions == ["Write to the mayor", "Answer this:"]
     assert [agent.pk for agent in Agent.objects.filter(is_default=True)] == ["harbour-clerk"]
-    operator.post("/agents/harbour-clerk/", {**WRITER, "instructions": "Be kind.", "toolsets": []})
+    operator.post(
+        "/agents/harbour-clerk/", {**WRITER, "instructions": "Be kind.", "toolsets": [], "tool_approval": "changes"}
+    )
+    operator.post("/agents/harbour-clerk/", {**WRITER, "instructions": "Be kind.", "toolsets": []})  # an older form
     agent.refresh_from_db()
-    assert (agent.instructions, agent.toolsets) == ("Be kind.", [])
+    assert (agent.instructions, agent.toolsets, agent.tool_approval) == ("Be kind.", [], "changes")
     operator.post("/agents/new/", WRITER)
+    assert Agent.objects.get(pk="harbour-clerk-2").tool_approval == "never"
     assert Agent.objects.filter(pk="harbour-clerk-2").exists()
     assert "Harbour clerk" in operator.get("/agents/").content.decode()
 

@@ -1,0 +1,137 @@
+"""Calls of tools that a person allows first, against a real MCP server."""
+
+from typing import Any
+
+import pytest
+
+from dialogs.actions import messages, questions
+from dialogs.errors import Conflict
+from dialogs.models import Agent, Dialog, Question
+from dialogs.runtime.driver import drive
+from dialogs.tools.registry import builtin_tools
+from dialogs.tools.tool import Tool
+from dominds.llm.messages import ToolSpec
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog, send
+from tests.dialogs.tools.conftest import Minds
+from tests.dialogs.tools.mcp_http import STDIO
+
+CHANGES = Agent.ToolApproval.CHANGES
+REMEMBER = {"name": "desk_remember", "arguments": {"text": "the boat leaves at nine"}}
+BOOK = {"name": "desk_book_trip_now", "arguments": {}}
+ECHO = {"name": "desk_echo", "arguments": {"text": "hello"}}
+
+
+def tool(**how: Any) -> Tool:
+    return Tool(ToolSpec("t", "", {"type": "object"}), **how)
+
+
+@pytest.mark.parametrize(
+    ("made", "asked_under"),
+    [
+        (tool(outside=print, read_only=False), {"changes", "always"}),
+        (tool(outside=print), {"always"}),
+        (tool(inside=print, always=True), set()),  # memory, the archive, questions
+        (tool(), set()),  # runs with a client of /v1, which asks its own person
+    ],
+)
+def test_which_calls_are_asked_for(made: Tool, asked_under: set[str]) -> None:
+    assert {when for when in Agent.ToolApproval.values if made.needs_approval(when)} == asked_under
+
+
+def test_our_own_tools_only_read() -> None:
+    assert [tool.name for tool in builtin_tools().values() if tool.needs_approval(CHANGES)] == []
+
+
+@pytest.fixture
+def asking(minds: Minds, script: Script) -> Dialog:
+    minds(desk=STDIO)
+    return make_dialog(tools=["mcp:desk"], tool_approval=CHANGES)
+
+
+def results(dialog: Dialog) -> list[tuple[str, str]]:
+    return list(dialog.turns.filter(role="tool").order_by("position").values_list("status", "text"))
+
+
+def open_question(dialog: Dialog) -> Question:
+    dialog.refresh_from_db()
+    assert dialog.state == "waiting"
+    return dialog.questions.get(state="open")
+
+
+def answer(dialog: Dialog, text: str) -> None:
+    questions.answer(open_question(dialog).pk, dialog.owner, text)
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestInADialog:
+    def test_a_call_waits_until_a_person_allows_it(self, asking: Dialog, script: Script) -> None:
+        script({"match": "go", "tool_calls": [REMEMBER]}, {"text": "Done."})
+        send(asking, "go")
+        question = open_question(asking)
+        assert (question.kind, question.approves) == ("question", "desk_remember")
+        assert "Allow desk_remember to run" in question.text and '"text": "the boat leaves at nine"' in question.text
+        assert results(asking) == []
+        answer(asking, "allow.")
+        assert results(asking) == [("ok", "noted the boat leaves at nine")]
+        assert (asking.state, asking.turns.order_by("-position").first().text) == ("idle", "Done.")  # type: ignore[union-attr]
+
+    def test_what_only_reads_runs_at_once(self, asking: Dialog, script: Script) -> None:
+        script({"match": "go", "tool_calls": [ECHO]}, {"text": "Done."})
+        send(asking, "go")
+        assert (asking.state, results(asking)) == ("idle", [("ok", "hello")])
+
+    @pytest.mark.parametrize(
+        ("words", "result"),
+        [
+            ("Refuse", "Not run: a person refused this call. Do not repeat it as it was."),
+            (
+                "yes, but not today",
+                "Not run: a person refused this call. Do not repeat it as it was. Their words: yes, but not today",
+            ),
+        ],
+    )
+    def test_any_other_answer_refuses(self, asking: Dialog, script: Script, words: str, result: str) -> None:
+        script({"match": "go", "tool_calls": [BOOK]}, {"text": "Then not."})
+        send(asking, "go")
+        answer(asking, words)
+        assert (asking.state, results(asking)) == ("idle", [("error", result)])
+
+    def test_a_cancelled_question_refuses_as_well(self, asking: Dialog, script: Script) -> None:
+        script({"match": "go", "tool_calls": [BOOK]}, {"text": "Then not."})
+        send(asking, "go")
+        questions.cancel(open_question(asking).pk, asking.owner)
+        drive(asking.pk)
+        assert [status for status, _ in results(asking)] == ["error"]
+
+    def test_calls_of_one_answer_are_asked_for_one_by_one(self, asking: Dialog, script: Script) -> None:
+        script({"match": "go", "tool_calls": [BOOK, REMEMBER, ECHO]}, {"text": "Done."})
+        send(asking, "go")
+        answer(asking, "Allow")
+        assert open_question(asking).approves == "desk_remember"
+        answer(asking, "Refuse")
+        assert [status for status, _ in results(asking)] == ["ok", "error", "ok"]
+
+    def test_once_allows_one_call_and_always_all_of_the_dialog(self, asking: Dialog, script: Script) -> None:
+        script(*[{"match": word, "tool_calls": [BOOK]} for word in ("one", "two", "three", "four")], {"text": "Done."})
+        send(asking, "one")
+        answer(asking, "Allow")
+        send(asking, "two")
+        answer(asking, "Always allow in this dialog")
+        send(asking, "three")
+        assert (asking.state, len(results(asking))) == ("idle", 3)
+        other = messages.create_dialog(asking.owner, asking.agent_id)
+        send(other, "four")
+        assert open_question(other).approves == "desk_book_trip_now"
+
+    def test_a_closed_dialog_runs_nothing(self, asking: Dialog, script: Script) -> None:
+        script({"match": "go", "tool_calls": [BOOK]}, {"text": "Done."})
+        send(asking, "go")
+        question = open_question(asking)
+        messages.close(asking.pk, asking.owner)
+        with pytest.raises(Conflict):
+            questions.answer(question.pk, asking.owner, "Allow")
+        drive(asking.pk)
+        assert all(status == "error" for status, _ in results(asking))
