@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -16,9 +16,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 from dialogs.actions import messages
 from dialogs.models import Dialog
 from tests.dialogs.factories import UserFactory
-from tests.harness import services
 from tests.harness.browser import session_key
 from tests.harness.live import orm_on
+from tests.harness.postgres import PostgresServer
 from tests.harness.stack import Stack, eventually, running
 
 expect.set_options(timeout=15_000)
@@ -177,7 +177,7 @@ def context(context: BrowserContext, pytestconfig: pytest.Config) -> BrowserCont
 
 
 @pytest.fixture(scope="session")
-def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
+def browser_stack(postgres: PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
     """The stack behind ``stack``; use that."""
     stack = Stack.on_new_database(
         postgres, "dominds_browser", settings={KEY_VARIABLE: "k-browser-0123456789", "DOMINDS_PRIVATE_IMAGES": "on"}
@@ -190,7 +190,9 @@ def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> 
         for name in SCRIPTS
     }
     models["fills"] |= {"optimal_max_tokens": 1_900, "critical_max_tokens": 1_950}
-    members = {name: {"name": name.capitalize(), "provider": "lab", "model": name} for name in SCRIPTS}
+    members: dict[str, dict[str, Any]] = {
+        name: {"name": name.capitalize(), "provider": "lab", "model": name} for name in SCRIPTS
+    }
     members["fills"]["context_policy"] = "none"
     members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}
     members["plans"]["prepare_rewrites"] = False  # its rewrites are looked at while they are made
@@ -231,6 +233,7 @@ def person(stack: Stack) -> User:
     return UserFactory.create()
 
 
+Scheme = Literal["dark", "light"]
 LogIn = Callable[[BrowserContext, User], None]
 Opener = Callable[[str], Dialog]  # takes the agent
 
@@ -282,13 +285,25 @@ def send(page: Page, text: str) -> None:
 def kept(page: Page, text: str) -> None:
     """Wait until the draft is in the tab's memory: half a second after the last key."""
     drafts = "Object.values(sessionStorage)"
-    eventually(lambda: (page.wait_for_timeout(20), text in page.evaluate(drafts))[1])
+    eventually_on(page, lambda: text in page.evaluate(drafts))
 
 
 def assert_nothing_moved(page: Page, most: float = 0.05) -> None:
     """Since ``SHIFTS`` was evaluated; Chromium calls 0.1 good."""
     shifts: list[tuple[float, list[list[str]]]] = page.evaluate("window.shifts")
     assert sum(value for value, _ in shifts) < most, "\n".join(map(str, shifts))
+
+
+def eventually_on(page: Page, claim: Callable[[], Any], *, scroll_px: int = 0, seconds: float = 20) -> Any:
+    """``eventually``, while Playwright tells of what the page does, or while somebody scrolls."""
+
+    def answer() -> Any:
+        if scroll_px:
+            page.mouse.wheel(0, scroll_px)
+        page.wait_for_timeout(100 if scroll_px else 20)
+        return claim()
+
+    return eventually(answer, seconds)
 
 
 def check_axe(page: Page) -> None:

@@ -5,9 +5,9 @@ import re
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from dialogs.models import Turn
-from tests.browser.conftest import Opener, answered, kept, send
+from tests.browser.conftest import Opener, answered, eventually_on, kept, send
 from tests.harness.browser import open_details
-from tests.harness.stack import Stack, eventually
+from tests.harness.stack import Stack
 
 
 def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
@@ -18,7 +18,7 @@ def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
     messages: list[object] = []
     elsewhere.on("websocket", lambda socket: socket.on("framereceived", lambda frame: messages.append(frame)))  # noqa: PLW0108 - Playwright marks it
     elsewhere.goto(f"{stack.base_url}/models/")
-    eventually(lambda: (elsewhere.wait_for_timeout(20), messages)[1])  # what is new to it is new after that
+    eventually_on(elsewhere, lambda: messages)  # what is new to it is new after that
     send(page, "Please ask")
     expect(page.locator("#banner")).to_contain_text("Which currency?")
     expect(elsewhere.locator(".toast")).to_contain_text("A question waits")
@@ -69,7 +69,7 @@ def test_what_is_typed_while_a_message_is_on_its_way_stays(
     waiting: list[Route] = []
     page.route(f"**/d/{dialog.pk}/messages/", lambda route: waiting.append(route))  # noqa: PLW0108 - Playwright marks it
     send(page, "The first")
-    eventually(lambda: (page.wait_for_timeout(20), waiting)[1])
+    eventually_on(page, lambda: waiting)
     page.locator("#text").press_sequentially(" and then the next")
     waiting.pop().continue_()
     expect(page.locator("#text")).to_have_value("and then the next")
@@ -93,7 +93,7 @@ def test_an_accepted_text_leaves_the_composer_when_the_socket_is_first(
         expect(page.get_by_role("button", name="Stop")).to_have_count(0)
         expect(page.locator("#state")).to_have_attribute("data-state", then)
         expect(page.locator("#text")).to_have_value(text)
-        route, answer = eventually(lambda: (page.wait_for_timeout(20), late)[1]).pop()
+        route, answer = eventually_on(page, lambda: late).pop()
         route.fulfill(response=answer)
         expect(page.locator("#text")).to_have_value("")
         expect(page.locator("#state")).to_have_attribute("data-state", then)
@@ -122,7 +122,7 @@ def test_a_failure_is_told_also_when_its_button_has_gone(open_dialog: Opener, pa
     page.get_by_text("Add a reminder").click()
     page.fill("#new-reminder", "Mind the gap")
     page.get_by_role("button", name="Add", exact=True).click()
-    eventually(lambda: (page.wait_for_timeout(20), held)[1])
+    eventually_on(page, lambda: held)
     with stack.api_as(dialog.owner) as api:
         api.post(f"/api/dialogs/{dialog.pk}/reminders", json={"text": "From elsewhere"})
     expect(page.locator("#reminders-panel")).to_contain_text("From elsewhere")

@@ -6,11 +6,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
+from playwright.sync_api import Dialog as Question
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from remediation.models import RemediationRun
-from tests.browser.conftest import LogIn
+from tests.browser.conftest import LogIn, eventually_on
 from tests.harness.browser import open_details
 from tests.harness.stack import Stack, eventually
 
@@ -86,7 +87,12 @@ def test_a_prune_in_one_tab_is_pushed_to_the_other(
     second.on("request", lambda request: asked.append(request.url))
     expect(second.locator("#context-panel")).to_have_attribute("data-state", "warning")
     asked_by_page: list[str] = []
-    page.once("dialog", lambda question: (asked_by_page.append(question.message), question.dismiss()))
+
+    def refuse(question: Question) -> None:
+        asked_by_page.append(question.message)
+        question.dismiss()
+
+    page.once("dialog", refuse)
     page.get_by_role("button", name="Prune Context Now").click()
     assert "Prune the context now?" in asked_by_page[0]
     assert not RemediationRun.objects.filter(dialog=dialog).exists()
@@ -112,7 +118,7 @@ def test_the_panel_is_asked_for_only_while_the_socket_is_down(
     def step() -> None:
         """The page's two seconds, and as much of ours as the answer takes."""
         page.clock.run_for(2_000)
-        eventually(lambda: (page.wait_for_timeout(100), len(events) == len(asked))[1])
+        eventually_on(page, lambda: len(events) == len(asked))
 
     page.route_web_socket("**/ws/dialogs/**", lambda socket: socket.close() if is_down else through(socket))
     dialog = filled(1_900)
@@ -135,7 +141,12 @@ def test_the_panel_is_asked_for_only_while_the_socket_is_down(
     eventually(lambda: RemediationRun.objects.filter(dialog=dialog).exists(), seconds=30)
     eventually(lambda: Dialog.objects.get(pk=dialog.pk).state == "idle")
     panel = page.locator("#context-panel")
-    eventually(lambda: (step(), panel.get_attribute("data-state") == "active")[1])
+
+    def is_active_after_a_step() -> bool:
+        step()
+        return panel.get_attribute("data-state") == "active"
+
+    eventually(is_active_after_a_step)
 
     is_down = False
     page.clock.resume()

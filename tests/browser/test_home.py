@@ -4,11 +4,12 @@ import re
 
 from django.contrib.auth.models import User
 from django.db import connection
+from playwright.sync_api import Dialog as Question
 from playwright.sync_api import Page, Route, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, PromptTemplate
-from tests.browser.conftest import LogIn, Opener, answered, check_axe, send
+from tests.browser.conftest import LogIn, Opener, answered, check_axe, eventually_on, send
 from tests.harness.stack import Stack, eventually
 
 
@@ -64,13 +65,13 @@ def test_no_line_moves_when_the_font_comes_late(stack: Stack, person: User, page
     page.goto(f"{stack.base_url}/glossary/", wait_until="domcontentloaded")
     expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
     assert page.evaluate("document.fonts.check('400 15px Inter')") is False
-    eventually(lambda: (page.wait_for_timeout(20), waiting)[1])
+    eventually_on(page, lambda: waiting)
     page.evaluate(DRAWN)
     is_held = False
     for route in waiting:
         route.continue_()
     # Not by `wait_for_function`, whose second look the content policy forbids.
-    eventually(lambda: (page.wait_for_timeout(20), page.evaluate("document.fonts.check('400 15px Inter')"))[1])
+    eventually_on(page, lambda: page.evaluate("document.fonts.check('400 15px Inter')"))
     assert page.evaluate(SHIFTS) < 0.02  # 0.1 is called good
 
 
@@ -208,7 +209,7 @@ def test_another_model_is_chosen_within_a_dialog_and_one_is_pinned(
     expect(page.locator(".turn-assistant .body").last).to_have_text("Noted.")
     page.set_viewport_size({"width": 360, "height": 740})
     for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         button.click()
         expect(search).to_be_focused()
         expect(picker.locator("[aria-current]")).to_contain_text("lights")
@@ -260,7 +261,12 @@ def test_a_dialog_is_deleted_by_its_name_and_brought_back(
     connection.close()
     page.reload()
     asked: list[str] = []
-    page.once("dialog", lambda question: (asked.append(question.message), question.dismiss()))
+
+    def refuse(question: Question) -> None:
+        asked.append(question.message)
+        question.dismiss()
+
+    page.once("dialog", refuse)
     page.fill("#text", "/delete")
     page.press("#text", "Enter")
     expect(page.locator("#text")).to_have_value("")

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, Route, expect
 
 from dialogs.models import Question
-from tests.browser.conftest import LogIn, Opener, answered, send
+from tests.browser.conftest import LogIn, Opener, answered, eventually_on, send
 from tests.harness.stack import Stack, eventually
 
 
@@ -58,7 +58,7 @@ def test_whoever_is_faster_than_the_network_answers_the_chosen_question(
     held: list[Route] = []
     page.route(f"**/q4h/{oldest.pk}/", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
     page.keyboard.press("j")
-    eventually(lambda: (page.wait_for_timeout(20), held)[1])
+    eventually_on(page, lambda: held)
     page.keyboard.press("a")
     expect(page.get_by_label("Your answer")).not_to_be_focused()
     held.pop().continue_()

@@ -1,12 +1,14 @@
 """Dialogs of hundreds of turns: older pages, and a document that stays light."""
 
+from typing import Any
+
 from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import Page, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import LogIn
+from tests.browser.conftest import LogIn, eventually_on
 from tests.harness.stack import Stack, eventually
 
 
@@ -40,7 +42,7 @@ def test_a_long_dialog_loads_older_pages_where_the_reader_is(
     assert page.locator(".turn").count() in (40, 80)
     page.locator("#transcript").hover()
     first = page.get_by_text("line 001")
-    eventually(lambda: (page.mouse.wheel(0, -3000), page.wait_for_timeout(100), first.count())[2])
+    eventually_on(page, first.count, scroll_px=-3000)
     expect(first).to_be_visible()
     positions = page.locator("[data-position]").evaluate_all("all => all.map(e => Number(e.dataset.position))")
     assert positions == sorted(positions)
@@ -66,9 +68,9 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
     page.locator("#transcript").hover()
     first = page.locator("#turn-1 .body")
     entry, at_top = page.locator("#turn-1"), "document.querySelector('#transcript').scrollTop === 0"
-    eventually(lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), entry.count())[2], seconds=90)
+    eventually_on(page, entry.count, scroll_px=-4000, seconds=90)
     # It stands far above, where its content may leave the document until one has scrolled there.
-    eventually(lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), page.evaluate(at_top))[2])
+    eventually_on(page, lambda: page.evaluate(at_top), scroll_px=-4000)
     expect(first).to_have_text("Question 001?")
     top = "() => document.querySelector('#turn-1').getBoundingClientRect().top"
     place = page.evaluate(top)
@@ -82,9 +84,8 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
     cdp.send("Performance.enable")
 
     def layouts() -> float:
-        return next(
-            one["value"] for one in cdp.send("Performance.getMetrics")["metrics"] if one["name"] == "LayoutCount"
-        )
+        metrics: list[dict[str, Any]] = cdp.send("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in metrics if one["name"] == "LayoutCount"))
 
     before, blank = layouts(), 0
     for _ in range(60):

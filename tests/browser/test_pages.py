@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog
-from tests.browser.conftest import LogIn, Opener, answered, send
+from tests.browser.conftest import LogIn, Opener, Scheme, answered, send
 from tests.dialogs.factories import make_operator
 from tests.harness.stack import Stack, eventually
 
@@ -18,13 +18,13 @@ from tests.harness.stack import Stack, eventually
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_is_wider_than_a_phone_and_none_breaks_the_content_policy(
-    open_dialog: Opener, page: Page, stack: Stack, path: str, scheme: str, complaints: list[str]
+    open_dialog: Opener, page: Page, stack: Stack, path: str, scheme: Scheme, complaints: list[str]
 ) -> None:
     dialog = open_dialog("short")
     send(page, "A fairly long word: " + "x" * 200)
     answered(page)
     page.set_viewport_size({"width": 360, "height": 740})
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=scheme)
     own = f"/d/{dialog.pk}/"
     page.goto(stack.base_url + (path if path.startswith("/") else own + ("" if path == "dialog" else path)))
     widths = page.evaluate("[document.documentElement, ...document.querySelectorAll('main')].map(e => e.scrollWidth)")

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import BrowserContext, Page, Worker, expect
 
 from dialogs.models import PushSubscription, Question
-from tests.browser.conftest import LogIn
+from tests.browser.conftest import LogIn, eventually_on
 from tests.doubles.push import Browser
 from tests.harness.stack import Stack, eventually
 
@@ -133,7 +133,7 @@ def registered(page: Page, context: BrowserContext) -> tuple[Worker, Any]:
     with context.expect_event("serviceworker") as started:
         page.evaluate("navigator.serviceWorker.register(document.getElementById('push-form').dataset.worker)")
     page.evaluate("navigator.serviceWorker.ready.then(() => 1)")
-    eventually(lambda: (page.wait_for_timeout(20), result)[1])
+    eventually_on(page, lambda: result)
     assert result[0]["scopeURL"] == page.url.removesuffix("settings/")
 
     def push(text: str) -> None:

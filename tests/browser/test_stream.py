@@ -11,7 +11,17 @@ from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from dialogs.models import Dialog, Turn
 from dialogs.pages.markdown import render
-from tests.browser.conftest import LONG, SHIFTS, LogIn, Opener, answered, assert_nothing_moved, kept, send
+from tests.browser.conftest import (
+    LONG,
+    SHIFTS,
+    LogIn,
+    Opener,
+    answered,
+    assert_nothing_moved,
+    eventually_on,
+    kept,
+    send,
+)
 from tests.harness.stack import Stack, eventually
 
 
@@ -41,7 +51,7 @@ class HeldEnd:
 
 
 def _ends_an_answer(frame: dict[str, Any]) -> bool:
-    about = frame.get("data", {})
+    about: dict[str, str] = frame.get("data", {})
     return (frame["type"] == "turn" and about["role"] == "assistant") or (
         frame["type"] == "generation" and about["outcome"] != "running"
     )
@@ -185,13 +195,14 @@ def test_a_closed_socket_in_the_middle_loses_and_doubles_nothing(
     page.route_web_socket("**/ws/dialogs/**", proxy)
     dialog = open_dialog("long")
     send(page, "Go")
-    for closed in (1, 2, 3):
+    for _ in range(3):
         expect(page.locator("#live .body").first).not_to_be_empty()
-        sockets[-1].close(code=1012)
-        eventually(lambda so_far=closed: (page.wait_for_timeout(20), len(sockets) > so_far)[1])
+        closed = sockets.pop()
+        closed.close(code=1012)
+        eventually_on(page, lambda: sockets)
         expect(page.locator("#connection")).to_have_attribute("data-state", "live")
     assert_whole(page, dialog)
-    assert len(sockets) == 4
+    assert len(sockets) == 1, "one comes for each that was closed"
 
 
 def test_without_any_socket_the_page_asks_and_still_gets_everything(

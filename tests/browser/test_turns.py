@@ -8,7 +8,17 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import SHIFTS, SOLUTION, LogIn, Opener, answered, assert_nothing_moved, check_axe, send
+from tests.browser.conftest import (
+    SHIFTS,
+    SOLUTION,
+    LogIn,
+    Opener,
+    Scheme,
+    answered,
+    assert_nothing_moved,
+    check_axe,
+    send,
+)
 from tests.pixels import picture
 
 TARGET_PX = 44
@@ -234,11 +244,11 @@ class Keys:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_a_conversation_by_keys_alone(
-    open_dialog: Opener, page: Page, complaints: list[str], scheme: str, size: tuple[int, int]
+    open_dialog: Opener, page: Page, complaints: list[str], scheme: Scheme, size: tuple[int, int]
 ) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=scheme)
     open_dialog("solves")
 
     keys = Keys(page, size[0])
@@ -353,7 +363,7 @@ def fork_on_a_phone(page: Page) -> None:
     """Day and night: targets are large enough, and nothing sticks out."""
     page.set_viewport_size({"width": 360, "height": 740})
     for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         menu = open_menu(page, "#turn-2")
         check_axe(page)
         box = menu.bounding_box()
@@ -384,7 +394,7 @@ def test_a_message_is_edited_where_it_stands(open_dialog: Opener, page: Page, co
     page.set_viewport_size({"width": 360, "height": 740})
     pencil, field = page.get_by_role("button", name="Edit", exact=True), page.get_by_label("New text of the message")
     for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         pencil.focus()
         page.keyboard.press("Enter")
         expect(field).to_be_focused()

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ class Place:
     model: str
     mcp: str = ""
 
-    def run(self, command: Sequence[str | Path], *, expected: Sequence[int] = (0,), **environment: str) -> str:
+    def run(self, command: Sequence[str | Path], environment: Mapping[str, str], expected: Sequence[int] = (0,)) -> str:
         """What it prints. Fails with its errors where it ends with another code than ``expected``."""
         home, work = self.folder / "home", self.folder / "work"
         for made in (home, work):
@@ -75,8 +75,8 @@ def codex(place: Place, texts: Sequence[str], settings: str = "") -> list[str]:
     answers = []
     for number, text in enumerate(texts):
         resume = ["resume", "--last"] if number else []
-        command = [NODE / "codex", "exec", *resume, *options, text]
-        answers.append(place.run(command, CODEX_HOME=str(folder), DOMINDS_KEY=place.key))
+        command: list[str | Path] = [NODE / "codex", "exec", *resume, *options, text]
+        answers.append(place.run(command, {"CODEX_HOME": str(folder), "DOMINDS_KEY": place.key}))
     return answers
 
 
@@ -97,7 +97,7 @@ def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
     answers = []
     for number, text in enumerate(texts):
         goes_on = ["--continue"] if number else []
-        answers.append(place.run([NODE / "claude", *goes_on, "-p", text, *options], **environment))
+        answers.append(place.run([NODE / "claude", *goes_on, "-p", text, *options], environment))
     return answers
 
 
@@ -115,7 +115,7 @@ def opencode(place: Place, texts: Sequence[str]) -> list[str]:
     for number, text in enumerate(texts):
         goes_on = ["--continue"] if number else []
         printed = place.run(
-            [OPENCODE, "run", *goes_on, "-m", f"dominds/{place.model}", "--format", "json", text], **environment
+            [OPENCODE, "run", *goes_on, "-m", f"dominds/{place.model}", "--format", "json", text], environment
         )
         parts = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
         answers.append([one["part"]["text"] for one in parts if one["type"] == "text"][-1])
@@ -128,7 +128,7 @@ def qwen_code(place: Place, texts: Sequence[str]) -> list[str]:
     answers = []
     for number, text in enumerate(texts):
         goes_on = ["--continue"] if number else []
-        answers.append(place.run([NODE / "qwen", *goes_on, *options, "-p", text], **environment))
+        answers.append(place.run([NODE / "qwen", *goes_on, *options, "-p", text], environment))
     return answers
 
 
@@ -151,7 +151,7 @@ def _llm(place: Place, texts: Sequence[str], *options: str | Path) -> list[str]:
     for number, text in enumerate(texts):
         goes_on = ["-c"] if number else []
         command = [PYTHON / "llm", "-m", place.model, "--key", place.key, *options, *goes_on, text]
-        answers.append(place.run(command, LLM_USER_PATH=str(folder)).splitlines()[-1])
+        answers.append(place.run(command, {"LLM_USER_PATH": str(folder)}).splitlines()[-1])
     return answers
 
 
@@ -170,7 +170,7 @@ def script(name: str, wire: str = "chat", *, form: str = "", python: Path = PYTH
             "FORM": form,
             **QUIET,
         }
-        answers: list[str] = json.loads(place.run([interpreter, file, *texts], **environment).splitlines()[-1])
+        answers: list[str] = json.loads(place.run([interpreter, file, *texts], environment).splitlines()[-1])
         return answers
 
     return turns
@@ -181,7 +181,7 @@ def langchain_standard(place: Place) -> set[str]:
     (place.folder / "work").mkdir(parents=True)
     shutil.copy(SCRIPTS / "langchain_standard.py", place.folder / "work/test_standard.py")
     options = ["-q", "-rp", "--tb=no", "--asyncio-mode=auto", "-o", "asyncio_default_test_loop_scope=session"]
-    command = [PYTHON / "python", "-m", "pytest", *options]
+    command: list[str | Path] = [PYTHON / "python", "-m", "pytest", *options]
     environment = {"BASE_URL": place.url, "KEY": place.key, "MODEL": place.model, **QUIET}
-    printed = place.run(command, expected=(0, 1), **environment)
+    printed = place.run(command, environment, expected=(0, 1))
     return {line.split("::")[-1] for line in printed.splitlines() if line.startswith("PASSED")}

@@ -193,7 +193,7 @@ class Recorder(Double):
             self.answered.append(Answered(record, response.status_code, b"".join(pieces).decode()))
 
     @property
-    def refused(self) -> list[str]:
+    def failures(self) -> list[str]:
         """What was refused, or failed in a stream."""
         return [
             f"{one.status} {one.exchange.method} {one.exchange.path}: {one.answer[-600:]}"

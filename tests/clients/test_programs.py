@@ -65,7 +65,7 @@ def talk(served: Rig, turns: Turns, model: str, texts: list[str], folder: Path) 
     with served.recorded() as recorder:
         here = Place(folder / "here", recorder.url, key, model)
         answers = turns(here, texts)
-        assert recorder.refused == []
+        assert recorder.failures == []
     assert double.refusals[before:] == []
     itself = Place(folder / "itself", double.url, "sk-itself", model)
     same = slice(SEARCH in texts, None)
@@ -132,7 +132,7 @@ def test_codex_runs_programs_of_a_model_that_it_knows(served: Rig, tmp_path: Pat
     person, key = served.key()
     with served.recorded() as recorder:
         answers = programs.codex(Place(tmp_path, recorder.url, key, WITH_PROGRAMS), TASKS[:3])
-        assert recorder.refused == []
+        assert recorder.failures == []
     assert answers == [f"{task} is done." for task in TASKS[:3]]
     dialog = Dialog.objects.get(owner=person)
     assert dialog.turns.filter(role="tool").count() == 3
