@@ -1,5 +1,6 @@
 """Shared fixtures, and which tests need a server."""
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -151,11 +152,13 @@ def django_db_modify_db_settings() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> None:
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Make the flush after each test cheap: content types and permissions stay, and only what has rows is emptied."""
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     post_migrate.disconnect(create_contenttypes)
     vars(flush)["sql_flush"] = _emptying
+    yield
+    gc.collect()  # ends threads of asgiref whose connections would keep the database from being dropped
 
 
 def _emptying(style: object, connection: BaseDatabaseWrapper, **options: bool) -> list[str]:
