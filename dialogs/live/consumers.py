@@ -94,6 +94,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._is_current = False  # all events up to the opening have been sent: what follows is new
         self._live_text: deque[dict[str, Any]] = deque()
         self._live_text_lost = True  # it is to be sent from its beginning
+        self._live_text_waits = asyncio.Event()  # for its generation's start, which is to be read
         self._started_generation = self._ended_generation = 0  # the newest whose start was sent, and whose end was
         self._unannounced_generation = 0  # one whose live text came before its start
         self._badges: dict[str, Any] | None = None  # to be sent
@@ -182,7 +183,10 @@ class PageSocket(AsyncWebsocketConsumer):
         feed = self._feed
         assert feed is not None
         if self._is_current and not self._unannounced_generation and self._started_generation <= self._ended_generation:
-            await asyncio.sleep(BATCH_SECONDS)
+            self._live_text_waits.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BATCH_SECONDS):
+                    await self._live_text_waits.wait()
         key = (self.user_id, self.language, self._sent_seq, self._database_generation)
         rendering = feed.rendering(key, self._announced_at, partial(self._render, feed))
         result = await asyncio.shield(rendering.frames)  # another page may wait for them when this one is gone
@@ -312,6 +316,7 @@ class PageSocket(AsyncWebsocketConsumer):
         while self._live_text:
             generation = self._live_text[0]["generation"]
             if generation > max(self._started_generation, feed.ended):
+                self._live_text_waits.set()
                 if self._reading is None and generation != self._unannounced_generation:
                     self._unannounced_generation, self._may_have_missed, self._announced_at = (
                         generation,

@@ -335,6 +335,28 @@ def test_the_end_of_an_answer_is_not_gathered(
     go(scenario)
 
 
+def test_live_text_ends_the_gathering_of_the_events_before_it(
+    script: Script, redis_client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialog = make_dialog()
+    answer(dialog)
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), dialog.owner) as page:
+            await frames_until(page, is_state("idle"))
+            await asyncio.sleep(1.1)  # within a second after it subscribed the hub looks once by itself
+            monkeypatch.setattr(consumers, "BATCH_SECONDS", 60)
+            generation = await rows(begin_generation, dialog)
+            seq = await rows(lambda: Dialog.objects.get(pk=dialog.pk).last_event_seq)
+            await rows(redis_client.publish, wakeups.dialog_channel(dialog.pk), orjson.dumps({"seq": seq}))
+            await asyncio.sleep(0.3)
+            await write_draft(redis_client, dialog, generation, (0, "Good "))
+            frames = await frames_until(page, lambda frame: frame["type"] == "draft")
+        assert [frame["type"] for frame in frames if frame["type"] != "badges"] == ["generation", "draft"]
+
+    go(scenario)
+
+
 def test_each_page_of_a_dialog_gets_every_event_once(script: Script) -> None:
     dialog = make_dialog()
     answer(dialog)
