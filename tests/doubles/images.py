@@ -50,7 +50,7 @@ def seen(media_type: str, data: str) -> Seen:
     try:
         with Image.open(io.BytesIO(content)) as image:
             image.load()
-            return Seen(media_type, data, "", str(image.get_format_mimetype()), *image.size)  # type: ignore[attr-defined]
+            return Seen(media_type, data, "", str(image.get_format_mimetype()), *image.size)
     except (UnidentifiedImageError, OSError, SyntaxError):
         return Seen(media_type, data, "broken")
 

@@ -121,7 +121,7 @@ class LocalDouble(ChatDouble):
     def count_prompt(self, request: ChatRequest, units: Sequence[Unit]) -> int:
         if not self.by_template:
             return super().count_prompt(request, units)
-        return chat_templates.count_prompt(self.model, request.body) * self.weight
+        return chat_templates.count_prompt(self.model, dict(request.body)) * self.weight
 
     def load(self, window: int) -> None:
         """Load the model anew, as an operator does."""

@@ -122,7 +122,7 @@ class Provider:
         if self.client_authentication == "client_secret_basic":
             pair = [unquote(part) for part in base64.b64decode(word).decode().split(":")] if scheme == "Basic" else []
         else:
-            pair = [given.get("client_id"), given.get("client_secret")]
+            pair = [given.get("client_id", ""), given.get("client_secret", "")]
         if pair != [CLIENT, SECRET]:
             return self.refuse("invalid_client", 401)
         code = self.codes.get(given.get("code", ""))
@@ -152,7 +152,7 @@ class Provider:
         now = int(time.time())
         message = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, **claims, **self.wrong}
         kept = {name: value for name, value in message.items() if value is not None}
-        signing_key = {"none": None, "HS256": SECRET}.get(self.algorithm, key(self.signing_key or self.key_id))
+        signing_key: Any = {"none": None, "HS256": SECRET}.get(self.algorithm, key(self.signing_key or self.key_id))
         return jwt.encode(kept, signing_key, self.algorithm, headers={"kid": self.key_id})
 
 

@@ -188,7 +188,7 @@ def test_any_cloud_may_show_its_reasoning_elsewhere() -> None:
 def test_the_sdk_reads_a_refusal() -> None:
     with ChatDouble("deepseek") as double, pytest.raises(BadRequestError) as caught:
         client(double).chat.completions.create(**base("deepseek", USER, CALLING, RESULT))
-    assert caught.value.body["message"] == DEEPSEEK_THINKS
+    assert caught.value.body["message"] == DEEPSEEK_THINKS  # type: ignore[index]
 
 
 USAGES: dict[str, tuple[bool, list[Any], Any]] = {

@@ -1,5 +1,6 @@
 """The doubles of servers on one's own machine: their windows, their refusals, and what they do without one."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def long(tokens: int) -> str:
 @pytest.mark.parametrize("kind", DOUBLES)
 def test_the_real_window_is_told(kind: type[LocalDouble]) -> None:
     with kind(window=7_777) as double:
-        result = {
+        windows: dict[type[LocalDouble], Callable[[], tuple[int, ...]]] = {
             LMStudioDouble: lambda: (
                 get(double, "/api/v0/models")["data"][0]["loaded_context_length"],
                 get(double, "/api/v1/models")["models"][0]["loaded_instances"][0]["config"]["context_length"],
@@ -53,7 +54,8 @@ def test_the_real_window_is_told(kind: type[LocalDouble]) -> None:
                 get(double, "/get_server_info")["context_length"],
             ),
             OllamaDouble: lambda: (get(double, "/api/ps")["models"][0]["context_length"],),
-        }[kind]()
+        }
+        result = windows[kind]()
     assert set(result) == {7_777}
 
 
@@ -134,7 +136,7 @@ def test_lmstudio_takes_no_object_as_tool_choice() -> None:
 def test_lmstudio_may_answer_rubbish_to_what_is_too_long() -> None:
     with LMStudioDouble(window=1_000, overflow="rubbish") as double:
         answered = post(double, PATH, base(double, "first", long(2_000), "last")).json()
-        shown = [answer.text for answer in double.requests[0].prompt.messages]
+        shown = [answer.text for answer in double.requests[0].prompt.messages]  # type: ignore[union-attr]
     assert answered["choices"][0]["message"]["content"] == RUBBISH
     assert answered["usage"]["prompt_tokens"] == 500
     assert shown == ["first", "last"]
@@ -207,7 +209,7 @@ def test_ollama_cuts_the_start_and_reports_about_half_the_window() -> None:
     with OllamaDouble(window=1_000) as double:
         whole = post(double, PATH, base(double, long(300), long(300), "last")).json()
         cut = post(double, PATH, base(double, long(600), long(300), long(300), "well", "last", num_ctx=32_000)).json()
-        shown = [answer.text for answer in double.requests[-1].prompt.messages]
+        shown = [answer.text for answer in double.requests[-1].prompt.messages]  # type: ignore[union-attr]
     assert whole["usage"]["prompt_tokens"] > 600
     assert cut["choices"][0]["message"]["content"] == "You said: last"
     assert cut["usage"]["prompt_tokens"] < 500

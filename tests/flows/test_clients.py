@@ -59,7 +59,7 @@ def test_a_result_is_judged_before_the_row_is_locked(serve: Serve) -> None:
     agent, key = agent_and_key(serve)
     run = conversations.begin(key, ChatRequest(model=agent.pk, messages=(ASKED,), tools=TOOLS))
     drive(run.dialog_id)
-    call = Turn.objects.get(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).tool_calls[0]
+    call = Turn.objects.get(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).tool_calls[0]  # type: ignore[index]
     texts = (ASKED, calling(**call), ClientMessage("tool", RESULT, call_id=call["id"]))
     assert assert_noted(key, agent, *texts) == run.dialog_id
 

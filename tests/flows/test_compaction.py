@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_a_result_that_cannot_fit_is_an_error_with_sizes(lmstudio: LocalDouble, 
         Reply(calls=(Call("read_artifact", {"id": artifact.pk, "offset": 100, "limit": 400}),)), Reply("There it is.")
     )
     say(dialog, "read a part")
-    assert dialog.turns.filter(role="tool").last().text.startswith(result[100:500])
+    assert dialog.turns.filter(role="tool").latest("seq").text.startswith(result[100:500])
     assert not runs(dialog)
 
 
@@ -247,11 +248,11 @@ def test_at_100_percent_the_answer_is_aborted_with_an_error(lmstudio: LocalDoubl
     say(dialog, "write it all at once")
     assert (dialog.state, dialog.turns.get(text="write it all at once").status) == ("failed", "failed")
     assert "filled the context" in dialog.failure and f"{LIMIT:,}" in dialog.failure
-    assert dialog.turns.filter(role="assistant").last().status == "failed"
+    assert dialog.turns.filter(role="assistant").latest("seq").status == "failed"
     assert ContextEvent.objects.filter(dialog=dialog, code="TOKEN_LIMIT_EXCEEDED").exists()
     lmstudio.brain = lambda prompt: pruner.prune(prompt) if pruner.is_asked(prompt.body) else Reply("Short.")
     say(dialog, "then briefly")
-    assert dialog.turns.filter(role="assistant").last().text == "Short."
+    assert dialog.turns.filter(role="assistant").latest("seq").text == "Short."
 
 
 def test_an_endless_answer_ends_after_three_compactions(lmstudio: LocalDouble) -> None:
@@ -333,7 +334,7 @@ def test_three_useless_rounds_end_in_one_clear_error(lmstudio: LocalDouble, sett
 
 def test_an_overflow_is_answered_by_the_policy_and_not_by_a_forced_clear(serve: Serve) -> None:
     server = serve(window=LIMIT, api_type="lmstudio")
-    refused = []
+    refused: list[Prompt] = []
 
     def answer(prompt: Prompt) -> Reply:
         if pruner.is_asked(prompt.body):
@@ -357,7 +358,7 @@ def test_an_overflow_is_answered_by_the_policy_and_not_by_a_forced_clear(serve: 
 
 def test_another_provider_is_not_touched_at_the_same_size(serve: Serve) -> None:
     bodies = []
-    for fields in ({}, {"context_policy": "none"}):
+    for fields in list[dict[str, Any]]([{}, {"context_policy": "none"}]):
         server = serve(context_length=LIMIT // 2, critical_max_tokens=90_000)
         server.brain = lambda _: Reply("Understood.")
         dialog = talked(server, 8, **fields)
@@ -378,7 +379,7 @@ def test_undoing_two_nested_compactions_restores_byte_equal_requests(lmstudio: L
         say(dialog, prose(number, 150))
     before = replies(lmstudio)[-1]
     for keep in (8, 1):
-        lmstudio.brain = lambda prompt, keep=keep: pruner.prune(prompt, keep)
+        lmstudio.brain = partial(pruner.prune, keep=keep)
         rewrite_requests.request(dialog.pk, "compact", dialog.owner)
         go_on(dialog)
     made = runs(dialog)

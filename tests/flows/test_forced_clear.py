@@ -209,7 +209,7 @@ def test_an_accepted_clear_answers_the_pending_message_in_a_fresh_round(serve: S
     assert "Goal: sort the shelf\n- step 2" in fresh["messages"][-2]["content"]
     assert len(fresh["messages"]) == 3 and len(fresh["tools"]) > 1  # system, package, message; all tools again
     assert "tool_choice" not in fresh
-    assert (dialog.turns.get(text=PENDING).status, dialog.turns.order_by("position").last().text) == (
+    assert (dialog.turns.get(text=PENDING).status, dialog.turns.latest("position").text) == (
         "answered",
         "Sorted.",
     )

@@ -99,7 +99,8 @@ def test_estimates_come_within_5_percent_of_the_reported_prompt(
 def deviations(dialog: Dialog) -> tuple[list[float], list[float]]:
     """How far estimates were from reports: as counted, and as corrected by what was reported before."""
     rows = dialog.generations.filter(purpose=Generation.Purpose.REPLY, prompt_tokens__isnull=False).order_by("id")
-    reports = list(rows.values_list("est_prompt_tokens", "est_tools_tokens", "prompt_tokens"))
+    columns = rows.values_list("est_prompt_tokens", "est_tools_tokens", "prompt_tokens")
+    reports = [(counted or 0, tools or 0, reported or 0) for counted, tools, reported in columns]
     raw = [abs(counted - reported) / reported for counted, _, reported in reports]
     return raw, list(_corrected(reports))
 

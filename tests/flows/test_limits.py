@@ -14,6 +14,7 @@ from dialogs.errors import Conflict, TooLarge
 from dialogs.models import Dialog
 from dominds.llm.providers import server_window
 from tests.doubles.brains import Reply
+from tests.doubles.local_servers import LMStudioDouble
 from tests.flows.conftest import Minds, Serve, dialog_with, say
 from tests.flows.doubled import dialog_at, start
 
@@ -34,6 +35,7 @@ def refusal(dialog: Dialog) -> str:
 
 def test_listed_but_not_loaded_is_unusable_until_it_is(serve: Serve) -> None:
     server = serve(window=8_000, api_type="lmstudio")
+    assert isinstance(server, LMStudioDouble)
     server.is_loaded = False
     dialog = dialog_with(server)
     assert "has not loaded it. Load the model there" in refusal(dialog)
@@ -74,6 +76,7 @@ def test_a_length_in_llm_yaml_is_ignored_with_a_warning(serve: Serve) -> None:
 
 def test_a_model_unloaded_meanwhile_is_not_asked_blindly(serve: Serve) -> None:
     server = serve(window=8_000, api_type="lmstudio")
+    assert isinstance(server, LMStudioDouble)
     dialog = dialog_with(server)
 
     def answer(_: Any) -> Reply:
@@ -121,12 +124,13 @@ def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, 
         with pytest.raises(TooLarge) as refused:
             messages.post_message(dialog.pk, paste)
         words = r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\. The model takes 4,096, and .* est\. (\d+) of"
-        own, room, beside = (
-            int(result.replace(",", "")) for result in re.search(words, refused.value.message).groups()
-        )
+        ((*sizes,),) = re.findall(words, refused.value.message)
+        own, room, beside = (int(size.replace(",", "")) for size in sizes)
         assert own > 5_000 and room + beside == 4_096 and 200 < beside < 400
         with pytest.raises(TooLarge, match="too large for qwen3"):
             messages.start_dialog(dialog.owner, dialog.agent_id, "", paste, "first")
         assert not dialog.turns.exists() and Dialog.objects.count() == 1 and not server.bodies
         say(dialog, paste[:14_000])  # three and a half thousand tokens may fit
-        assert dialog.turns.get(role="user").status == "answered" and server.requests[-1].prompt.prompt_tokens < 4_096
+        assert dialog.turns.get(role="user").status == "answered"
+        prompt = server.requests[-1].prompt
+        assert prompt and prompt.prompt_tokens < 4_096

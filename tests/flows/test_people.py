@@ -140,7 +140,7 @@ def test_reminders_have_a_budget_and_say_so(server: LocalDouble) -> None:
     server.brain = Scripted(Reply(calls=(remind("short"),)), Reply(calls=(remind(long),)), Reply("Too long, I see."))
     dialog = dialog_with(server)
     say(dialog, "remember all of it")
-    turn = dialog.turns.filter(role="tool").last()
+    turn = dialog.turns.filter(role="tool").latest("seq")
     assert turn.status == "error" and "at most 16,000" in turn.text and "Shorten it, or delete one" in turn.text
     assert [row.text for row in dialog.reminders.all()] == ["short"]
     (row, size), *_ = reminders.listed(dialog)

@@ -59,7 +59,8 @@ class Program:
     @property
     def dialog(self) -> Dialog:
         assert len({dialog.pk for dialog in self.dialogs}) == 1, "one conversation"
-        return Dialog.objects.get(pk=self.dialogs[-1].pk)
+        dialog: Dialog = Dialog.objects.get(pk=self.dialogs[-1].pk)
+        return dialog
 
     def ask(self, message: Messages, **fields: Any) -> str:
         sent = Sent(self.body(self.agent.pk, message, **fields), "", "", self.key)
@@ -69,7 +70,7 @@ class Program:
         assert dialog.failure == ""
         self.dialogs.append(dialog)
         self.response = Place.of_run(run).id("resp")
-        answer = dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text
+        answer = str(dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
         conversations.note_answer(run, answer)
         return answer
 
@@ -173,7 +174,7 @@ def test_what_moves_or_goes_moves_and_goes(minds: Minds) -> None:
             sent = [*message[:-1], system(f"It is {number} o'clock, and the harbour is calm."), message[-1]]
             message.append({"role": "assistant", "content": program.ask(sent)})
             assert plain(double.bodies[-1]) == plain({"messages": sent})
-        assert len(program.dialog.client.system_messages) == 1, "storage grows by what is new"
+        assert len(program.dialog.client.system_messages or ()) == 1, "storage grows by what is new"
         assert program.dialog.context_epoch == 3
         assert plain(double.bodies[-1])[0][0] == "user"
         program.ask([*message, user("Without the note")])
