@@ -32,6 +32,7 @@ FORMS = (
     "The agent made {number} generations for this message without an answer.",
     "The agent made the same calls {number} times and got the same results, although it was told so: {words}.",
     "Say what it is to do instead, or try again.",
+    "Given up after {number} tries.",
     "The worker was lost {number} times in a row while it worked on this message. Try again.",
     "There is no model of '{provider}' named '{name}'.",
     "There is no provider named '{name}'.",
