@@ -1,10 +1,12 @@
 """Recalled turns of a request, computed from the references that its generation remembers."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from dialogs.context.retrieval.search import words_of
 from dialogs.models import Dialog, Generation, RecallChoice, Turn
 from dialogs.pages.entries import PAGE_TURNS
+from remediation.recall.plain_passages import without_marks
 from remediation.recall.snippets import Part, matching_words, snippet
 
 SHOWN_CHARS = 600
@@ -33,13 +35,18 @@ def recalled_turns(dialog: Dialog, generation: Generation) -> list[RecalledTurn]
         RecalledTurn(
             turn=turn,
             speaker=turn.tool_name or turn.get_role_display(),
-            parts=snippet(_text(turn), asked, SHOWN_CHARS),
+            parts=_parts(turn, asked),
             words=matching_words(_text(turn), asked)[:WORDS_SHOWN],
             choice=choices.get(turn.seq, ""),
             before=(turn.position or 0) + PAGE_TURNS // 2,
         )
         for turn in turns
     ]
+
+
+def _parts(turn: Turn, asked: Collection[str]) -> tuple[Part, ...]:
+    parts = snippet(_text(turn), asked, SHOWN_CHARS)
+    return without_marks(parts) if turn.role == Turn.Role.ASSISTANT else parts
 
 
 def _text(turn: Turn) -> str:

@@ -206,7 +206,8 @@ def _failed(change: Change, attempt: Attempt, reply: Reply, package: str) -> flo
     if reason := repeats.lasting_refusal(attempt, error):
         suspension.suspend_within(change, Suspend(Question.Kind.REFUSED, reason))
         return 0.0
-    dialog.failure = str(error) if error else reply.aborted
+    tries = f" Given up after {dialog.tries} tries." if dialog.tries > 1 else ""
+    dialog.failure = (str(error) if error else reply.aborted) + tries
     change.end_message(Turn.Status.FAILED)
     return 0.0
 

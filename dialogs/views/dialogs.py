@@ -100,13 +100,16 @@ def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | N
 
 
 def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, search.Hit]]:
-    """Each with its turn and the address of its place."""
-    named = {"dialog__in": {pk for pk, _ in hits}, "seq__in": {hit.text.number for _, hit in hits}}
+    """Each with its turn and the address of its place, to be read: what agents wrote without Markdown's marks."""
+    shown = {text.number for _, hit in hits for text in (hit.text, *hit.beside)}
+    named = {"dialog__in": {pk for pk, _ in hits}, "seq__in": shown}
     rows = Turn.objects.filter(**named, position__isnull=False).select_related("dialog").defer("text")
     turns = {(turn.dialog_id, turn.seq): turn for turn in rows}
+    by_agents = {key for key, turn in turns.items() if turn.role == Turn.Role.ASSISTANT}
     for pk, hit in hits:
         if turn := turns.get((pk, hit.text.number)):
-            yield turn, address_of(turn.dialog, turn.position or 0, f"turn-{turn.seq}"), hit
+            read = hit.without_marks({seq for dialog, seq in by_agents if dialog == pk})
+            yield turn, address_of(turn.dialog, turn.position or 0, f"turn-{turn.seq}"), read
 
 
 def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:

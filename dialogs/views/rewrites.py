@@ -118,6 +118,7 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
     query = request.GET.get("q", "")
     hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
+    written = _in_markdown(dialog, [text.number for _, hit in hits for text in (hit.text, *hit.beside)])
     pages = NewestFirst(context_report.archive(dialog), ROWS, until=request.GET.get("until", ""))
     result = None if query else pages.get_page(request.GET.get("page") or 1)
     lines = run_lines(dialog, newest=ROWS + 1)[::-1]
@@ -125,6 +126,7 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     for unit in shown:
         unit.line = by_run.get(unit.run_id)
         unit.is_markdown = rewrite_page.is_markdown(unit)
+    hits = [(unit, hit.without_marks(written)) for unit, hit in hits]
     rewrite_page.link_summaries(dialog, shown)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
@@ -136,6 +138,12 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
         "section": "dialogs",
     }
     return render(request, "dialogs/archive.html", context)
+
+
+def _in_markdown(dialog: Dialog, numbers: list[int]) -> set[int]:
+    """Those of these units of the archive that a model wrote."""
+    units = context_report.archive(dialog).filter(pk__in=numbers).only("role", "kind") if numbers else ()
+    return {unit.pk for unit in units if rewrite_page.is_markdown(unit)}
 
 
 @dialog_page

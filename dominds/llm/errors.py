@@ -151,7 +151,7 @@ ADVICE: dict[type[ProviderError], str] = {
     ForcingRefused: "Set supports_tool_choice to false for this model in llm.yaml.",
     SystemRefused: "It is sent again with these as the user's.",
     StaleReasoning: "It is sent again without what the model thought before.",
-    RequestRefused: "Check the model and its settings in llm.yaml.",
+    RequestRefused: "Check the model under Models, or its settings in llm.yaml.",
 }
 SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.I)
 

@@ -43,7 +43,7 @@ class Watchdog:
         self._at, self._busy = 0.0, 0.0
 
     def start(self) -> None:
-        """Watch until the loop is closed."""
+        """Watch until the loop stops."""
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def _watch(self) -> None:
@@ -51,7 +51,7 @@ class Watchdog:
         seconds, is_reported = 0.0, False  # since the loop was asked
         while not self._answered.is_set() or self._ask():
             time.sleep(POLL_SECONDS)
-            if self._loop.is_closed():
+            if not self._loop.is_running():  # Twisted's is never closed, and a process that ends waits for its threads
                 return
             passed = self._counted()
             seconds += passed

@@ -4,6 +4,8 @@ import { tr } from "./words.js";
 
 const SMALLER_PX = 2000; // what a photograph that is too long for the server is made to fit
 const JPEG_QUALITY = 0.85;
+const IMAGES = /^(\x89PNG|GIF8|\xff\xd8|RIFF[^]{4}WEBP)/; // by their first bytes, as the server has it
+const NO_TEXT = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/; // control characters that no text has
 
 /** `refuse` takes a sentence for people, `changed` is called with the number of files. */
 export function startAttachments(form, { refuse, changed }) {
@@ -51,16 +53,25 @@ export function startAttachments(form, { refuse, changed }) {
 
   async function add(added) {
     if (input.disabled) return;
+    const taken = [];
     for (const file of added) {
       const fitting = file.size > mostBytes ? await smaller(file) : file;
       if (fitting.size > mostBytes) refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooLong }));
       else if (files.length >= mostFiles) refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooMany }));
       else {
         files.push(fitting);
-        announce(tr("Attached {name}", { name: fitting.name }));
+        taken.push(fitting);
       }
     }
     show();
+    for (const file of taken) {
+      if (await canBeAttached(file)) announce(tr("Attached {name}", { name: file.name }));
+      else if (files.includes(file) && !sent.includes(file)) {
+        files = files.filter((other) => other !== file);
+        show();
+        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.otherKind }));
+      }
+    }
   }
 
   function show() {
@@ -114,6 +125,17 @@ export function startAttachments(form, { refuse, changed }) {
 
 function words(bytes) {
   return bytes < 1000 ? tr("{number} bytes", { number: bytes }) : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** Whether it is an image or a text that the server takes, by its content alone. */
+async function canBeAttached(file) {
+  try {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    if (IMAGES.test(String.fromCharCode(...bytes.subarray(0, 12)))) return true;
+    return !NO_TEXT.test(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    return false; // a folder, or no UTF-8
+  }
 }
 
 /** A small square of the picture; nothing of what is none. */

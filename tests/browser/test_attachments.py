@@ -59,13 +59,20 @@ def test_files_are_attached_taken_out_sent_and_shown(open_dialog: Opener, page: 
     expect(error).to_contain_text(
         "“long.txt” was not attached. It has more than 3,900,000 bytes. DOMINDS_ATTACHMENT_BYTES"
     )
-    hand(page, "drop", "book.pdf", "application/pdf", b"%PDF-1.7\n\x00")
+    hand(page, "drop", "all.zip", "application/zip", b"PK\x03\x04\x14\x00")
+    expect(error).to_have_text(
+        "“all.zip” was not attached. Only PNG, JPEG, WebP and GIF images and text in UTF-8 can be attached."
+    )
+    hand(page, "drop", "old.txt", "text/plain", "naïve".encode("latin-1"))
+    expect(error).to_contain_text("“old.txt” was not attached. Only PNG")
+    expect(items).to_have_count(3)
+    hand(page, "drop", "half.png", "image/png", picture()[:-20])
     expect(items).to_have_count(4)
     with page.expect_console_message(lambda message: message.type == "error" and "Code 400" in message.text):
         page.press("#text", "Enter")
-    expect(error).to_contain_text("“book.pdf” is neither a PNG")
+    expect(error).to_contain_text("“half.png” is damaged")
     assert complaints.pop().startswith("Response Status Error Code 400")
-    page.get_by_role("button", name="Remove book.pdf").click()
+    page.get_by_role("button", name="Remove half.png").click()
     page.press("#text", "Enter")  # without a word
 
     answered(page)

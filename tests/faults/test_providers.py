@@ -129,6 +129,7 @@ def test_a_fault_that_never_passes_ends_after_its_budget(dialog: Dialog, provide
     result = say(dialog, then="status", status=429, retry_after="0.1")
     assert outcomes(dialog) == [("failed", "rate_limit")] * 5
     assert result.state == "failed"
+    assert result.failure.endswith(". Given up after 5 tries.")
     check(dialog, provider)
 
 

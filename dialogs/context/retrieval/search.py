@@ -28,6 +28,7 @@ from dialogs.permissions import reach_of, within
 from remediation.models import RemovedUnit
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
+from remediation.recall.plain_passages import without_marks
 from remediation.recall.query import Query, query_weights
 from remediation.recall.scoring import FARTHEST_NEIGHBOUR
 from remediation.recall.scoring import Hit as Ranked
@@ -65,6 +66,14 @@ class Hit:
 
     text: Text
     beside: tuple[Text, ...]
+
+    def without_marks(self, numbers: Collection[int]) -> "Hit":
+        """The same without Markdown's marks in the texts of these numbers, for people to read."""
+        texts = (
+            replace(text, parts=without_marks(text.parts)) if text.number in numbers else text
+            for text in (self.text, *self.beside)
+        )
+        return Hit(next(texts), tuple(texts))
 
 
 def words_of(query: str) -> frozenset[str]:

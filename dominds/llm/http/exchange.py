@@ -157,13 +157,14 @@ class Exchange:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             why = getattr(error.certificate_error, "verify_message", "") or readable(str(error.certificate_error))
             return RequestRefused(
-                f"The certificate of {endpoint.host} is not trusted: {why}. Check baseUrl, or name the file of its "
-                "authority in SSL_CERT_FILE and start again."
+                f"The certificate of {endpoint.host} is not trusted: {why}. Check its address (under Models, or baseUrl "
+                "in llm.yaml), or name the file of its authority in SSL_CERT_FILE and start again."
             )
         if isinstance(error, aiohttp.ClientConnectorError):
             reason = readable(_reason(error.os_error))
             return NetworkFailed(
-                f"No connection to {endpoint.host}: {reason}. Check baseUrl, and that the server runs."
+                f"No connection to {endpoint.host}: {reason}. Check that the server runs, and its address (under Models, or "
+                "baseUrl in llm.yaml)."
             )
         if isinstance(error, aiohttp.ClientResponseError) and (bound := _header_bound(error)):
             return AnswerTooLarge(bound.sentence(f"{endpoint.host} answered with"))

@@ -84,7 +84,7 @@ class SseParser:
         if size_bytes > self._bound.most:
             raise AnswerTooLarge(
                 f"{self._bound.sentence(f'{self._sender} answered with')} "
-                "A model's stream consists of small ones: check that baseUrl points at a model server."
+                "A model's stream consists of small ones: check that the address is that of a model server."
             )
 
     def _take_line(self, line: bytes) -> ServerEvent | None:

@@ -18,6 +18,7 @@ from dominds.llm.http.endpoint import is_loopback, without_key
 from dominds.llm.json_text import NotJson, dumped, parsed
 
 ANSWER_SECONDS = 3.0
+ADDRESS = "its address (under Models, or baseUrl in llm.yaml)"
 CACHE_SECONDS = 2.0  # a model may be reloaded with another window at any moment
 
 
@@ -80,7 +81,7 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
         failure = f"{url} answered HTTP {error.response.status_code}. Is this {server}, in a current version?"
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         reason = without_key(readable(str(error)), key) or type(error).__name__
-        failure = f"No answer from {server} at {url}: {reason}. Start its server, or correct baseUrl."
+        failure = f"No answer from {server} at {url}: {reason}. Start its server, or correct {ADDRESS}."
         is_reached = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
     except NotJson:
         failure = strange(url, server)
@@ -99,7 +100,7 @@ def _within_bounds(response: httpx2.Response, server: str) -> bytes:
 
 
 def strange(url: str, server: str) -> str:
-    return f"{url} answered something other than {server}'s list of models. Correct baseUrl."
+    return f"{url} answered something other than {server}'s list of models. Correct {ADDRESS}."
 
 
 @cache

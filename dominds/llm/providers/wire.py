@@ -18,7 +18,7 @@ from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, 
 
 HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
 DONE = b"[DONE]"
-CHECK_ADDRESS = "Check its address (baseUrl), which mostly ends in /v1."
+CHECK_ADDRESS = "Check its address (under Models, or baseUrl in llm.yaml), which mostly ends in /v1."
 WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # what readers meet when a field is not what the format says
 
 

@@ -98,4 +98,14 @@ def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
     browser = browser_of(dialog.owner)
     shown = browser.get(f"/d/{dialog.pk}/archive/?q=stork").content.decode()
     assert "&lt;i&gt;<mark>storks</mark>&lt;/i&gt;" in shown
+    dialog.removed_units.create(
+        run=run,
+        unit_id="u2",
+        kind="message",
+        role="assistant",
+        est_tokens=1,
+        text="## Geese\nThey **sleep** in `reeds`.",
+    )
+    shown = browser.get(f"/d/{dialog.pk}/archive/?q=geese").content.decode()
+    assert "<mark>Geese</mark>\nThey sleep in reeds." in shown
     assert "Nothing in the archive" in browser.get(f"/d/{dialog.pk}/archive/?q=zebra").content.decode()

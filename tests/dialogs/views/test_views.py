@@ -230,6 +230,18 @@ def test_a_dialog_that_waits_for_its_provider_says_why(script: Script) -> None:
     assert "Waiting for the provider… The provider takes no more requests just now." in page
 
 
+def test_a_failure_says_by_its_kind_why_and_how_often_it_was_tried(script: Script) -> None:
+    script(*[{"error": {"kind": "timeout", "message": "The host was silent.", "retry_after": 0.01}}] * 3)
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    client = browser_of(dialog.owner)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "The provider took too long." in page
+    assert "The host was silent. Given up after 3 tries." in page
+    client.cookies["django_language"] = "zh-hans"
+    assert "已尝试 3 次" in client.get(f"/d/{dialog.pk}/").content.decode()
+
+
 def test_a_long_dialog_comes_in_pages_upward(script: Script) -> None:
     dialog = make_dialog()
     for number in range(50):

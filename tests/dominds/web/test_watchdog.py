@@ -80,8 +80,17 @@ def numbers_to_add() -> int:
 def test_a_loop_that_is_over_does_not_stand_still(caplog: pytest.LogCaptureFixture) -> None:
     enough = numbers_to_add()
     asyncio.run(serve())
-    sum(range(enough))  # keeps the watchdog out, which has not seen yet that the loop is closed
+    sum(range(enough))  # keeps the watchdog out, which has not seen yet that the loop has stopped
     eventually(lambda: "watchdog" not in {thread.name for thread in threading.enumerate()})
+    assert not lines(caplog, "event_loop")
+
+
+def test_a_loop_that_was_only_stopped_does_not_stand_still(caplog: pytest.LogCaptureFixture) -> None:
+    """Twisted leaves its loop open, and the process then waits for its other threads."""
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(serve())
+    eventually(lambda: "watchdog" not in {thread.name for thread in threading.enumerate()})
+    loop.close()
     assert not lines(caplog, "event_loop")
 
 
