@@ -174,7 +174,7 @@ class DialogPage:
     def failure_kind(self) -> str:
         """Of the call that failed; empty where the failure was none of a call."""
         kind, error = self._newest_error
-        return kind if self.dialog.failure.startswith(error) else ""
+        return kind if error and self.dialog.failure.startswith(error) else ""
 
     @property
     def awaited_kind(self) -> str:
