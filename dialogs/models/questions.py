@@ -38,7 +38,7 @@ class Question(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="the tool whose call it allows, if it is about that",
+        help_text="the tool whose call it allows, if it is about that",  # Tool.identity
     )
     clear_episode = models.PositiveIntegerField(null=True)
     draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
@@ -68,6 +68,11 @@ class Question(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text[:60]}"
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool whose call it allows, if it is about that."""
+        return self.approves.rpartition("/")[2]
 
     @property
     def arguments(self) -> str:

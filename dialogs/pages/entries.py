@@ -151,7 +151,8 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     calls = calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
-        answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
+        results = dialog.turns.filter(tool_call_id__in=pending, position__gt=turns[0].position or 0)
+        answered |= set(results.values_list("tool_call_id", flat=True))
     asked = _questions_of(dialog, calls, answered)
     entries = [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
     newest_result = max((turn.created_at for turn in turns if turn.role == Turn.Role.TOOL), default=None)
@@ -267,8 +268,10 @@ def _arguments(text: str) -> tuple[str, str]:
         return text, _hint(text)
     if not isinstance(given, dict) or not given:
         return ("", "") if not given else (text, text[:HINT_CHARS])
-    first = str(next(iter(given.values())))
-    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), _hint(first)
+    try:
+        return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), _hint(str(next(iter(given.values()))))
+    except (TypeError, RecursionError):  # it is read 1,024 levels deep, and written 254
+        return text, _hint(text)
 
 
 def _hint(text: str) -> str:
