@@ -7,7 +7,8 @@ import structlog
 from django.db import OperationalError, connection
 from django.db.models import QuerySet
 
-from dialogs.actions.question_rows import approval_of, ask_for_approval
+from dialogs.actions.approvals import approval_of
+from dialogs.actions.question_rows import ask_for_approval
 from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls

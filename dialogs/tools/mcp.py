@@ -76,11 +76,11 @@ _listings: dict[str, _Listing] = {}
 _locks: dict[str, threading.Lock] = {}
 
 
-def offered_now(server: Server) -> list[tuple[str, str]]:
-    """Names and descriptions of what a server offers, asked of it now. Raises ``McpFailed``."""
+def offered_now(server: Server) -> list[Tool]:
+    """What a server offers, asked of it now. Raises ``McpFailed``."""
     from dialogs.tools import mcp_client
 
-    return [(tool.spec.name, tool.spec.description) for _, tool in _adapted(server, mcp_client.list_tools(server))]
+    return [tool for _, tool in _adapted(server, mcp_client.list_tools(server))]
 
 
 def forget_lists() -> None:

@@ -75,6 +75,8 @@ def test_a_person_allows_a_call_that_may_change_something(
     answered(page, 2)
     expect(asks).to_have_count(0)
     expect(page.locator(".tool[data-status=ok]")).to_have_count(1)
+    page.locator(".tool summary").click()
+    expect(page.locator(".tool-body")).to_contain_text(re.compile(f"Allowed by {dialog.owner}, .*Go to the question"))
     send(page, "Note the train")
     expect(asks).to_be_visible()
     page.fill("#text", "It goes by bus.")

@@ -7,16 +7,21 @@ from uuid import UUID
 import orjson
 import pytest
 from django.contrib.auth.models import User
+from django.utils import translation
 
 from dialogs.actions import messages, questions, rewrite_requests
-from dialogs.actions.question_rows import approval_in, ask_for_approval
+from dialogs.actions.approvals import approval_in
+from dialogs.actions.question_mail import text_of
+from dialogs.actions.question_rows import ask_for_approval
 from dialogs.context.package_draft import draft_package
 from dialogs.context.view import Call
 from dialogs.errors import Conflict, NotFound
 from dialogs.models import Agent, Dialog
-from dialogs.pages.entries import _arguments
+from dialogs.pages.entries import _approvals_of, _arguments, turn_entries
+from dialogs.queries.export import as_markdown
 from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, send
 from tests.dialogs.tools.approving import BOOK, ECHO, REMEMBER, answer, open_question, results
@@ -217,13 +222,45 @@ def test_what_people_write(written: str, choice: str) -> None:
     assert approval_in(written) == choice
 
 
-def test_the_result_names_who_allowed_or_refused_the_call(asking: Dialog, script: Script) -> None:
-    script({"match": "go", "tool_calls": [BOOK, REMEMBER, ECHO]}, {"text": "Done."})
+def test_who_allowed_or_refused_a_call_is_shown_at_it(asking: Dialog, script: Script) -> None:
+    script(
+        {"match": "go", "tool_calls": [BOOK, REMEMBER, ECHO]},
+        {"match": "again", "tool_calls": [BOOK]},
+        {"text": "Done."},
+    )
     send(asking, "go")
-    answer(asking, "Allow")
+    answer(asking, "Always allow in this dialog")
     answer(asking, "Refuse")
-    who = list(asking.turns.filter(role="tool").order_by("position").values_list("author", flat=True))
-    assert who == [asking.owner_id, asking.owner_id, None]
+    send(asking, "again")
+    results = list(asking.turns.filter(role="tool").select_related("author").order_by("position"))
+    assert [turn.author for turn in results] == [asking.owner, asking.owner, None, asking.owner]
+    approvals = [entry.calls[0].approval for entry in turn_entries(asking, results)]
+    always, refused = asking.questions.order_by("created_at")
+    assert approvals == [always, refused, None, always]
+    page = browser_of(asking.owner).get(f"/d/{asking.pk}/").content.decode()
+    for words in (f"Allowed by {asking.owner}, with all later calls of this tool", f"Refused by {asking.owner}"):
+        assert words in page
+    exported = "".join(as_markdown(asking))
+    assert f"Result of desk_remember, decided by {asking.owner}" in exported and "Result of desk_echo\n" in exported
+
+
+def test_only_calls_that_were_asked_for_cost_the_page_a_statement(
+    asking: Dialog, script: Script, django_assert_num_queries: Any
+) -> None:
+    script({"match": "go", "tool_calls": [ECHO]}, {"text": "Done."})
+    send(asking, "go")
+    turns = list(asking.turns.filter(role="tool").select_related("author"))
+    with django_assert_num_queries(0):
+        assert _approvals_of(asking, turns) == {}
+
+
+def test_a_notice_asks_in_its_readers_language(asking: Dialog, script: Script) -> None:
+    script({"match": "go", "tool_calls": [REMEMBER]}, {"text": "Done."})
+    send(asking, "go")
+    question = open_question(asking)
+    assert text_of(question) == question.text
+    with translation.override("zh-hans"):
+        assert text_of(question) == f"允许 desk_remember 以这些参数运行吗？其他回答均视为拒绝。\n\n{question.arguments}"
 
 
 def test_a_drafted_package_leaves_out_what_was_allowed(asking: Dialog, script: Script) -> None:
