@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import translation
 
-from dialogs.actions import messages, questions, rewrite_requests
+from dialogs.actions import forks, messages, questions, rewrite_requests
 from dialogs.actions.approvals import approval_in
 from dialogs.actions.question_mail import text_of
 from dialogs.actions.question_rows import ask_for_approval
@@ -164,6 +164,22 @@ def test_what_people_do_meanwhile(asking: Dialog, script: Script, at: str, way: 
     asking.refresh_from_db()
     ran = [text for _, text in results(asking)] == ["booked"]
     assert ran == (at == "allowed" and way in ("clear", "rewrite"))
+
+
+@pytest.mark.parametrize("words", [None, "Allow", "Always allow in this dialog"])
+def test_a_branch_of_the_dialog_asks_for_itself(asking: Dialog, script: Script, words: str | None) -> None:
+    """At the answer whose call waits, or was allowed."""
+    script({"match": "go", "tool_calls": [BOOK]}, {"match": "on", "tool_calls": [BOOK]}, {"text": "Done."})
+    send(asking, "go")
+    if words:
+        answer(asking, words)
+    reply = asking.turns.filter(role="assistant").order_by("position").first()
+    assert reply is not None
+    branch = forks.fork(forks.Branch(asking.pk, reply.seq, asking.owner))
+    send(branch, "on")
+    branch.refresh_from_db()
+    assert branch.state == "waiting" and branch.questions.get().approves
+    assert not branch.turns.filter(role="tool", text="booked").exclude(position__lte=branch.own_from - 1).exists()
 
 
 def test_of_two_answers_the_first_holds(asking: Dialog, script: Script) -> None:
