@@ -15,7 +15,6 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
-from dialogs.actions.approvals import ASKS
 from dialogs.models import Delivery, PersonSettings, Question, SiteSettings
 from dialogs.permissions import RESOLVE, may, may_act, may_see
 
@@ -75,7 +74,7 @@ def text_of(question: Question) -> str:
     """In the reader's language what the runtime asks."""
     if not question.approves:
         return question.text
-    return f"{_(ASKS).format(tool=question.tool)}\n\n{question.arguments}"
+    return f"{_(Question.APPROVAL).format(tool=question.tool)}\n\n{question.arguments}"
 
 
 def _who(question: Question) -> str:

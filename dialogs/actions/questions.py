@@ -10,10 +10,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dialogs.actions.approvals import approval_in, refusal_in
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
 from dialogs.actions.messages import acting, check_may_act, create_dialog, shortened
-from dialogs.actions.question_rows import close_question, open_question
+from dialogs.actions.question_rows import approval_in, close_question, open_question, refusal_in
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound

@@ -5,6 +5,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from dialogs.models.conversation import Dialog
 
@@ -23,6 +24,9 @@ class Question(models.Model):
         ANSWERED = "answered"
         RESOLVED = "resolved"
         CANCELLED = "cancelled"
+
+    # How a question begins that asks whether a call may run; its arguments follow.
+    APPROVAL = gettext_noop("Allow {tool} to run with these arguments? Any other answer refuses.")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="questions")

@@ -9,8 +9,8 @@ import orjson
 from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
-from dialogs.actions.approvals import ALLOW_ALWAYS
 from dialogs.actions.attachments import text_files, text_typed
+from dialogs.actions.question_rows import ALLOW_ALWAYS
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import view
 from dialogs.models import Dialog, Question, Round, Turn

@@ -7,8 +7,7 @@ import structlog
 from django.db import OperationalError, connection
 from django.db.models import QuerySet
 
-from dialogs.actions.approvals import approval_of
-from dialogs.actions.question_rows import ask_for_approval
+from dialogs.actions.question_rows import approval_of, ask_for_approval
 from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
@@ -88,12 +87,14 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
         return _store(lease, call, Result(str(error), failed=True))
     if tool.inside is not None:
         return _run_in_transaction(lease, call, tool, invocation)
-    if dialog.running_call == call.id and not tool.repeatable:
-        return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
+    is_unknown = dialog.running_call == call.id and not tool.repeatable
     if tool.needs_approval(dialog.agent.tool_approval):
-        if (approval := approval_of(dialog, tool.identity, call)) is None:
+        if approval := approval_of(dialog, tool.identity, call):
+            call = replace(call, allowed_by=approval.resolved_by_id)
+        elif not is_unknown:
             return _ask(lease, call, tool, invocation)
-        call = replace(call, allowed_by=approval.resolved_by_id)
+    if is_unknown:
+        return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
     if not tool.repeatable:
         with lease.change() as change:
             change.dialog.running_call = call.id

@@ -64,7 +64,9 @@ def end_of(dialog: Dialog) -> str:
             break
     assert breaches([Dialog.objects.get(pk=dialog.pk)]) == []
     assert (Dialog.objects.get(pk=dialog.pk).state, dialog.questions.count()) == ("idle", 1)
-    return dialog.turns.get(role="tool").status
+    result = dialog.turns.get(role="tool")
+    assert result.author == dialog.owner, "it does not say who allowed it"
+    return result.status
 
 
 def test_a_worker_that_dies_at_any_point_after_it(script: Script, server: str, stamps: Path) -> None:

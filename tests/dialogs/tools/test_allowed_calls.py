@@ -6,16 +6,15 @@ from uuid import UUID
 
 import orjson
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.utils import translation
 
 from dialogs.actions import forks, messages, questions, rewrite_requests
-from dialogs.actions.approvals import approval_in
 from dialogs.actions.question_mail import text_of
-from dialogs.actions.question_rows import ask_for_approval
+from dialogs.actions.question_rows import approval_in, ask_for_approval
 from dialogs.context.package_draft import draft_package
 from dialogs.context.view import Call
-from dialogs.errors import Conflict, NotFound
+from dialogs.errors import Conflict, Forbidden, NotFound
 from dialogs.models import Agent, Dialog
 from dialogs.pages.entries import _approvals_of, _arguments, turn_entries
 from dialogs.queries.export import as_markdown
@@ -23,7 +22,7 @@ from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, send
+from tests.dialogs.factories import UserFactory, make_operator, send
 from tests.dialogs.tools.approving import BOOK, ECHO, REMEMBER, answer, open_question, results
 from tests.dialogs.tools.conftest import Minds
 from tests.dialogs.tools.mcp_http import SERVER
@@ -166,20 +165,26 @@ def test_what_people_do_meanwhile(asking: Dialog, script: Script, at: str, way: 
     assert ran == (at == "allowed" and way in ("clear", "rewrite"))
 
 
-@pytest.mark.parametrize("words", [None, "Allow", "Always allow in this dialog"])
-def test_a_branch_of_the_dialog_asks_for_itself(asking: Dialog, script: Script, words: str | None) -> None:
-    """At the answer whose call waits, or was allowed."""
-    script({"match": "go", "tool_calls": [BOOK]}, {"match": "on", "tool_calls": [BOOK]}, {"text": "Done."})
+@pytest.mark.parametrize("words", ["Allow", "Always allow in this dialog"])
+def test_a_branch_of_the_dialog_asks_for_itself(asking: Dialog, script: Script, words: str) -> None:
+    script({"match": "go|on", "tool_calls": [BOOK]}, {"text": "Done."})
     send(asking, "go")
-    if words:
-        answer(asking, words)
-    reply = asking.turns.filter(role="assistant").order_by("position").first()
-    assert reply is not None
-    branch = forks.fork(forks.Branch(asking.pk, reply.seq, asking.owner))
-    send(branch, "on")
-    branch.refresh_from_db()
-    assert branch.state == "waiting" and branch.questions.get().approves
-    assert not branch.turns.filter(role="tool", text="booked").exclude(position__lte=branch.own_from - 1).exists()
+    reply = asking.turns.get(role="assistant")
+    branch = forks.Branch(asking.pk, reply.seq, asking.owner)
+    with pytest.raises(Conflict, match="waits for its result"):
+        forks.fork(branch)
+    answer(asking, words)
+    made = forks.fork(branch)
+    send(made, "on")
+    assert open_question(made).tool == "desk_book_trip_now"
+    assert [result[0] for result in results(made)] == ["ok"]  # the copy
+
+
+def test_a_button_that_refuses_needs_no_reason(asking: Dialog, script: Script) -> None:
+    script({"match": "go", "tool_calls": [BOOK]}, {"text": "Then not."})
+    send(asking, "go")
+    browser_of(asking.owner).post(f"/q4h/{open_question(asking).pk}/answer/", {"text": " "})
+    assert [status for status, _ in results(asking)] == ["error"]
 
 
 def test_of_two_answers_the_first_holds(asking: Dialog, script: Script) -> None:
@@ -199,6 +204,11 @@ def test_who_may_not_act_allows_nothing(asking: Dialog, script: Script) -> None:
     stranger: User = UserFactory()
     with pytest.raises(NotFound):
         questions.answer(open_question(asking).pk, stranger, "Allow")
+    reader = make_operator()
+    reader.user_permissions.remove(Permission.objects.get(codename="act_in_all_dialogs"))
+    reader = User.objects.get(pk=reader.pk)
+    with pytest.raises(Forbidden):
+        questions.answer(open_question(asking).pk, reader, "Allow")
 
 
 def test_arguments_are_shown_as_they_are(asking: Dialog, script: Script) -> None:
