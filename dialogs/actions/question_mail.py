@@ -70,6 +70,13 @@ def title_of(row: Delivery, question: Question) -> str:
     return text.format(who=_who(question), dialog=question.dialog)
 
 
+def text_of(question: Question) -> str:
+    """In the reader's language what the runtime asks."""
+    if not question.approves:
+        return question.text
+    return f"{_(Question.APPROVAL).format(tool=question.tool)}\n\n{question.arguments}"
+
+
 def _who(question: Question) -> str:
     return _("a program") if question.is_from_outside else str(question.dialog.agent)
 
@@ -81,6 +88,7 @@ def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
     may_answer = person is None or (may_act(person, dialog) if is_ordinary else may(person, RESOLVE))
     context = {
         "question": question,
+        "text": text_of(question),
         "who": _who(question),
         "dialog": dialog,
         "is_ordinary": is_ordinary,

@@ -3,17 +3,22 @@
 A call is asked for by an ordinary question, so every way to answer one will do.
 """
 
+import json
+import re
+import unicodedata
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-import orjson
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop, override
 
 from dialogs.actions import deliveries
 from dialogs.context.tool_calls import Result
+from dialogs.context.view import Call
 from dialogs.models import Dialog, Question
 from dialogs.store.change import Change
 
@@ -21,6 +26,9 @@ ALLOW = gettext_noop("Allow")
 ALLOW_ALWAYS = gettext_noop("Always allow in this dialog")
 REFUSE = gettext_noop("Refuse")
 APPROVALS = (ALLOW, ALLOW_ALWAYS, REFUSE)
+
+_OTHER = re.compile(r"[^ -~\n]")  # than printable ASCII and the lines of JSON
+_UNSEEN = ("Cc", "Cf", "Zl", "Zp")  # categories of characters that no eye sees, or that turn round what does
 
 
 def open_question(change: Change, kind: str, text: str, **columns: Any) -> Question:
@@ -39,22 +47,48 @@ def close_question(change: Change, question: Question, user: User | None, state:
     deliveries.question_closed(question)
 
 
-def ask_for_approval(change: Change, tool: str, call_id: str, arguments: Mapping[str, Any]) -> None:
-    shown = orjson.dumps(arguments, option=orjson.OPT_INDENT_2).decode()
-    text = f"Allow {tool} to run with these arguments? Any other answer refuses.\n\n{shown}"
-    open_question(change, Question.Kind.QUESTION, text, tool_call_id=call_id, approves=tool, choices=list(APPROVALS))
+def ask_for_approval(change: Change, tool: str, call: Call, arguments: Mapping[str, Any]) -> None:
+    """``tool`` is its identity: what "always" allows."""
+    text = f"{Question.APPROVAL.format(tool=call.name)}\n\n{_shown(call, arguments)}"
+    about = {"tool_call_id": call.id, "approves": tool, "choices": list(APPROVALS)}
+    open_question(change, Question.Kind.QUESTION, text, **about)
 
 
-def is_approved(dialog: Dialog, tool: str, call_id: str) -> bool:
-    """Whether a person allowed this call, or all calls of this tool in this dialog."""
+def _shown(call: Call, arguments: Mapping[str, Any]) -> str:
+    """As JSON in which everything is seen: nothing may make it read as other arguments."""
+    try:
+        text = json.dumps(arguments, indent=2, ensure_ascii=False)
+    except RecursionError:  # nested a thousand deep
+        text = call.arguments
+    return _OTHER.sub(_seen, text)
+
+
+def _seen(character: re.Match[str]) -> str:
+    return json.dumps(character[0])[1:-1] if unicodedata.category(character[0]) in _UNSEEN else character[0]
+
+
+def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
+    """By what a person allowed this call, or all calls of this tool in this dialog. A question before the reply was about
+    another call of the same id."""
     answered = dialog.questions.filter(state=Question.State.ANSWERED, approves=tool)
-    return answered.filter(Q(answer=ALLOW_ALWAYS) | Q(answer=ALLOW, tool_call_id=call_id)).exists()
+    made_at = dialog.turns.filter(position=call.position).values("created_at")[:1]
+    this_one = Q(answer=ALLOW, tool_call_id=call.id, created_at__gte=made_at)
+    return answered.filter(Q(answer=ALLOW_ALWAYS) | this_one).order_by("-created_at").first()
 
 
 def approval_in(answer: str) -> str:
-    """The choice that somebody wrote, in whatever case; other words, which refuse, as they are."""
-    written = answer.strip().rstrip(".!").casefold()
-    return next((choice for choice in APPROVALS if choice.casefold() == written), answer)
+    """The choice that somebody wrote, in whatever case and language; other words, which refuse, as they are."""
+    written = answer.strip().rstrip(".!\u3002\uff01").casefold()
+    return next((choice for choice in APPROVALS if written in _translations(choice)), answer)
+
+
+@cache
+def _translations(choice: str) -> frozenset[str]:
+    words = {choice.casefold()}
+    for language, _name in settings.LANGUAGES:
+        with override(language):
+            words.add(gettext(choice).casefold())
+    return frozenset(words)
 
 
 def refusal_in(answer: str) -> Result | None:

@@ -137,9 +137,11 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
 
 def _hand_to_agent(change: Change, question: Question, text: str) -> None:
     """A call that was allowed has no result yet: it runs now."""
-    result = refusal_in(question.answer) if question.approves else Result(text)
-    if result is not None:
-        store_result(change, question.tool_call_id, question.approves or ASK_HUMAN, result)
+    if not question.approves:
+        store_result(change, question.tool_call_id, ASK_HUMAN, Result(text))
+    elif refusal := refusal_in(question.answer):
+        by = question.resolved_by_id
+        store_result(change, question.tool_call_id, question.tool, refusal, author_id=by)
     change.dialog.changed_since_rewrite = True
     if change.dialog.answering_seq is None:
         change.dialog.continuing = True

@@ -194,7 +194,7 @@ def _contact() -> str:
 def _text(row: Delivery, question: Question) -> bytes:
     shown = {
         "title": _shortened(question_mail.title_of(row, question), MOST_TITLE),
-        "body": _shortened(question.text, MOST_TEXT),
+        "body": _shortened(question_mail.text_of(question), MOST_TEXT),
         "path": reverse("question", args=[question.pk]),
         "tag": str(question.pk),  # in place of the one about the same question that is still shown
         "again": row.is_reminder,

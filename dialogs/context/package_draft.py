@@ -61,5 +61,5 @@ def _use(call: dict[str, str]) -> ToolUse:
 
 
 def _questions(dialog: Dialog, state: str) -> list[tuple[str, str]]:
-    rows = dialog.questions.filter(kind=Question.Kind.QUESTION, state=state).order_by("created_at")
+    rows = dialog.questions.filter(kind=Question.Kind.QUESTION, state=state, approves="").order_by("created_at")
     return list(rows.values_list("text", "answer"))[-5:]

@@ -21,8 +21,18 @@ class Result:
         return Turn.Status.ERROR if self.failed else Turn.Status.OK
 
 
-def store_result(change: Change, call_id: str, tool: str, result: Result, status: str = "") -> None:
-    change.turn(Turn.Role.TOOL, status or result.status, text=result.text, tool_call_id=call_id, tool_name=tool)
+def store_result(
+    change: Change, call_id: str, tool: str, result: Result, status: str = "", author_id: int | None = None
+) -> None:
+    """``author_id``: the person who allowed the call, or refused it."""
+    change.turn(
+        Turn.Role.TOOL,
+        status or result.status,
+        text=result.text,
+        tool_call_id=call_id,
+        tool_name=tool,
+        author_id=author_id,
+    )
 
 
 def store_mind_cleared(change: Change, call_id: str) -> None:

@@ -229,12 +229,14 @@ def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int
 @dataclass(frozen=True, slots=True)
 class Call:
     """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of all calls of that reply, one
-    tuple for all of them."""
+    tuple for all of them. Some servers use an id again once the model sees it no more: ``position`` is that of the reply."""
 
     id: str
     name: str
     arguments: str
     siblings: tuple[str, ...] = field(repr=False)
+    position: int = 0
+    allowed_by: int | None = None  # the person who allowed it, where it was asked for
 
 
 def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
@@ -246,13 +248,14 @@ def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
     answered = set(
         dialog.turns.filter(role=Turn.Role.TOOL, position__gt=position).values_list("tool_call_id", flat=True)
     )
-    return without_results(calls, answered)
+    return without_results(calls, answered, position)
 
 
-def without_results(calls: Sequence[Mapping[str, str]], answered: Set[str]) -> tuple[Call, ...]:
+def without_results(calls: Sequence[Mapping[str, str]], answered: Set[str], position: int = 0) -> tuple[Call, ...]:
     """Those of a reply's calls whose ids are not ``answered``, in the model's order."""
     ids = tuple(call["id"] for call in calls)
-    return tuple(Call(call["id"], call["name"], call["arguments"], ids) for call in calls if call["id"] not in answered)
+    open_calls = (call for call in calls if call["id"] not in answered)
+    return tuple(Call(call["id"], call["name"], call["arguments"], ids, position) for call in open_calls)
 
 
 @Select

@@ -5,6 +5,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from dialogs.models.conversation import Dialog
 
@@ -24,6 +25,9 @@ class Question(models.Model):
         RESOLVED = "resolved"
         CANCELLED = "cancelled"
 
+    # How a question begins that asks whether a call may run; its arguments follow.
+    APPROVAL = gettext_noop("Allow {tool} to run with these arguments? Any other answer refuses.")
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="questions")
     kind = models.CharField(max_length=24, choices=Kind.choices)
@@ -38,7 +42,7 @@ class Question(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="the tool whose call it allows, if it is about that",
+        help_text="the tool whose call it allows, if it is about that",  # Tool.identity
     )
     clear_episode = models.PositiveIntegerField(null=True)
     draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
@@ -68,6 +72,11 @@ class Question(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text[:60]}"
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool whose call it allows, if it is about that."""
+        return self.approves.rpartition("/")[2]
 
     @property
     def arguments(self) -> str:

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
 from dialogs.actions.attachments import text_files, text_typed
+from dialogs.actions.question_rows import ALLOW_ALWAYS
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import view
 from dialogs.models import Dialog, Question, Round, Turn
@@ -43,6 +44,7 @@ class Call:
     result_chars: int = 0
     status: str = "pending"
     since: datetime | None = None  # a pending one
+    approval: Question | None = None  # by which a person allowed it, or refused it
 
     @property
     def is_cut(self) -> bool:
@@ -151,9 +153,11 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     calls = calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
-        answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
+        results = dialog.turns.filter(tool_call_id__in=pending, position__gt=turns[0].position or 0)
+        answered |= set(results.values_list("tool_call_id", flat=True))
     asked = _questions_of(dialog, calls, answered)
-    entries = [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
+    approvals = _approvals_of(dialog, turns)
+    entries = [entry_of(dialog, turn, calls, answered, asked, approvals) for turn in turns]
     newest_result = max((turn.created_at for turn in turns if turn.role == Turn.Role.TOOL), default=None)
     return [_with_running(entry, newest_result) for entry in entries]
 
@@ -185,6 +189,19 @@ def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"], answered: se
     return {question.tool_call_id: question for question in result}
 
 
+def _approvals_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, Question]:
+    """What allowed or refused the calls that have these results, by call id. Only such a result has an author."""
+    tools = {turn.tool_call_id: turn.tool_name for turn in turns if turn.role == Turn.Role.TOOL and turn.author_id}
+    if not tools:
+        return {}
+    rows = dialog.questions.exclude(approves="").filter(Q(tool_call_id__in=tools) | Q(answer=ALLOW_ALWAYS))
+    closed = list(rows.exclude(state=Question.State.OPEN).select_related("resolved_by"))
+    always = {row.tool: row for row in closed if row.answer == ALLOW_ALWAYS}
+    return {call_id: always[tool] for call_id, tool in tools.items() if tool in always} | {
+        row.tool_call_id: row for row in closed
+    }
+
+
 def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     """The rewrites that were made between these turns."""
     if not turns:
@@ -208,6 +225,7 @@ def entry_of(
     calls: Mapping[str, "AskedCall"],
     answered: set[str],
     asked: Mapping[str, Question],
+    approvals: Mapping[str, Question],
 ) -> Entry:
     generation, position = turn.generation, turn.position or 0
     if turn.role == Turn.Role.TOOL:
@@ -215,7 +233,8 @@ def entry_of(
         if (question := asked.get(turn.tool_call_id)) is not None and asking is not None:
             site = address_of(dialog, asking.position or 0, f"turn-{asking.seq}")
             return Entry(position=position, turn=turn, answered=question, call_site=site)
-        return Entry(position=position, turn=turn, calls=(_card(call, turn),))
+        card = replace(_card(call, turn), approval=approvals.get(turn.tool_call_id))
+        return Entry(position=position, turn=turn, calls=(card,))
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
     html = mark_safe(render(turn.text[: TURN_CHARS.most])) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
     made = turn.tool_calls or ()
@@ -267,8 +286,10 @@ def _arguments(text: str) -> tuple[str, str]:
         return text, _hint(text)
     if not isinstance(given, dict) or not given:
         return ("", "") if not given else (text, text[:HINT_CHARS])
-    first = str(next(iter(given.values())))
-    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), _hint(first)
+    try:
+        return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), _hint(str(next(iter(given.values()))))
+    except (TypeError, RecursionError):  # it is read 1,024 levels deep, and written 254
+        return text, _hint(text)
 
 
 def _hint(text: str) -> str:

@@ -55,7 +55,8 @@ def _round(row: Round) -> str:
 
 def _turn(turn: Turn) -> str:
     cut = f" ({turn.status})" if turn.status not in ("answered", "complete", "ok") else ""
-    title = {"user": "User", "assistant": "Assistant", "tool": f"Result of {turn.tool_name}", "notice": "Notice"}
+    result = f"Result of {turn.tool_name}" + (f", decided by {turn.author}" if turn.author else "")
+    title = {"user": "User", "assistant": "Assistant", "tool": result, "notice": "Notice"}
     body = _fenced(turn.text) if turn.role == Turn.Role.TOOL else turn.text
     calls = "".join(
         f"\n\nCalls `{call['name']}`:\n\n{_fenced(call['arguments'], 'json')}" for call in turn.tool_calls or ()

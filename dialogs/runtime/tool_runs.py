@@ -1,11 +1,13 @@
 """Runs of the tool calls of a kept reply: each result is stored in a transaction of its own."""
 
+from dataclasses import replace
 from functools import partial
 
 import structlog
 from django.db import OperationalError, connection
+from django.db.models import QuerySet
 
-from dialogs.actions.question_rows import ask_for_approval, is_approved
+from dialogs.actions.question_rows import approval_of, ask_for_approval
 from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
@@ -83,11 +85,15 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
         invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments), progress)
     except ToolArgumentsInvalid as error:
         return _store(lease, call, Result(str(error), failed=True))
-    if tool.needs_approval(dialog.agent.tool_approval) and not is_approved(dialog, tool.name, call.id):
-        return _ask(lease, call, invocation)
     if tool.inside is not None:
         return _run_in_transaction(lease, call, tool, invocation)
-    if dialog.running_call == call.id and not tool.repeatable:
+    is_unknown = dialog.running_call == call.id and not tool.repeatable
+    if tool.needs_approval(dialog.agent.tool_approval):
+        if approval := approval_of(dialog, tool.identity, call):
+            call = replace(call, allowed_by=approval.resolved_by_id)
+        elif not is_unknown:
+            return _ask(lease, call, tool, invocation)
+    if is_unknown:
         return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
     if not tool.repeatable:
         with lease.change() as change:
@@ -103,12 +109,12 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
 
 
 @commits
-def _ask(lease: Lease, call: Call, invocation: Invocation) -> bool:
+def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
     """Have a person allow the call; it runs when the dialog is driven again."""
     with lease.change() as change:
         if change.dialog.is_leased:  # not at the repetition of a commit that did succeed
             change.dialog.running_call, change.dialog.crashes = "", 0
-            ask_for_approval(change, call.name, call.id, invocation.arguments)
+            ask_for_approval(change, tool.identity, call, invocation.arguments)
             release(change)
     return True
 
@@ -162,10 +168,7 @@ def _store(
     lease: Lease, call: Call, outcome: Result | Tool, invocation: Invocation | None = None, status: str = ""
 ) -> bool:
     with lease.change() as change:
-        if (
-            not change.dialog.is_leased
-            or change.dialog.turns.filter(role=Turn.Role.TOOL, tool_call_id=call.id).exists()
-        ):
+        if not change.dialog.is_leased or _results(change.dialog, call).filter(tool_call_id=call.id).exists():
             return not change.dialog.is_leased  # the repetition of a commit that did succeed
         if isinstance(outcome, Tool):
             assert outcome.inside is not None and invocation is not None
@@ -179,7 +182,7 @@ def _store(
             release(change)
             return True
         if call.name != CLEAR_MIND or result.failed:
-            store_result(change, call.id, call.name, result, status)
+            store_result(change, call.id, call.name, result, status, call.allowed_by)
         return False
 
 
@@ -195,6 +198,10 @@ def _run_inside(change: Change, call: Call, tool: Tool, invocation: Invocation) 
 
 
 def _sibling_failed(dialog: Dialog, call: Call) -> bool:
-    return dialog.turns.filter(
-        role=Turn.Role.TOOL, tool_call_id__in=call.siblings, status__in=[Turn.Status.ERROR, Turn.Status.UNKNOWN]
-    ).exists()
+    failed = [Turn.Status.ERROR, Turn.Status.UNKNOWN]
+    return _results(dialog, call).filter(tool_call_id__in=call.siblings, status__in=failed).exists()
+
+
+def _results(dialog: Dialog, call: Call) -> QuerySet[Turn]:
+    """Those of calls of the same reply."""
+    return dialog.turns.filter(role=Turn.Role.TOOL, position__gt=call.position)

@@ -126,7 +126,7 @@ def question(row: Question, attempts: list[Generation]) -> dict[str, Any]:
         "kind": row.kind,
         "text": row.text,
         "choices": row.choices,
-        "approves": row.approves or None,
+        "approves": row.tool or None,
         "state": row.state,
         "attempts": [{"outcome": attempt.outcome, "usage": usage(attempt)} for attempt in attempts],
         "draft": row.draft or None,

@@ -76,11 +76,11 @@ _listings: dict[str, _Listing] = {}
 _locks: dict[str, threading.Lock] = {}
 
 
-def offered_now(server: Server) -> list[tuple[str, str]]:
-    """Names and descriptions of what a server offers, asked of it now. Raises ``McpFailed``."""
+def offered_now(server: Server) -> list[Tool]:
+    """What a server offers, asked of it now. Raises ``McpFailed``."""
     from dialogs.tools import mcp_client
 
-    return [(tool.spec.name, tool.spec.description) for _, tool in _adapted(server, mcp_client.list_tools(server))]
+    return [tool for _, tool in _adapted(server, mcp_client.list_tools(server))]
 
 
 def forget_lists() -> None:
@@ -114,6 +114,7 @@ def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
 
 def _adapted(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
     taken: set[str] = set()
+    source = _source_of(server)
     for tool in sorted(value, key=lambda tool: tool.name):
         if not server.offers(tool.name):
             continue
@@ -126,7 +127,14 @@ def _adapted(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool
         read_only = hints is not None and bool(hints.read_only_hint)
         repeatable = read_only or (hints is not None and bool(hints.idempotent_hint))
         spec = ToolSpec(name, tool.description or tool.title or "", tool.input_schema)
-        yield tool.name, Tool(spec, outside=_Caller(server, tool.name), repeatable=repeatable, read_only=read_only)
+        caller = _Caller(server, tool.name)
+        yield tool.name, Tool(spec, outside=caller, repeatable=repeatable, read_only=read_only, source=source)
+
+
+def _source_of(server: Server) -> str:
+    """One that is started or asked elsewhere under the same id is another."""
+    address = orjson.dumps([server.command, server.args, server.cwd, server.url])
+    return f"{server.server_id}@{hashlib.blake2b(address, digest_size=6).hexdigest()}"
 
 
 def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:

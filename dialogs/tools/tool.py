@@ -73,6 +73,7 @@ class Tool:
     repeatable: bool = True
     read_only: bool = True  # as its server says, where it is of one
     always: bool = False  # offered to every agent
+    source: str = ""  # the server that runs it, by id and address
     schema: Draft202012Validator = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -83,10 +84,16 @@ class Tool:
         return self.spec.name
 
     def needs_approval(self, when: str) -> bool:
-        """Whether a person allows each call, by an agent's ``tool_approval``. What every agent has changes nothing outside."""
-        if self.always or self.is_clients:
+        """Whether a person allows each call, by an agent's ``tool_approval``. What every agent has changes nothing outside, nor
+        does what runs in our own transaction."""
+        if self.always or self.outside is None or when == Agent.ToolApproval.NEVER:
             return False
-        return when == Agent.ToolApproval.ALWAYS or (when == Agent.ToolApproval.CHANGES and not self.read_only)
+        return when != Agent.ToolApproval.CHANGES or not self.read_only
+
+    @property
+    def identity(self) -> str:
+        """What is allowed: a tool of the same name, but of another server, is another tool. Its name follows the last slash."""
+        return f"{self.source}/{self.name}" if self.source else self.name
 
     @property
     def is_clients(self) -> bool:

@@ -14,6 +14,7 @@ from django.utils.translation import pgettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
+from dialogs.actions.question_rows import REFUSE
 from dialogs.context import view
 from dialogs.errors import Invalid, Refusal
 from dialogs.models import Agent, Question
@@ -142,6 +143,8 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
     """Answer an ordinary question; the run goes on."""
     question = questions.question_for(request.user, question_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
+    if question.approves and not text.strip():
+        text = REFUSE  # by the button of that name, without a reason
     try:
         checked(AnswerForm(request.POST))
         if request.FILES:

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from dialogs.models import Question, Turn
 from tests.browser.conftest import SHIFTS, Opener, answered, assert_nothing_moved, check_axe, send
-from tests.harness.stack import eventually
+from tests.harness.stack import Stack, eventually
 
 # What the first tool has shown from now on, and where another is and since when.
 LINES = """() => {
@@ -75,6 +75,8 @@ def test_a_person_allows_a_call_that_may_change_something(
     answered(page, 2)
     expect(asks).to_have_count(0)
     expect(page.locator(".tool[data-status=ok]")).to_have_count(1)
+    page.locator(".tool summary").click()
+    expect(page.locator(".tool-body")).to_contain_text(re.compile(f"Allowed by {dialog.owner}, .*Go to the question"))
     send(page, "Note the train")
     expect(asks).to_be_visible()
     page.fill("#text", "It goes by bus.")
@@ -90,3 +92,41 @@ def test_a_person_allows_a_call_that_may_change_something(
     answered(page, 8)
     expect(page.locator(".tool[data-status=ok]")).to_have_count(3)
     assert Question.objects.filter(dialog=dialog).count() == 3
+
+
+def test_a_call_is_allowed_by_keys_alone(open_dialog: Opener, page: Page, stack: Stack, complaints: list[str]) -> None:
+    """From the composer, which has the focus, and from the inbox."""
+    dialog = open_dialog("notes")
+    allow = page.locator(".asks[data-state=open]").get_by_role("button", name="Allow", exact=True)
+    send(page, "Note the boat")
+    expect(allow).to_be_visible()
+    page.locator("#text").focus()
+    for _ in range(15):
+        page.keyboard.press("Shift+Tab")
+        if allow.evaluate("button => button === document.activeElement"):
+            break
+    expect(allow).to_be_focused()
+    page.keyboard.press("Enter")
+    answered(page, 2)
+    send(page, "Note the train")
+    expect(allow).to_be_visible()
+    page.goto(f"{stack.base_url}/q4h/")
+    page.keyboard.press("a")
+    expect(page.locator("#answer")).to_be_focused()
+    for _ in range(3):
+        page.keyboard.press("Shift+Tab")
+    expect(page.locator("#reader").get_by_role("button", name="Allow", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#found")).to_contain_text("Nothing waits.")
+    eventually(
+        lambda: list(Turn.objects.filter(dialog=dialog, role="tool").values_list("status", flat=True)) == ["ok"] * 2
+    )
+
+
+def test_refusing_without_a_reason(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    dialog = open_dialog("notes")
+    send(page, "Note the boat")
+    expect(page.locator(".asks[data-state=open]")).to_be_visible()
+    page.get_by_role("button", name="Refuse").last.click()
+    answered(page, 2)
+    assert Turn.objects.get(dialog=dialog, role="tool").text.endswith("Do not repeat it as it was.")

@@ -14,6 +14,8 @@ FULL = {"prompt_tokens": 120_000, "completion_tokens": 1}
 LOW = {"prompt_tokens": 60, "completion_tokens": 1}
 CLEAR = {"name": "clear_mind", "arguments": {"reminder_content": "Goal: test"}}
 REMIND = {"name": "add_reminder", "arguments": {"content": "keep this"}}
+LIST = {"name": "list_files", "arguments": {}}
+ASKS_FIRST = {"tools": ["list_files"], "tool_approval": "always"}
 ASK = {"name": "ask_human", "arguments": {"question": "Which?"}}
 
 
@@ -55,6 +57,12 @@ def _asked_and_answered(dialog: Dialog) -> None:
     questions.answer(dialog.questions.get().pk, dialog.owner, "The red one")
 
 
+def _asked_and_allowed(dialog: Dialog) -> None:
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    questions.answer(dialog.questions.get().pk, dialog.owner, "Allow")
+
+
 def _clear_asked_for(dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "fill it")
     drive(dialog.pk)
@@ -77,6 +85,14 @@ SCENARIOS = (
         {"Hi": "answered"},
         begin=_asked_and_answered,
     ),
+    Scenario(
+        "allowed call",
+        ({"match": "^Hi$", "tool_calls": [LIST]}, {"text": "done"}),
+        {"Hi": "answered"},
+        begin=_asked_and_allowed,
+        agent=ASKS_FIRST,
+    ),
+    Scenario("call to be allowed", ({"tool_calls": [LIST]},), {"Hi": "answering"}, state="waiting", agent=ASKS_FIRST),
     Scenario(
         "refused clears",
         ({"text": "no", "usage": FULL},),

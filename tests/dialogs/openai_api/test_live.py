@@ -51,6 +51,11 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
         {"match": "Euro", "text": "Booked.", "usage": FIXED},
         {"text": "Nice.", "usage": FIXED},
     ],
+    "guarded": [
+        {"match": "List", "text": "I look.", "tool_calls": [{"name": "list_files", "arguments": {}}], "usage": FIXED},
+        {"match": "a person refused", "text": "Then not.", "usage": FIXED},
+        {"text": "Seen.", "usage": FIXED},
+    ],
     "endless": [
         {"match": "cut off to compact", "text": "and so it ends.", "usage": "estimate"},
         {"match": "Tell", "text": "word " * 9_000, "usage": "estimate"},
@@ -71,6 +76,7 @@ def stack(shared_stack: Stack, django_db_blocker: Any) -> Iterator[Stack]:
     models["long"] |= {"context_length": 8_000, "kind": "lmstudio"}
     models["unloaded"] = {"name": "unloaded", "script": "plain.yaml", "kind": "lmstudio"}
     members = {name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in models}
+    members["guarded"] |= {"tools": ["list_files"], "tool_approval": "always"}
     providers = {"play": {"name": "Play", "apiType": "scripted", "models": models}}
     minds = {"llm": {"providers": providers}, "team": {"members": members}}
     scripts = {name: {"steps": steps} for name, steps in SCRIPTS.items()}
@@ -310,6 +316,21 @@ def test_a_question_to_a_person_is_text_and_the_next_message_its_answer(client: 
     assert Question.objects.get(dialog=dialog_of(second)).answer == "Euro"
     third = ask(client, "asks", "Book a hotel", content, "Euro", "Booked.", "Thanks")
     assert dialog_of(third).pk == dialog_of(first).pk
+
+
+def test_a_clients_next_message_allows_a_call_or_refuses_it(client: OpenAI) -> None:
+    for answer, result in (("Allow", "Seen."), ("Not now", "Then not.")):
+        begun = f"List my files, {answer}"
+        first = ask(client, "guarded", begun)
+        content = first.choices[0].message.content
+        assert content == "I look.\n\nAllow list_files to run with these arguments? Any other answer refuses.\n\n{}"
+        second = ask(client, "guarded", begun, content, answer)
+        assert second.choices[0].message.content == result
+        assert dialog_of(second).pk == dialog_of(first).pk
+        third = ask(client, "guarded", begun, content, answer, result, "Thanks")
+        assert dialog_of(third).pk == dialog_of(first).pk
+        branch = ask(client, "guarded", begun, content, answer, result, "Or this")
+        assert branch.choices[0].message.content == "Seen." and dialog_of(branch).pk != dialog_of(first).pk
 
 
 # -- notices -------------------------------------------------------------------------------------------------------------

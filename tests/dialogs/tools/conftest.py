@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from dialogs.models import Agent, Dialog
 from dialogs.tools import mcp, mcp_client
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+from tests.dialogs.tools.mcp_http import STDIO
 
 Minds = Callable[..., None]
 
@@ -29,3 +33,9 @@ def minds(tmp_path: Path, settings: Any) -> Iterator[Minds]:
 def _no_server_left() -> Iterator[None]:
     yield
     mcp_client.close()
+
+
+@pytest.fixture
+def asking(minds: Minds, script: Script) -> Dialog:
+    minds(desk=STDIO)
+    return make_dialog(tools=["mcp:desk"], tool_approval=Agent.ToolApproval.CHANGES)

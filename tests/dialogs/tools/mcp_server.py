@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import time
+from pathlib import Path
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -32,6 +33,15 @@ def book_trip() -> str:
 @server.tool(structured_output=False)
 def big(kilobytes: int) -> str:
     return "é" * (kilobytes * 512)
+
+
+@server.tool()
+def stamp(path: str, seconds: float) -> str:
+    """Something that is seen, and cannot be taken back."""
+    with Path(path).open("a") as file:
+        file.write("stamped\n")
+    time.sleep(seconds)
+    return "stamped"
 
 
 @server.tool()

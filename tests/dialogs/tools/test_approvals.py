@@ -6,20 +6,16 @@ import pytest
 
 from dialogs.actions import messages, questions
 from dialogs.errors import Conflict
-from dialogs.models import Agent, Dialog, Question
+from dialogs.models import Agent, Dialog
 from dialogs.runtime.driver import drive
 from dialogs.tools.registry import builtin_tools
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog, send
-from tests.dialogs.tools.conftest import Minds
-from tests.dialogs.tools.mcp_http import STDIO
+from tests.dialogs.factories import send
+from tests.dialogs.tools.approving import BOOK, ECHO, REMEMBER, answer, open_question, results
 
 CHANGES = Agent.ToolApproval.CHANGES
-REMEMBER = {"name": "desk_remember", "arguments": {"text": "the boat leaves at nine"}}
-BOOK = {"name": "desk_book_trip_now", "arguments": {}}
-ECHO = {"name": "desk_echo", "arguments": {"text": "hello"}}
 
 
 def tool(**how: Any) -> Tool:
@@ -32,6 +28,7 @@ def tool(**how: Any) -> Tool:
         (tool(outside=print, read_only=False), {"changes", "always"}),
         (tool(outside=print), {"always"}),
         (tool(inside=print, always=True), set()),  # memory, the archive, questions
+        (tool(inside=print), set()),  # a milestone: nothing outside changes
         (tool(), set()),  # runs with a client of /v1, which asks its own person
     ],
 )
@@ -39,30 +36,12 @@ def test_which_calls_are_asked_for(made: Tool, asked_under: set[str]) -> None:
     assert {when for when in Agent.ToolApproval.values if made.needs_approval(when)} == asked_under
 
 
+def test_a_setting_that_is_not_understood_asks_always() -> None:
+    assert tool(outside=print).needs_approval("Always")
+
+
 def test_our_own_tools_only_read() -> None:
     assert [tool.name for tool in builtin_tools().values() if tool.needs_approval(CHANGES)] == []
-
-
-@pytest.fixture
-def asking(minds: Minds, script: Script) -> Dialog:
-    minds(desk=STDIO)
-    return make_dialog(tools=["mcp:desk"], tool_approval=CHANGES)
-
-
-def results(dialog: Dialog) -> list[tuple[str, str]]:
-    return list(dialog.turns.filter(role="tool").order_by("position").values_list("status", "text"))
-
-
-def open_question(dialog: Dialog) -> Question:
-    dialog.refresh_from_db()
-    assert dialog.state == "waiting"
-    return dialog.questions.get(state="open")
-
-
-def answer(dialog: Dialog, text: str) -> None:
-    questions.answer(open_question(dialog).pk, dialog.owner, text)
-    drive(dialog.pk)
-    dialog.refresh_from_db()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -71,7 +50,7 @@ class TestInADialog:
         script({"match": "go", "tool_calls": [REMEMBER]}, {"text": "Done."})
         send(asking, "go")
         question = open_question(asking)
-        assert (question.kind, question.approves) == ("question", "desk_remember")
+        assert (question.kind, question.tool) == ("question", "desk_remember")
         assert "Allow desk_remember to run" in question.text and '"text": "the boat leaves at nine"' in question.text
         assert results(asking) == []
         answer(asking, "allow.")
@@ -110,7 +89,7 @@ class TestInADialog:
         script({"match": "go", "tool_calls": [BOOK, REMEMBER, ECHO]}, {"text": "Done."})
         send(asking, "go")
         answer(asking, "Allow")
-        assert open_question(asking).approves == "desk_remember"
+        assert open_question(asking).tool == "desk_remember"
         answer(asking, "Refuse")
         assert [status for status, _ in results(asking)] == ["ok", "error", "ok"]
 
@@ -124,7 +103,7 @@ class TestInADialog:
         assert (asking.state, len(results(asking))) == ("idle", 3)
         other = messages.create_dialog(asking.owner, asking.agent_id)
         send(other, "four")
-        assert open_question(other).approves == "desk_book_trip_now"
+        assert open_question(other).tool == "desk_book_trip_now"
 
     def test_a_closed_dialog_runs_nothing(self, asking: Dialog, script: Script) -> None:
         script({"match": "go", "tool_calls": [BOOK]}, {"text": "Done."})

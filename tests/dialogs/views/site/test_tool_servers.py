@@ -54,6 +54,9 @@ def test_a_server_is_added_once_it_answers_and_agents_have_its_tools(operator: C
     assert 'value="desk"' in operator.get("/agents/new/").content.decode()
     tested = html.unescape(operator.post("/tool-servers/desk/test/").content.decode())
     assert "It answered, with" in tested and "desk_echo" in tested and "Says it again." in tested
+    assert tested.count("only reads") == 1 and tested.index("desk_echo") < tested.index("only reads") < tested.index(
+        "Says it again."
+    )
     operator.post("/tool-servers/desk/switch/", {"on": "no"})
     assert "desk_header" not in tools_of(agent)
     assert "switched off on the page" in operator.get("/tool-servers/").content.decode()
