@@ -25,7 +25,8 @@ from dialogs.store.change import Change
 ALLOW = gettext_noop("Allow")
 ALLOW_ALWAYS = gettext_noop("Always allow in this dialog")
 REFUSE = gettext_noop("Refuse")
-APPROVALS = (ALLOW, ALLOW_ALWAYS, REFUSE)
+ALLOWING = (ALLOW, ALLOW_ALWAYS)
+APPROVALS = (*ALLOWING, REFUSE)
 
 _OTHER = re.compile(r"[^ -~\n]")  # than printable ASCII and the lines of JSON
 _UNSEEN = ("Cc", "Cf", "Zl", "Zp")  # categories of characters that no eye sees, or that turn round what does
@@ -93,7 +94,7 @@ def _translations(choice: str) -> frozenset[str]:
 
 def refusal_in(answer: str) -> Result | None:
     """The result of a call that was refused, or whose question was cancelled; None of one that runs."""
-    if answer in (ALLOW, ALLOW_ALWAYS):
+    if answer in ALLOWING:
         return None
     why = "" if answer in ("", REFUSE) else f" Their words: {answer}"
     return Result(f"Not run: a person refused this call. Do not repeat it as it was.{why}", failed=True)

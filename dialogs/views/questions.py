@@ -14,7 +14,7 @@ from django.utils.translation import pgettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
-from dialogs.actions.question_rows import REFUSE
+from dialogs.actions.question_rows import ALLOWING, REFUSE, approval_in
 from dialogs.context import view
 from dialogs.errors import Invalid, Refusal
 from dialogs.models import Agent, Question
@@ -143,9 +143,16 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
     """Answer an ordinary question; the run goes on."""
     question = questions.question_for(request.user, question_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
-    if question.approves and not text.strip():
-        text = REFUSE  # by the button of that name, without a reason
+    refuses = bool(
+        question.approves and request.POST.get("refuse")
+    )  # the button beside a reason, which may be left out
+    if refuses and not text.strip():
+        text = REFUSE
     try:
+        if refuses and approval_in(text) in ALLOWING:
+            raise Invalid(
+                _("These words allow the call, and the button refuses it. Press “Allow”, or give another reason.")
+            )
         checked(AnswerForm(request.POST))
         if request.FILES:
             raise Invalid("An answer takes words alone: queue files as a message.")

@@ -123,10 +123,14 @@ def test_a_call_is_allowed_by_keys_alone(open_dialog: Opener, page: Page, stack:
     )
 
 
-def test_refusing_without_a_reason(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+def test_refusing_without_a_reason(open_dialog: Opener, page: Page) -> None:
     dialog = open_dialog("notes")
     send(page, "Note the boat")
     expect(page.locator(".asks[data-state=open]")).to_be_visible()
+    page.fill("#text", "Allow!")
+    page.get_by_role("button", name="Refuse").last.click()
+    expect(page.get_by_text("These words allow the call, and the button refuses it.")).to_be_visible()
+    page.fill("#text", "")
     page.get_by_role("button", name="Refuse").last.click()
     answered(page, 2)
     assert Turn.objects.get(dialog=dialog, role="tool").text.endswith("Do not repeat it as it was.")
