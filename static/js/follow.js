@@ -10,7 +10,7 @@ export class Follower {
     Object.assign(this, { scroller, content, jump });
     this.following = true;
     this.unseen = 0;
-    this.gestureAt = 0;
+    this.gestureAt = -Infinity; // not 0, when the page began: what a page scrolls as it opens is not its reader's
     this.dragging = false;
     const gesture = () => { this.gestureAt = performance.now(); };
     for (const kind of ["wheel", "touchmove", "keydown"]) scroller.addEventListener(kind, gesture, { passive: true });

@@ -352,6 +352,19 @@ def test_a_page_that_follows_stays_at_the_end(open_dialog: Opener, page: Page) -
     assert_at_end(page)
 
 
+def test_what_a_page_scrolls_as_it_opens_is_not_its_readers(open_dialog: Opener, page: Page) -> None:
+    page.add_init_script("performance.now = () => 100")  # it opens for ever
+    open_dialog("long")
+    send(page, "Go")
+    answered(page)
+    scrolled = "transcript => new Promise(told => { transcript.addEventListener('scroll', told, { once: true }); transcript.scrollTop = 0; })"
+    page.locator("#transcript").evaluate(scrolled)
+    expect(page.locator("#jump")).to_be_hidden()
+    send(page, "Go on")
+    answered(page, 2)
+    assert_at_end(page)
+
+
 def test_hostile_answers_do_nothing_while_they_stream_and_after(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:

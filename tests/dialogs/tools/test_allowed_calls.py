@@ -183,7 +183,7 @@ def test_a_branch_of_the_dialog_asks_for_itself(asking: Dialog, script: Script, 
 def test_a_button_that_refuses_needs_no_reason(asking: Dialog, script: Script) -> None:
     script({"match": "go", "tool_calls": [BOOK]}, {"text": "Then not."})
     send(asking, "go")
-    browser_of(asking.owner).post(f"/q4h/{open_question(asking).pk}/answer/", {"text": " "})
+    browser_of(asking.owner).post(f"/q4h/{open_question(asking).pk}/answer/", {"text": " ", "refuse": "yes"})
     assert [status for status, _ in results(asking)] == ["error"]
 
 
