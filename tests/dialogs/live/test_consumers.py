@@ -5,6 +5,7 @@ import threading
 
 import orjson
 import pytest
+from channels.testing import WebsocketCommunicator
 from django.db import connection
 from redis import Redis
 
@@ -312,6 +313,19 @@ def test_a_page_that_reads_is_asked_before_it_would_be_waited_for(script: Script
     go(scenario)
 
 
+async def rest(page: WebsocketCommunicator) -> None:
+    """Wait until nothing more comes: within a second after a socket subscribed the hub looks once by itself."""
+    await frames_until(page, is_state("idle"))
+    await asyncio.sleep(1.1)
+
+
+async def announce(redis: Redis, dialog: Dialog) -> int:
+    """Tell of the dialog's newest event; its number."""
+    seq: int = await rows(lambda: Dialog.objects.get(pk=dialog.pk).last_event_seq)
+    await rows(redis.publish, wakeups.dialog_channel(dialog.pk), orjson.dumps({"seq": seq}))
+    return seq
+
+
 def test_the_end_of_an_answer_is_not_gathered(
     script: Script, redis_client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,15 +334,13 @@ def test_the_end_of_an_answer_is_not_gathered(
 
     async def scenario() -> None:
         async with listening(path_of(dialog), dialog.owner) as page:
-            await frames_until(page, is_state("idle"))
-            await asyncio.sleep(1.1)  # within a second after it subscribed the hub looks once by itself
+            await rest(page)
             monkeypatch.setattr(consumers, "BATCH_SECONDS", 60)
             generation = await rows(begin_generation, dialog)
             await write_draft(redis_client, dialog, generation, (0, "Good "))
             await frames_until(page, lambda frame: frame["type"] == "generation")
             await rows(begin_generation, dialog, generation)  # which ends it
-            seq = await rows(lambda: Dialog.objects.get(pk=dialog.pk).last_event_seq)
-            await rows(redis_client.publish, wakeups.dialog_channel(dialog.pk), orjson.dumps({"seq": seq}))
+            seq = await announce(redis_client, dialog)
             frames = await frames_until(page, lambda frame: frame.get("seq") == seq)
         assert [frame["data"]["outcome"] for frame in events_of(frames)] == ["kept", "running"]
 
@@ -343,12 +355,10 @@ def test_live_text_ends_the_gathering_of_the_events_before_it(
 
     async def scenario() -> None:
         async with listening(path_of(dialog), dialog.owner) as page:
-            await frames_until(page, is_state("idle"))
-            await asyncio.sleep(1.1)  # within a second after it subscribed the hub looks once by itself
+            await rest(page)
             monkeypatch.setattr(consumers, "BATCH_SECONDS", 60)
             generation = await rows(begin_generation, dialog)
-            seq = await rows(lambda: Dialog.objects.get(pk=dialog.pk).last_event_seq)
-            await rows(redis_client.publish, wakeups.dialog_channel(dialog.pk), orjson.dumps({"seq": seq}))
+            await announce(redis_client, dialog)
             await asyncio.sleep(0.3)
             await write_draft(redis_client, dialog, generation, (0, "Good "))
             frames = await frames_until(page, lambda frame: frame["type"] == "draft")

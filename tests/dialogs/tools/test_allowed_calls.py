@@ -37,14 +37,17 @@ def noting(text: str, **more: Any) -> dict[str, Any]:
     return {"name": "desk_remember", "arguments": {"text": text}, **more}
 
 
+SAME_ID_TWICE = (
+    {"match": "noted", "text": "Done."},
+    {"match": "second", "tool_calls": [noting("b", id="call_0")]},
+    {"match": "first", "tool_calls": [noting("a", id="call_0")]},
+    {"text": "Done."},
+)
+
+
 def test_an_id_that_a_server_uses_again_is_another_call(asking: Dialog, script: Script) -> None:
     """Some count from 0 in each request, and after a clear the model sees the calls before it no more."""
-    script(
-        {"match": "noted", "text": "Done."},
-        {"match": "second", "tool_calls": [noting("b", id="call_0")]},
-        {"match": "first", "tool_calls": [noting("a", id="call_0")]},
-        {"text": "Done."},
-    )
+    script(*SAME_ID_TWICE)
     send(asking, "first")
     answer(asking, "Allow")
     rewrite_requests.clear(asking.pk, "Goal: test", asking.owner)
@@ -57,12 +60,7 @@ def test_an_id_that_a_server_uses_again_is_another_call(asking: Dialog, script: 
 
 def test_a_call_whose_id_was_used_before_runs_once(asking: Dialog, script: Script) -> None:
     Agent.objects.update(tool_approval="never")
-    script(
-        {"match": "noted", "text": "Done."},
-        {"match": "second", "tool_calls": [noting("b", id="call_0")]},
-        {"match": "first", "tool_calls": [noting("a", id="call_0")]},
-        {"text": "Done."},
-    )
+    script(*SAME_ID_TWICE)
     send(asking, "first")
     rewrite_requests.clear(asking.pk, "Goal: test", asking.owner)
     drive(asking.pk)
