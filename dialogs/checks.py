@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.core import checks
 
 from dialogs.agents import team_file
@@ -28,11 +27,3 @@ def policies_are_sound(**_: Any) -> list[checks.CheckMessage]:
 def mcp_servers_are_sound(**_: Any) -> list[checks.CheckMessage]:
     result = classes_of(mcp_config.file_config().problems)
     return [checks.Warning(str(problem), id="dialogs.W002") for problem in result]
-
-
-@checks.register("installation")
-def mails_have_links(**_: Any) -> list[checks.CheckMessage]:
-    if settings.PUBLIC_URL or not settings.MAIL_FROM:
-        return []
-    missing = "DOMINDS_EMAIL_URL is set, but DOMINDS_PUBLIC_URL is not: mails about questions hold no links."
-    return [checks.Warning(missing, hint="Set it to where people reach the pages.", id="dialogs.W004")]

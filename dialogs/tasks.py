@@ -8,7 +8,6 @@ from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 from django.db import connections
 
-from dialogs.actions import deliveries
 from dialogs.operations import sweeping
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
@@ -22,15 +21,6 @@ def drive_dialog(dialog_id: str) -> None:
     try:
         with seats.taken():
             drive(UUID(dialog_id))
-    finally:
-        connections.close_all()
-
-
-@shared_task(name=wakeups.DELIVER)
-def deliver_notice(delivery_id: int) -> None:
-    """Send one notice. May be lost, late or delivered twice without harm."""
-    try:
-        deliveries.deliver(delivery_id)
     finally:
         connections.close_all()
 

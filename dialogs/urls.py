@@ -1,5 +1,6 @@
 from django.urls import include, path
 
+from dialogs.extension import installed
 from dialogs.mcp_server import views as mcp_server
 from dialogs.views import (
     accounts,
@@ -9,7 +10,6 @@ from dialogs.views import (
     importing,
     messages,
     post_message,
-    question_links,
     questions,
     reminders,
     rewrites,
@@ -20,11 +20,14 @@ from dialogs.views import (
 )
 from dialogs.views.site import agents, limits, models, ops, people, tool_servers
 
+EXTENSIONS = installed()
+
 urlpatterns = [
     # Programs, first: patterns are tried in their order, and these are asked for most
     path("api/", include("dialogs.api.urls")),
     path("v1/", include("dialogs.openai_api.urls")),
     path("mcp", mcp_server.serve, name="mcp"),
+    *(path("", include(extension.programs)) for extension in EXTENSIONS if extension.programs),
     # People
     path("setup/", accounts.setup, name="setup"),
     path("login/", accounts.Login.as_view(), name="login"),
@@ -45,9 +48,6 @@ urlpatterns = [
     path("settings/templates/", settings.save_template, name="save-template"),
     path("settings/keys/", settings.create_key, name="create-key"),
     path("settings/keys/<int:key_id>/revoke/", settings.revoke_key, name="revoke-key"),
-    path("settings/push/", settings.subscribe_push, name="subscribe-push"),
-    path("settings/push/<int:subscription_id>/remove/", settings.remove_push, name="remove-push"),
-    path("push-worker.js", settings.push_worker, name="push-worker"),
     path("people/", people.index, name="people"),
     path("people/invite/", people.invite, name="invite"),
     path("people/<int:user_id>/", people.edit, name="person"),
@@ -122,11 +122,6 @@ urlpatterns = [
     path("q4h/<uuid:question_id>/answer/", questions.answer, name="answer"),
     path("q4h/<uuid:question_id>/cancel/", questions.cancel, name="cancel"),
     path("q4h/<uuid:question_id>/resolve/", questions.resolve, name="resolve"),
-    path("q4h/<uuid:question_id>/by-mail/", question_links.show, name="question-by-mail"),
-    path("q4h/<uuid:question_id>/by-mail/answer/", question_links.answer, name="answer-by-mail"),
-    path("q4h/<uuid:question_id>/by-mail/cancel/", question_links.cancel, name="cancel-by-mail"),
-    path("q4h/<uuid:question_id>/by-mail/resolve/", question_links.resolve, name="resolve-by-mail"),
-    path("q4h/<uuid:question_id>/by-mail/<str:token>/", question_links.open_link, name="question-link"),
     # Agents
     path("agents/", agents.index, name="agents"),
     path("agents/new/", agents.new, name="new-agent"),
@@ -150,4 +145,6 @@ urlpatterns = [
     path("statistics/", ops.statistics, name="statistics"),
     path("ops/tasks/<int:task_id>/finish/", ops.finish_task, name="finish-task"),
     path("ops/<uuid:dialog_id>/<slug:action>/", ops.intervene, name="intervene"),
+    # Of the extensions
+    *(path("", include(extension.pages)) for extension in EXTENSIONS if extension.pages),
 ]

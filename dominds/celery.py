@@ -60,7 +60,7 @@ app.conf.update(
     worker_direct=True,  # a queue of each worker's own, for its canary
     timezone="UTC",
 )
-app.autodiscover_tasks(["dialogs"])
+app.autodiscover_tasks(["dialogs", *settings.EXTRAS])
 
 
 @app.task(name="dominds.worker.canary")

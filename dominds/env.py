@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from email.utils import parseaddr
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -75,6 +76,24 @@ def servers(name: str, default: str) -> list[tuple[str, str]]:
     if not all(kind in LOCAL_KINDS and urlsplit(address).hostname for kind, _, address in pairs):
         raise BadEnvironment(name, value, f"off, or KIND=ADDRESS with commas between, of {', '.join(LOCAL_KINDS)}")
     return [(kind, address) for kind, _, address in pairs]
+
+
+def apps(name: str, own: dict[str, str], *, group: str) -> list[str]:
+    """Return Django apps by the names that a variable lists: all where it is unset, of ours and of installed packages.
+
+    A package names its app in an entry point of ``group``. ``none`` is none. A ``-`` before every name leaves those out.
+    """
+    known = own | {entry.name: entry.value for entry in entry_points(group=group) if entry.name not in own}
+    wanted = words(name, list(known))
+    if wanted == ["none"]:
+        return []
+    if without := [word[1:] for word in wanted if word.startswith("-")]:
+        wanted = [word for word in (*known, *without) if word not in without] if len(without) == len(wanted) else [""]
+        wanted += [word for word in without if word not in known]
+    if any(word not in known for word in wanted):
+        expected = f"none, or some of {', '.join(known)} with commas between, or each of some with - before it"
+        raise BadEnvironment(name, text(name), expected)
+    return [app for word, app in known.items() if word in wanted]
 
 
 def one_of(name: str, choices: tuple[str, ...], default: str) -> str:

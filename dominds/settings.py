@@ -113,6 +113,10 @@ if not SECRET_KEY:
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 
 # -- Applications ----------------------------------------------------------------------------------
+# Optional features, each an extension (see dialogs.extension): ours, and those of installed packages.
+EXTRAS = env.apps(
+    "DOMINDS_EXTRAS", {name: f"dialogs.extras.{name}" for name in ("notices",)}, group="dominds.extensions"
+)
 INSTALLED_APPS = [
     "dominds.apps.AdminConfig",
     "django.contrib.auth",
@@ -130,6 +134,7 @@ INSTALLED_APPS = [
     "remediation",
     "dialogs",
     "dominds",
+    *EXTRAS,
 ]
 MIDDLEWARE = [
     "dominds.web.middleware.readable_only",
@@ -172,7 +177,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
             ],
-            "builtins": ["django.templatetags.i18n", "dialogs.templatetags.words"],
+            "builtins": ["django.templatetags.i18n", "dialogs.templatetags.words", "dialogs.templatetags.pieces"],
         },
     }
 ]

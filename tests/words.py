@@ -29,10 +29,16 @@ ATTRIBUTE = re.compile(r'\s(?:aria-label|title|placeholder|alt|hx-confirm|data-c
 PLACEHOLDER = re.compile(r"%\(\w+\)s|{\w*(?::,)?}|<[^>]+>")
 TEMPLATES = [
     path
-    for path in sorted((ROOT / "templates").rglob("*"))
+    for folder in (ROOT / "templates", *sorted(ROOT.glob("dialogs/extras/*/templates")))
+    for path in sorted(folder.rglob("*"))
     if path.suffix in (".html", ".txt") and "admin" not in path.parts
 ]
-SCRIPTS = sorted(path for path in (ROOT / "static" / "js").glob("*.js") if not path.name.startswith("phrases."))
+SCRIPTS = sorted(
+    path
+    for folder in (ROOT / "static", *ROOT.glob("dialogs/extras/*/static"))
+    for path in (folder / "js").glob("*.js")
+    if not path.name.startswith("phrases.")
+)
 
 
 @dataclass(frozen=True, slots=True)

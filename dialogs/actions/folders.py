@@ -16,9 +16,10 @@ from django.db.models.functions import Coalesce, Least, Now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from dialogs.actions import deliveries, sharing
+from dialogs.actions import sharing
 from dialogs.context.lineage import FORK, lineage
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound
+from dialogs.extension import installed
 from dialogs.models import Dialog
 from dialogs.state import AT_REST
 from dialogs.store.text import NUL
@@ -101,7 +102,8 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
         gone = {dialog.pk for dialog in (*chosen, *replaced)}
         expires_at = Least(Coalesce("expires_at", removal), removal)  # a program's may have less time
         Dialog.objects.filter(pk__in=gone).update(removed_at=Now(), expires_at=expires_at, source="")
-        deliveries.drop_of(gone)
+        for extension in installed():
+            extension.dialogs_deleted(gone)
     sentence = ngettext(
         "{number:,} dialog deleted: for {days} days found under the state “deleted”.",
         "{number:,} dialogs deleted: for {days} days found under the state “deleted”.",

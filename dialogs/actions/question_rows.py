@@ -16,9 +16,9 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop, override
 
-from dialogs.actions import deliveries
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import Call
+from dialogs.extension import installed
 from dialogs.models import Dialog, Question
 from dialogs.store.change import Change
 
@@ -36,7 +36,8 @@ def open_question(change: Change, kind: str, text: str, **columns: Any) -> Quest
     """Ask a person, who is notified after the commit."""
     question = Question.objects.create(dialog=change.dialog, kind=kind, text=text, **columns)
     change.question_event(question)
-    deliveries.question_opened(question)
+    for extension in installed():
+        extension.question_opened(question)
     return question
 
 
@@ -45,7 +46,8 @@ def close_question(change: Change, question: Question, user: User | None, state:
     question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
     question.save()
     change.question_event(question)
-    deliveries.question_closed(question)
+    for extension in installed():
+        extension.question_closed(question)
 
 
 def ask_for_approval(change: Change, tool: str, call: Call, arguments: Mapping[str, Any]) -> None:

@@ -18,7 +18,6 @@ from dialogs.models import (
     Identity,
     PersonSettings,
     PromptTemplate,
-    PushSubscription,
     SiteSettings,
 )
 from dominds.readonly_admin import RecordAdmin, StaffReads
@@ -98,13 +97,6 @@ class PromptTemplateAdmin(RecordAdmin):
     list_display = ("__str__", "owner")
     list_select_related = ("owner",)
     fields = ("owner", "name")
-
-
-@admin.register(PushSubscription)
-class PushSubscriptionAdmin(RecordAdmin):
-    list_display = ("__str__", "user", "created_at")
-    list_select_related = ("user",)
-    fields = ("user", "browser", "created_at")
 
 
 @admin.register(PersonSettings)

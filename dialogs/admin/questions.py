@@ -18,7 +18,7 @@ from dialogs.actions import questions
 from dialogs.context import limits
 from dialogs.context.view import visible_turns
 from dialogs.errors import Refusal
-from dialogs.models import Delivery, Question
+from dialogs.models import Question
 from dialogs.views.forms import AnswerForm, ExitForm
 from dominds.readonly_admin import RecordAdmin, shortened
 
@@ -42,14 +42,6 @@ class AgeFilter(admin.SimpleListFilter):
         if (hours := self.value()) in dict(self.lookup_choices):
             return questions.older_than(rows, int(str(hours)))
         return rows
-
-
-@admin.register(Delivery)
-class DeliveryAdmin(RecordAdmin):
-    list_display = ("__str__", "question", "person", "tries", "due_at", "sent_at", "created_at")
-    list_filter = ("channel", "event")
-    list_select_related = ("question", "person")
-    ordering = ("-pk",)
 
 
 @admin.register(Question)

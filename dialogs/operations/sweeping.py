@@ -1,4 +1,5 @@
-"""The sweeper: every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and sends notices that are due."""
+"""The sweeper: every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and lets the
+extensions do what is due."""
 
 import itertools
 import threading
@@ -9,7 +10,7 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from dialogs.actions import deliveries
+from dialogs.extension import installed
 from dialogs.models import Dialog
 from dialogs.operations import costs, critic, expiry
 from dialogs.state import State
@@ -32,7 +33,8 @@ def run(ending: threading.Event) -> None:
         heartbeats.beat("sweeper", name)
         try:
             sweep()
-            notify()
+            for extension in installed():
+                extension.sweep()
             if number % TIDY_EVERY == 1:
                 tidy()
         except DatabaseError as error:
@@ -80,16 +82,10 @@ def sweep() -> int:
     return len(ids)
 
 
-def notify() -> None:
-    """Escalate questions that are overdue, and send what is due."""
-    if escalated := deliveries.escalate():
-        log.info("questions_escalated", questions=escalated)
-    deliveries.wake_due()
-
-
 def tidy() -> None:
     """Once an hour: what may not be kept forever, the sums of days that are over, and what the critic makes of the week."""
-    deliveries.delete_old()
+    for extension in installed():
+        extension.tidy()
     discarded_log.delete_old()
     expiry.remove_expired()
     costs.sum_up_days()

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from dialogs.actions import deliveries, rounds
+from dialogs.actions import rounds
 from dialogs.actions.rewrite_requests import policy_with, summary_of
 from dialogs.context import prepared
 from dialogs.context.config import prompts_folder
@@ -17,6 +17,7 @@ from dialogs.context.limits import health_of
 from dialogs.context.sizes import Sizes
 from dialogs.context.spending import caching_price
 from dialogs.context.units import unit_to_json
+from dialogs.extension import installed
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
@@ -237,7 +238,8 @@ def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
         _after_rewrite(change)
         rounds.forget_report(dialog)
         change.event("remediation", **summary_of(run))
-        deliveries.rewritten(job.dialog, run)
+        for extension in installed():
+            extension.rewritten(job.dialog, run)
         _tell(change, job, rewritten)
         change.event("health", **health_of(dialog, job.situation.thresholds))
         overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)

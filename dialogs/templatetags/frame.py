@@ -41,6 +41,6 @@ class Frame:
 @register.simple_tag(takes_context=True)
 def page_frame(context: template.Context) -> Frame | None:
     user = context.get("user")
-    if getattr(context.get("request"), "by_mail", False):
+    if getattr(context.get("request"), "by_link", None):
         return None
     return Frame(user, context["request"]) if user is not None and user.is_authenticated else None

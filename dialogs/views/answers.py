@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 from uuid import UUID
@@ -27,12 +28,21 @@ from dialogs.views.forms import problems_of
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class ByLink:
+    """Where the question of a link is answered, and the templates of its page and of the one that says that it is done."""
+
+    address: str
+    page: str
+    done: str
+
+
 class PersonRequest(HttpRequest):
     """A request of somebody who is logged in, with what the middlewares add."""
 
     user: User
     htmx: Any
-    by_mail: bool  # set for who is not logged in: ``user`` follows from the link of a mail, for one question
+    by_link: ByLink  # set for who is not logged in: ``user`` follows from the link, for one question
 
 
 View = Callable[..., HttpResponseBase]

@@ -20,7 +20,7 @@ from dialogs.errors import Invalid, Refusal
 from dialogs.models import Agent, Question
 from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
-from dialogs.views.answers import PersonRequest, changed_since, refused
+from dialogs.views.answers import ByLink, PersonRequest, changed_since, refused
 from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, checked
 from dominds.db.bounded import NewestFirst
 
@@ -106,19 +106,20 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     context = {**_shown(request, question, exits), "error": error, "text": text, "section": "q4h"}
-    if _is_by_mail(request):
-        return render(request, "questions/by_mail.html", context, status=status)
+    if link := _link_of(request):
+        return render(request, link.page, context, status=status)
     return render(request, "questions/question.html", {**context, **_evidence(request, question)}, status=status)
 
 
 def _shown(request: PersonRequest, question: Question, exits: ExitForm | None = None) -> dict[str, Any]:
     """What the piece of one question shows. ``at`` is where its forms go."""
     may_resolve = questions.may_resolve(request.user, question)
+    link = _link_of(request)
     suspends = question.kind != Question.Kind.QUESTION
     return {
         "question": question,
         "person": request.user,
-        "at": reverse("question-by-mail" if _is_by_mail(request) else "question", args=[question.pk]),
+        "at": link.address if link else reverse("question", args=[question.pk]),
         "may_resolve": may_resolve,
         "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
     }
@@ -133,8 +134,8 @@ def _evidence(request: PersonRequest, question: Question) -> dict[str, Any]:
     }
 
 
-def _is_by_mail(request: PersonRequest) -> bool:
-    return getattr(request, "by_mail", False)
+def _link_of(request: PersonRequest) -> ByLink | None:
+    return getattr(request, "by_link", None)
 
 
 @login_required
@@ -193,15 +194,15 @@ def _refused(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
     """The reason, with what was typed kept in its form. The question is read again: another person may have been first."""
-    if request.htmx and not _is_by_mail(request):
+    if request.htmx and not _link_of(request):
         return refused(request, refusal, f"/d/{question.dialog_id}/")
     question = questions.question_for(request.user, question.pk)
     return _page(request, question, error=refusal.message, text=text, exits=exits, status=refusal.status)
 
 
 def _done(request: PersonRequest, question: Question, words: str) -> HttpResponse:
-    if _is_by_mail(request):
-        return render(request, "questions/link_over.html", {"done": words, "question_id": question.pk})
+    if link := _link_of(request):
+        return render(request, link.done, {"done": words, "question_id": question.pk})
     if request.htmx:
         return changed_since(request, question.dialog)
     messages.success(request, words)

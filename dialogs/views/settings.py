@@ -11,7 +11,7 @@ from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.models import User
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -21,9 +21,8 @@ from django.utils.translation import gettext_noop as noop
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dialogs.accounts import api_keys, login, push_browser, sign_in
+from dialogs.accounts import api_keys, login, sign_in
 from dialogs.accounts.language import language_of
-from dialogs.actions import question_mail, web_push
 from dialogs.context import spending
 from dialogs.errors import Invalid, Refusal
 from dialogs.models import ApiKey, Identity, PromptTemplate, SiteSettings
@@ -32,7 +31,7 @@ from dialogs.store import charging, wakeups
 from dialogs.views.accounts import link_token
 from dialogs.views.answers import PersonRequest, refused, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, zones
-from dialogs.views.site.forms import SiteForm
+from dialogs.views.site.forms import site_form
 from remediation.spending import Spent
 
 MOST_TEMPLATES = 100
@@ -94,7 +93,7 @@ def _page(
         "parts": parts,
         "title": _(PARTS[shown][0]),
         "template": f"accounts/_{shown}.html",
-        "sends_mail": question_mail.is_on(),
+        "sends_mail": bool(site.MAIL_FROM),
         "new_key": new_key,
         "section": "settings",
         **_held(request, shown),
@@ -115,7 +114,6 @@ def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
                 "appearance_form": AppearanceForm(instance=own),
                 "zone": zone,
                 "zones": zones(),
-                "push": _push_of(request),
             }
         case "display":
             return {"display_form": ContextDisplayForm(instance=own)}
@@ -131,7 +129,7 @@ def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
             lacks = login.lacks_a_way_in(request.user)
             return {"password_form": _password_form(request), "lacks_a_way_in": lacks, **_sign_ins(request)}
         case _:
-            return {"site_form": SiteForm(instance=SiteSettings.current())}
+            return {"site_form": site_form()(instance=SiteSettings.current())}
 
 
 def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Spent]]:
@@ -180,7 +178,7 @@ def save_site(request: PersonRequest) -> HttpResponse:
     if not may(request.user, OPERATE):
         messages.error(request, _("Not saved. These settings hold for everybody: only an operator may change them."))
         return redirect("settings")
-    return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site")
+    return _save(request, site_form()(request.POST, instance=SiteSettings.current()), "site")
 
 
 def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> HttpResponse:
@@ -290,51 +288,3 @@ def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
     else:
         messages.error(request, _("You have no such key, or it was revoked before. Nothing was changed."))
     return redirect("create-key")
-
-
-# -- Push notifications ----------------------------------------------------------------------------------------------------
-
-
-def _push_of(request: PersonRequest) -> dict[str, Any]:
-    if not web_push.is_on():
-        return {"is_on": False}
-    browsers, this = list(web_push.subscriptions_of(request.user)), push_browser.subscription_of(request)
-    return {
-        "is_on": True,
-        "key": web_push.public_key(),
-        "browsers": browsers,
-        "own": this if this in browsers else None,
-    }
-
-
-@login_required
-@require_POST
-def subscribe_push(request: PersonRequest) -> HttpResponse:
-    given = {name: request.POST.get(name, "") for name in ("address", "key", "secret")}
-    answer = redirect(f"{reverse('settings')}#push")
-    try:
-        subscribed = web_push.subscribe(request.user, browser=request.headers.get("User-Agent", ""), **given)
-    except Invalid as refusal:
-        messages.error(request, _("Not subscribed. {reason}").format(reason=refusal.message))
-        return answer
-    push_browser.remember(answer, subscribed)
-    messages.success(request, _("Subscribed. Questions that wait for you are shown by this browser from now on."))
-    return answer
-
-
-@login_required
-@require_POST
-def remove_push(request: PersonRequest, subscription_id: int) -> HttpResponse:
-    removed, _count = web_push.subscriptions_of(request.user).filter(pk=subscription_id).delete()
-    messages.success(
-        request,
-        _("Removed. That browser is not notified any more.") if removed else _("It was removed before."),
-    )
-    return redirect(f"{reverse('settings')}#push")
-
-
-@require_GET
-def push_worker(request: HttpRequest) -> HttpResponse:
-    """The service worker. Its address is its scope, and must stay; browsers ask for it without a session as well."""
-    script = (site.RESOURCES / "static" / "js" / "push_worker.js").read_bytes()
-    return HttpResponse(script, content_type="text/javascript; charset=utf-8", headers={"Cache-Control": "no-cache"})

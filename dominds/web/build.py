@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.staticfiles.storage import StaticFilesStorage
 
@@ -17,7 +18,13 @@ def build_of(folders: list[Path]) -> str:
     return digest.hexdigest()
 
 
-BUILD = build_of([Path(folder) for folder in settings.STATICFILES_DIRS])
+def folders() -> list[Path]:
+    """Return where static files of the product lie: all of it, and those of each extension."""
+    own = [Path(config.path, "static") for config in apps.get_app_configs() if config.name in settings.EXTRAS]
+    return [*(Path(folder) for folder in settings.STATICFILES_DIRS), *own]
+
+
+BUILD = build_of(folders())
 
 
 class StampedStorage(StaticFilesStorage):

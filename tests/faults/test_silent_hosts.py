@@ -13,7 +13,8 @@ from django.db import connections
 from django.db.utils import ConnectionHandler
 from django.test import override_settings
 
-from dialogs.actions import messages, webhook
+from dialogs.actions import messages
+from dialogs.extras.notices import webhook
 from dialogs.live.hub import Hub
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive

@@ -10,10 +10,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import deliveries, messages, questions
+from dialogs.actions import messages, questions
 from dialogs.context import config
 from dialogs.context.package_draft import draft_package
 from dialogs.errors import Conflict
+from dialogs.extras.notices import deliveries
 from dialogs.models import Delivery, Dialog, SiteSettings
 from dialogs.operations import sweeping
 from dialogs.runtime.driver import drive

@@ -7,7 +7,7 @@ import pytest
 
 from tests.harness.stack import ROOT
 
-SHEETS = sorted((ROOT / "static" / "css").glob("*.css"))
+SHEETS = sorted([*ROOT.glob("static/css/*.css"), *ROOT.glob("dialogs/extras/*/static/css/*.css")])
 NAMED = [sheet for sheet in SHEETS if sheet.name != "fonts.css"]
 DISTANCE = re.compile(r"(?<![\w-])(?:margin|padding|gap|row-gap|column-gap)(?:-[a-z-]+)?: ([^;}]+)")
 SIZE = re.compile(r"(?<![\w-])font(?:-size)?: ([^;}]+)")
@@ -52,7 +52,7 @@ def test_no_side_is_called_left_or_right(sheet: Path) -> None:
 def test_each_icon_that_is_named_is_drawn() -> None:
     drawn = set(re.findall(r'<symbol id="([a-z-]+)"', (ROOT / "static/icons.svg").read_text()))
     named: set[str] = set()
-    for folder in ("templates", "static/js"):
-        for file in (ROOT / folder).rglob("*.*"):
+    for folder in ("templates", "static/js", "dialogs/extras/*/templates", "dialogs/extras/*/static/js"):
+        for file in ROOT.glob(f"{folder}/**/*.*"):
             named |= set(re.findall(r"""(?:icon |iconOf\()"([a-z-]+)["]""", file.read_text()))
     assert {"logo", "retry"} <= named <= drawn

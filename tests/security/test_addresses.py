@@ -14,8 +14,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from dialogs.accounts import api_keys
-from dialogs.actions import messages, reminders, sharing, web_push
+from dialogs.actions import messages, reminders, sharing
 from dialogs.actions.questions import ASK_HUMAN
+from dialogs.extras.notices import web_push
 from dialogs.models import ApiKey, Dialog, Question
 from remediation.models import CleanupTask
 from tests.dialogs.conftest import Script
@@ -266,7 +267,11 @@ KNOWN = {  # with their reasons
 @pytest.mark.parametrize("pattern", FORBIDDEN)
 def test_the_code_does_without(pattern: str) -> None:
     code = [path for app in ("dominds", "dialogs", "health", "remediation") for path in (ROOT / app).rglob("*.py")]
-    files = [*(ROOT / "templates").rglob("*.html")] if "safe" in pattern else code
+    files = (
+        [*ROOT.glob("templates/**/*.html"), *ROOT.glob("dialogs/extras/*/templates/**/*.html")]
+        if "safe" in pattern
+        else code
+    )
     results = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in files

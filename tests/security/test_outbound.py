@@ -14,7 +14,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs.actions import deliveries
+from dialogs.extras.notices import deliveries
 from dialogs.models import Delivery, SiteSettings
 from dominds import outbound_http
 from dominds.llm.connect import connect

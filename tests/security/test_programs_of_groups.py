@@ -12,8 +12,8 @@ from django.db.models import Model
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import deliveries
 from dialogs.api.application import api
+from dialogs.extras.notices import deliveries
 from dialogs.mcp_server.server import READS, TOOLS
 from dialogs.models import Delivery, Dialog, Generation, PushSubscription, Question, SiteSettings, Turn
 from remediation.models import RemediationRun

@@ -1,13 +1,15 @@
 """Forms of the site: limits, what holds for everybody, and model servers."""
 
+from functools import cache
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from django import forms
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.actions import webhook
+from dialogs.extension import installed
 from dialogs.models import Agent, SiteSettings
 from dialogs.views.forms import MOST_TOKENS, Share, WholeNumber
 from dominds.llm.providers.kinds import KINDS
@@ -71,48 +73,24 @@ LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delet
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
-    webhook_url = forms.URLField(required=False, assume_scheme="https", label=_("Webhook"), max_length=200)
-    webhook_secret = forms.CharField(
-        required=False,
-        max_length=200,
-        label=_("Webhook secret"),
-        widget=forms.PasswordInput({"autocomplete": "off"}),
-    )
-    unsigned = forms.BooleanField(required=False, label=_("Forget the secret"))
-    question_deadline_minutes = WholeNumber(
-        1, 1_000_000, "minutes", required=False, label=_("Answers are due within (minutes)")
-    )
-
     class Meta:
         model = SiteSettings
-        fields = (
-            "pruning_agent", "write_titles", "webhook_url", "question_deadline_minutes", "escalation_address",
-        )  # fmt: skip
-        labels = {"escalation_address": _("Overdue questions also to")}
-        widgets = {
-            "escalation_address": forms.Textarea(
-                {
-                    "rows": 4,
-                    "spellcheck": "false",
-                    "autocomplete": "off",
-                    "placeholder": "lead@example.org 30\nboss@example.org",
-                    "class": "addresses",
-                }
-            )
-        }
-
-    def save(self, commit: bool = True) -> Any:
-        if secret := self.cleaned_data["webhook_secret"]:
-            webhook.change_secret(self.instance, secret)
-        elif self.cleaned_data["unsigned"]:
-            self.instance.sealed_webhook_secret = self.instance.sealed_former_webhook_secret = ""
-        return super().save(commit)
+        fields: tuple[str, ...] = ("pruning_agent", "write_titles")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = cast("forms.ModelChoiceField[Agent]", self.fields["pruning_agent"])
         field.empty_label = _("Same as current agent")
         field.queryset = Agent.objects.filter(enabled=True)
+
+
+@cache
+def site_form() -> type[SiteForm]:
+    """Return the form For everybody, with the fields of the extensions."""
+    parts = [import_string(extension.site_form) for extension in installed() if extension.site_form]
+    described = [part.Meta for part in (SiteForm, *parts)]
+    meta = type("Meta", tuple(reversed(described)), {"fields": [name for one in described for name in one.fields]})
+    return type("WholeSiteForm", (*parts, SiteForm), {"Meta": meta})
 
 
 class KeyField(forms.CharField):

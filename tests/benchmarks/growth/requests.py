@@ -60,6 +60,7 @@ def requests(turns: int) -> Iterator[tuple[str, Callable[[], object]]]:
     from django.test import Client
 
     from dialogs.actions.messages import post_message
+    from dialogs.extras.notices import deliveries
     from dialogs.models import Dialog, Generation, Turn
     from dialogs.operations import dashboard, expiry, sweeping
     from dialogs.runtime.driver import drive
@@ -89,6 +90,6 @@ def requests(turns: int) -> Iterator[tuple[str, Callable[[], object]]]:
     for name, address, *who in (*PAGES, *((*page, "operator") for page in ADMIN_PAGES)):
         yield name, partial(get, address.format(**names), *who)
     yield "sweep of dialogs that are owed", sweeping.sweep
-    yield "sweep of notices", sweeping.notify
+    yield "sweep of notices", deliveries.sweep
     yield "sweep of what expired", expiry.remove_expired
     yield "stuck dialogs", dashboard.stuck_dialogs

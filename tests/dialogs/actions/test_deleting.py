@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from dialogs.actions import deliveries, folders, forks, messages, sharing
-from dialogs.models import Delivery, Dialog, Generation, Question, SiteSettings, Turn
+from dialogs.actions import folders, forks, messages, sharing
+from dialogs.models import Dialog, Generation, Turn
 from dialogs.operations.expiry import remove_expired
 from dialogs.runtime.driver import drive
 from remediation.models import CleanupTask, ContextEvent
@@ -111,19 +111,6 @@ def test_in_the_admin_too_and_superusers_see_when_it_is_purged(dialog: Dialog, o
         f"{dialog.generations.get().pk}</a>"
         in operator.get(reverse("admin:dialogs_generation_changelist")).content.decode()
     )
-
-
-def test_nothing_more_is_told_of_it_outside(dialog: Dialog) -> None:
-    other = make_dialog()
-    SiteSettings.objects.update_or_create(singleton=True, defaults={"webhook_url": "https://example.org/hook"})
-    for one in (dialog, other):
-        deliveries.level_changed(one, "caution")
-    question = Question.objects.create(dialog=dialog, kind="question", text="mellon?", state="answered")
-    Delivery.objects.create(channel="webhook", event="question.closed", question=question, body='{"asked": "mellon?"}')
-    folders.delete(dialog.owner, [dialog.pk])
-    (left,) = Delivery.objects.filter(due_at__isnull=False)
-    assert str(other.pk) in left.body
-    assert list(Delivery.objects.exclude(pk=left.pk).values_list("body", flat=True)) == ["", ""]
 
 
 def test_it_is_brought_back_as_it_was_and_kept(dialog: Dialog, owner: Client) -> None:

@@ -11,12 +11,13 @@ from tests.dialogs.factories import UserFactory
 from tests.harness.stack import ROOT
 
 CITED = re.compile(r'{% term "([^"]+)"')
+TEMPLATES = [*ROOT.glob("templates/**/*.html"), *ROOT.glob("dialogs/extras/*/templates/**/*.html")]
 
 
 def test_each_word_that_pages_link_is_explained_once() -> None:
     terms = [term for _, group in groups() for term in group]
     anchors = [term.anchor for term in terms]
-    cited = {word for page in (ROOT / "templates").rglob("*.html") for word in CITED.findall(page.read_text())}
+    cited = {word for page in TEMPLATES for word in CITED.findall(page.read_text())}
     assert len(anchors) == len(set(anchors)) > 60 and "" not in anchors
     assert cited and cited <= set(anchors)
     assert not [term for term in terms if "](" in term.meaning or "<a" in term.meaning]

@@ -10,11 +10,11 @@ from django.contrib.auth.models import Permission, User
 from django.utils import translation
 
 from dialogs.actions import forks, messages, questions, rewrite_requests
-from dialogs.actions.question_mail import text_of
 from dialogs.actions.question_rows import approval_in, ask_for_approval
 from dialogs.context.package_draft import draft_package
 from dialogs.context.view import Call
 from dialogs.errors import Conflict, Forbidden, NotFound
+from dialogs.extras.notices.question_mail import text_of
 from dialogs.models import Agent, Dialog
 from dialogs.pages.entries import _approvals_of, _arguments, turn_entries
 from dialogs.queries.export import as_markdown

@@ -15,9 +15,9 @@ from django.urls import URLPattern, resolve, reverse
 from playwright.sync_api import Page
 
 from dialogs.accounts.people import link_of
-from dialogs.actions import question_mail
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.actions.sharing import token_of
+from dialogs.extras.notices import question_mail
 from dialogs.models import Dialog, Question
 from dialogs.urls import urlpatterns
 from dominds.oidc.registration import Registration

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.test import Client
 from django.urls import Resolver404, resolve
 
-from dialogs.actions import question_mail
+from dialogs.extras.notices import question_mail
 from dialogs.models import Dialog, Question
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, browser_of

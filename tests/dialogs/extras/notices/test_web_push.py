@@ -12,7 +12,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.test import Client
 
-from dialogs.actions import deliveries, questions, web_push
+from dialogs.actions import questions
+from dialogs.extras.notices import deliveries, web_push
 from dialogs.models import Delivery, Dialog, PushSubscription, Question, SiteSettings
 from dialogs.operations.dashboard import undelivered
 from dialogs.tools.human import ASK_HUMAN

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.db.models.functions import Now
 
-from dialogs.actions import deliveries
+from dialogs.extras.notices import deliveries
 from dialogs.models import Delivery, Question
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.conftest import Script

@@ -15,9 +15,9 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from dialogs.actions import question_mail
+from dialogs.extras.notices import question_mail
 from dialogs.views import questions
-from dialogs.views.answers import PersonRequest
+from dialogs.views.answers import ByLink, PersonRequest
 
 COOKIE = "dominds_answer"
 
@@ -58,7 +58,8 @@ def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         person = question_mail.person_of(question_id, token)
         if person is None:
             return _over(request, question_id, token)
-        request.user, request.by_mail = person, True
+        address = reverse("question-by-mail", args=[question_id])
+        request.user, request.by_link = person, ByLink(address, "questions/by_mail.html", "questions/link_over.html")
         return view(request, question_id)
 
     return shown

@@ -7,11 +7,12 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from dialogs.actions import deliveries, question_mail, questions, sharing
+from dialogs.actions import questions, sharing
+from dialogs.extras.notices import deliveries, question_mail
 from dialogs.models import Delivery, Question, SiteSettings
-from tests.dialogs.actions.notices import ask, later, send_due
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
+from tests.dialogs.extras.notices.notices import ask, later, send_due
 from tests.dialogs.factories import UserFactory, make_operator
 from tests.doubles.smtp import MailServer
 from tests.flows.hook import Hook

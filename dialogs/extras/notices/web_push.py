@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 
-from dialogs.actions import question_mail, webhook
 from dialogs.errors import Invalid
+from dialogs.extras.notices import question_mail, webhook
 from dialogs.models import Delivery, PushSubscription, Question, SiteSettings
 from dialogs.permissions import may_see
 from dominds import budgets, outbound_http, sealing

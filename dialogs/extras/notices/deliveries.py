@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from dialogs.actions import question_mail, web_push, webhook
+from dialogs.extras.notices import question_mail, web_push, webhook
 from dialogs.models import Delivery, Dialog, PersonSettings, PushSubscription, Question, SiteSettings
 from dialogs.store import wakeups
 from remediation.models import RemediationRun
@@ -146,6 +146,13 @@ SENDERS: dict[str, Callable[[Delivery], bool]] = {
     Delivery.Channel.WEBHOOK: webhook.send,
     Delivery.Channel.PUSH: web_push.send,
 }
+
+
+def sweep() -> None:
+    """Escalate questions that are overdue, and send what is due."""
+    if escalated := escalate():
+        log.info("questions_escalated", questions=escalated)
+    wake_due()
 
 
 def wake_due() -> None:

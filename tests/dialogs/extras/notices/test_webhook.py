@@ -12,9 +12,9 @@ from dialogs.actions import questions
 from dialogs.models import Delivery, SiteSettings
 from dialogs.operations.dashboard import undelivered
 from remediation.models import RemediationRun
-from tests.dialogs.actions.notices import SECRET, ask, later, send_due
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
+from tests.dialogs.extras.notices.notices import SECRET, ask, later, send_due
 from tests.dialogs.factories import make_dialog, make_operator, send
 from tests.flows.hook import Hook
 

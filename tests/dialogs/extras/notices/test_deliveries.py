@@ -12,17 +12,17 @@ from django.contrib.auth.models import Permission, User
 from django.db.models.functions import Now
 from django.test import Client
 
-from dialogs import checks
-from dialogs.actions import deliveries, question_mail, questions
-from dialogs.models import Delivery, PersonSettings, Question, SiteSettings
+from dialogs.actions import folders, questions
+from dialogs.extras.notices import checks, deliveries, question_mail
+from dialogs.models import Delivery, Dialog, PersonSettings, Question, SiteSettings
 from dialogs.operations.dashboard import undelivered
 from dialogs.state import State
 from dominds import sealing
 from dominds.redaction import redact
-from tests.dialogs.actions.notices import SECRET, ask, later, send_due
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_operator
+from tests.dialogs.extras.notices.notices import SECRET, ask, later, send_due
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator
 from tests.doubles.smtp import MailServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -228,3 +228,16 @@ def test_settings_keep_the_address_and_the_secret(settings: Any) -> None:
     assert not SiteSettings.current().sealed_webhook_secret
     settings.PRIVATE_WEBHOOKS = False
     assert "lies on this machine" in client.post("/settings/site/", site).content.decode()
+
+
+def test_nothing_more_is_told_of_a_deleted_dialog(dialog: Dialog) -> None:
+    other = make_dialog()
+    SiteSettings.objects.update_or_create(singleton=True, defaults={"webhook_url": "https://example.org/hook"})
+    for one in (dialog, other):
+        deliveries.level_changed(one, "caution")
+    question = Question.objects.create(dialog=dialog, kind="question", text="mellon?", state="answered")
+    Delivery.objects.create(channel="webhook", event="question.closed", question=question, body='{"asked": "mellon?"}')
+    folders.delete(dialog.owner, [dialog.pk])
+    (left,) = Delivery.objects.filter(due_at__isnull=False)
+    assert str(other.pk) in left.body
+    assert list(Delivery.objects.exclude(pk=left.pk).values_list("body", flat=True)) == ["", ""]

@@ -1,0 +1,101 @@
+"""The one seam for optional features: an app of Django that says in a value what it adds, and hears what dialogs go through.
+
+An extension is an app with a module ``extension`` that holds its ``EXTENSION``. Django finds the app's templates, static
+files, commands, checks and admin by itself; the rest is said here. The core knows no extension by name. Which are switched
+on is read from the environment (``DOMINDS_EXTRAS``); see docs/extensions.md.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.conf import settings
+
+if TYPE_CHECKING:  # the models are loaded when an extension is asked, not when this is read
+    from dialogs.models import Dialog, Question
+    from remediation.models import RemediationRun
+
+log = logging.getLogger(__name__)
+
+PLACES: Mapping[str, str] = {
+    "settings-appearance": "the settings' page Look and notifications, below its form",
+    "settings-site": "in the form For everybody; see Extension.site_form",
+}
+
+
+def _hear_nothing(*_: Any) -> None:
+    """Stand for what an extension does not want to hear."""
+
+
+def _do_nothing() -> None:
+    """Stand for a job that an extension does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A template that is shown at a place of the pages, with the variables that surround it.
+
+    ``variables`` names a function in dots: from a request to more variables for the template.
+    """
+
+    place: str  # one of PLACES
+    template: str
+    variables: str = ""
+
+    def __post_init__(self) -> None:
+        if self.place not in PLACES:
+            raise ValueError(f"There is no place {self.place!r} on the pages. The places are: {', '.join(PLACES)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What an optional feature adds. Whatever only web processes need is named in dots, and imported by them alone.
+
+    The functions of the last group are called inside the transaction of the change that they are about: what they store is
+    kept with it or not at all, what they raise undoes it, and they must not wait for anybody.
+    """
+
+    name: str
+    summary: str  # one line for operators
+    programs: str = ""  # a module with ``urlpatterns`` that programs ask for: tried first
+    pages: str = ""  # a module with ``urlpatterns`` of pages
+    routers: tuple[str, ...] = ()  # routers of Ninja that are added to /api
+    pieces: tuple[Piece, ...] = ()
+    site_form: str = ""  # a ModelForm of SiteSettings, whose fields are added to the form For everybody
+
+    sweep: Callable[[], None] = _do_nothing  # every 5 seconds, by one process or several at once
+    tidy: Callable[[], None] = _do_nothing  # every hour
+
+    question_opened: Callable[["Question"], None] = _hear_nothing
+    question_closed: Callable[["Question"], None] = _hear_nothing
+    level_changed: Callable[["Dialog", str], None] = _hear_nothing
+    rewritten: Callable[["Dialog", "RemediationRun"], None] = _hear_nothing
+    dialogs_deleted: Callable[[Collection[UUID]], None] = _hear_nothing
+
+
+@cache
+def installed() -> tuple[Extension, ...]:
+    """Return the extensions that are switched on, in the order of ``settings.EXTRAS``. Read once a process."""
+    return tuple(load(app) for app in settings.EXTRAS)
+
+
+def load(app: str) -> Extension:
+    """Return the extension of an app. Raises ``TypeError`` where it has none."""
+    value = import_module(f"{app}.extension").EXTENSION
+    if not isinstance(value, Extension):
+        raise TypeError(
+            f"{app}.extension.EXTENSION is a {type(value).__name__}; expected a dialogs.extension.Extension."
+        )
+    return value
+
+
+@cache
+def pieces_at(place: str) -> tuple[Piece, ...]:
+    """Return what the extensions show at this place of the pages."""
+    if place not in PLACES:
+        raise ValueError(f"There is no place {place!r} on the pages. The places are: {', '.join(PLACES)}.")
+    return tuple(piece for extension in installed() for piece in extension.pieces if piece.place == place)
