@@ -1,6 +1,7 @@
 """Tools of MCP servers, offered to agents that list ``mcp:<server>`` or ``mcp:<server>/<tool>``."""
 
 import hashlib
+import json
 import re
 import threading
 import time
@@ -101,7 +102,8 @@ def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
         from dialogs.tools import mcp_client
 
         try:
-            tools, lasts = tuple(_adapted(server, mcp_client.list_tools(server))), LIST_TTL_SECONDS
+            listed = mcp_client.list_tools(server, lambda: _listings.pop(server.server_id, None))
+            tools, lasts = tuple(_adapted(server, listed)), LIST_TTL_SECONDS
         except McpFailed as error:
             log.warning("mcp_server_down", server=server.server_id, error=redact(str(error)))
             tools, lasts = (), DOWN_TTL_SECONDS
@@ -127,7 +129,7 @@ def _adapted(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool
         read_only = hints is not None and bool(hints.read_only_hint)
         repeatable = read_only or (hints is not None and bool(hints.idempotent_hint))
         spec = ToolSpec(name, tool.description or tool.title or "", tool.input_schema)
-        caller = _Caller(server, tool.name)
+        caller = _Caller(server, tool.name, repeatable)
         yield tool.name, Tool(spec, outside=caller, repeatable=repeatable, read_only=read_only, source=source)
 
 
@@ -191,12 +193,20 @@ class _Caller:
 
     server: Server
     tool_name: str
+    repeatable: bool
 
     def __call__(self, call: Invocation) -> Result:
         from dialogs.tools import mcp_client
 
         try:
-            answer = mcp_client.call_tool(self.server, self.tool_name, call.arguments, call.progress)
+            answer = mcp_client.call_tool(
+                self.server,
+                self.tool_name,
+                call.arguments,
+                call.progress,
+                dialog=str(call.dialog_id),
+                repeatable=self.repeatable,
+            )
         except McpFailed:
             _listings.pop(self.server.server_id, None)  # the server may be another one by now
             raise
@@ -204,12 +214,38 @@ class _Caller:
 
 
 def text_of(answer: "CallToolResult") -> str:
-    """What a model can read of an answer; pictures and sounds are named, not shown."""
-    if answer.content:
-        return "\n".join(_block_text(block) for block in answer.content)
-    if answer.structured_content is not None:
-        return orjson.dumps(answer.structured_content).decode()
-    return "[The tool answered nothing.]"
+    """Return what a model can read of an answer: its texts, and its data where the texts do not say the same. Pictures and sounds
+    are named, not shown."""
+    texts = [text for block in answer.content if (text := _block_text(block)).strip()]
+    data = answer.structured_content
+    if data is not None and not _says("\n".join(texts), data):
+        texts.append(orjson.dumps(data).decode())
+    return "\n".join(texts) or "[The tool answered nothing.]"
+
+
+def _says(text: str, data: Any) -> bool:
+    """Whether each single value of the data stands in the text, in order. A text without any says nothing of empty data."""
+    at = 0
+    for value in _values(data):
+        found = [place for form in _forms(value) if (place := text.find(form, at)) >= 0]
+        if not found:
+            return False
+        at = min(found)
+    return bool(text)
+
+
+def _values(data: Any) -> Iterator[Any]:
+    if isinstance(data, dict | list) and data:
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _values(value)
+    else:
+        yield data
+
+
+def _forms(value: Any) -> tuple[str, ...]:
+    """How a value may stand in a text: as itself, or as JSON has it."""
+    written = orjson.dumps(value).decode()
+    return (value, written, json.dumps(value)) if isinstance(value, str) else (written, str(value))
 
 
 def _block_text(block: "ContentBlock") -> str:

@@ -7,9 +7,10 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
 
@@ -17,11 +18,14 @@ import httpx2
 import structlog
 from django.conf import settings
 from mcp.client.client import Client
+from mcp.client.session import IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, create_mcp_http_client
-from mcp.types import CallToolResult, Tool
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool, ToolListChangedNotification
+from pydantic import ValidationError
 
-from dialogs.tools import mcp_program
+from dialogs.tools import mcp_lenient, mcp_program
 from dialogs.tools.mcp_config import McpFailed, Server, resolved
 from dialogs.tools.tool import Progress, Stopped
 from dominds import budgets, outbound_http
@@ -31,6 +35,9 @@ log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 15  # to start a program, or to connect to a host, and to say hello
 ACCEPT_SECONDS = 10.0  # for a host to accept a connection
+REST_SECONDS = 600  # without work, until a session that one dialog has for itself is closed
+SEND_SECONDS = 30.0  # for a host to take a request
+SILENT_SECONDS = 300.0  # between two pieces of an answer; each piece of work has a shorter bound of its own
 LIST_SECONDS = 15
 CALL_SECONDS = 60
 GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
@@ -40,9 +47,9 @@ MAX_LOGGED_LINE_CHARS = 2_000
 T = TypeVar("T")
 
 
-def list_tools(server: Server) -> list[Tool]:
-    """What the server offers now. Raises ``McpFailed``."""
-    return _sessions.run(_sessions.list_tools(server), CONNECT_SECONDS + LIST_SECONDS)
+def list_tools(server: Server, changed: Callable[[], object] = lambda: None) -> list[Tool]:
+    """Return what the server offers now; it calls ``changed`` when that is so no more. Raises ``McpFailed``."""
+    return _sessions.run(_sessions.list_tools(_Place(server), changed), CONNECT_SECONDS + LIST_SECONDS)
 
 
 def call_tool(
@@ -51,10 +58,15 @@ def call_tool(
     arguments: Mapping[str, Any],
     progress: Progress | None = None,
     seconds: float = CALL_SECONDS,
+    *,
+    dialog: str = "",
+    repeatable: bool = False,
 ) -> CallToolResult:
-    """Run one tool. Raises ``McpFailed`` or ``Stopped``, after which whether the call took effect is not known."""
+    """Run one tool, for a ``dialog`` in a session of its own where the server has one for each; once more in a new session where the server knows the old one no more, and where the connection was lost
+    while a ``repeatable`` one ran. Raises ``McpFailed`` or ``Stopped``, after which whether the call took effect is not known."""
     progress = progress or Progress()
-    work = _sessions.call_tool(server, name, dict(arguments), progress, seconds)
+    place = _Place(server, dialog if server.per_dialog else "")
+    work = _sessions.call_tool(place, name, dict(arguments), progress, seconds, repeatable=repeatable)
     return _sessions.run(work, CONNECT_SECONDS + seconds, progress)
 
 
@@ -63,20 +75,52 @@ def close() -> None:
     _sessions.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where work is done: in the session of a server that all dialogs share, or in that of one dialog."""
+
+    server: Server
+    dialog: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.server.server_id, self.dialog)
+
+
 @dataclass(eq=False)
 class _Session:
     """One open session, in a task of its own, since it must be closed where it was opened.
 
-    A dropped one serves the calls that still run on it, and then closes.
+    A dropped one serves the calls that still run on it, and then closes. So does one of a single dialog that rested for long.
     """
 
-    server: Server
+    place: _Place
     client: "asyncio.Future[Client]"
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
     users: int = 0
     dropped: bool = False
     too_much: str = ""  # what the server answered over its bound; the SDK reports only a closed connection
+    forgotten: bool = False  # the server answered 404: it knows this session no more, and did nothing in it
+    changed: Callable[[], object] = lambda: None  # hears that the server's list of tools is another one now
+    rested_since: float = field(default_factory=time.monotonic)
+
+    @property
+    def server(self) -> Server:
+        return self.place.server
+
+    @property
+    def is_usable(self) -> bool:
+        return not (self.dropped or self.forgotten or self.closing.is_set())
+
+    async def until_over(self) -> None:
+        """Wait until nobody needs the session."""
+        while not self.closing.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REST_SECONDS if self.place.dialog else None):
+                    await self.closing.wait()
+            if self.users == 0 and time.monotonic() - self.rested_since >= REST_SECONDS:
+                return
 
     def over_budget(self, what: str) -> None:
         self.too_much = what
@@ -91,7 +135,7 @@ class _Sessions:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
-        self._open: dict[str, _Session] = {}
+        self._open: dict[tuple[str, str], _Session] = {}
 
     # From any thread
 
@@ -120,59 +164,89 @@ class _Sessions:
 
     # In the loop
 
-    async def list_tools(self, server: Server) -> list[Tool]:
-        tools: list[Tool] = []
-        cursor: str | None = None
-        async with self._client(server, LIST_SECONDS) as client:
+    async def list_tools(self, place: _Place, changed: Callable[[], object]) -> list[Tool]:
+        async def listed(client: Client) -> list[Tool]:
+            tools: list[Tool] = []
+            cursor: str | None = None
             for _ in range(MAX_TOOL_PAGES):
                 page = await client.list_tools(cursor=cursor, cache_mode="refresh")
                 tools += page.tools
                 cursor = page.next_cursor
                 if not cursor:
                     break
+            return tools
+
+        tools = await self._work(place, listed, LIST_SECONDS, repeatable=True)
+        self._session(place).changed = changed
         return tools
 
     async def call_tool(
-        self, server: Server, name: str, arguments: dict[str, Any], watched: Progress, seconds: float
+        self,
+        place: _Place,
+        name: str,
+        arguments: dict[str, Any],
+        watched: Progress,
+        seconds: float,
+        *,
+        repeatable: bool,
     ) -> CallToolResult:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             """Servers that count without a word are shown by their numbers."""
             watched.report(message or (f"{progress:g} / {total:g}" if total else f"{progress:g}"))
 
-        async with self._client(server, seconds) as client:
-            answer = await client.call_tool(name, arguments, progress_callback=report)
-        return answer  # noqa: RET504  mypy cannot see that the block above always returns or raises
+        async def called(client: Client) -> CallToolResult:
+            return await client.call_tool(name, arguments, progress_callback=report)
 
-    @asynccontextmanager
-    async def _client(self, server: Server, seconds: float) -> AsyncIterator[Client]:
-        """The server's client for one piece of work. After a failure the next work opens a new session."""
-        session = self._session(server)
+        return await self._work(place, called, seconds, repeatable=repeatable)
+
+    async def _work(
+        self, place: _Place, work: Callable[[Client], Awaitable[T]], seconds: float, *, repeatable: bool
+    ) -> T:
+        """Do one piece of work, once more in a new session where the first one was lost and nothing can be done twice."""
+        try:
+            return await self._work_once(place, work, seconds)
+        except _SessionLost as lost:
+            if not lost.undone and not repeatable:
+                raise
+        return await self._work_once(place, work, seconds)
+
+    async def _work_once(self, place: _Place, work: Callable[[Client], Awaitable[T]], seconds: float) -> T:
+        """Do one piece of work in the server's session. A session that broke is not used again; one whose server refused the
+        work with a reason goes on, since the server may hold something in it."""
+        session, server_id = self._session(place), place.server.server_id
         session.users += 1
         try:
             client = await asyncio.shield(session.client)  # others may be waiting for it, too
             async with asyncio.timeout(seconds):
-                yield client
+                return await work(client)
         except McpFailed:
             raise
         except TimeoutError:
             self._drop(session)
-            raise McpFailed(f"The MCP server '{server.server_id}' did not answer within {seconds} seconds.") from None
+            raise McpFailed(f"The MCP server '{server_id}' did not answer within {seconds} seconds.") from None
         except Exception as error:
-            self._drop(session)
-            raise McpFailed(
-                f"The MCP server '{server.server_id}' failed: {session.too_much or _reason(error)}"
-            ) from error
+            reason = f"The MCP server '{server_id}' failed: {session.too_much or _reason(error)}"
+            if session.too_much:
+                self._drop(session)
+                raise McpFailed(reason) from error
+            if session.forgotten or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
+                self._drop(session)
+                raise _SessionLost(reason, undone=session.forgotten) from error
+            if not isinstance(error, MCPError | ValidationError):
+                self._drop(session)
+            raise McpFailed(reason) from error
         finally:
             session.users -= 1
+            session.rested_since = time.monotonic()
             session.close_when_idle()
 
-    def _session(self, server: Server) -> _Session:
-        known = self._open.get(server.server_id)
-        if known is not None and known.server == server:
+    def _session(self, place: _Place) -> _Session:
+        known = self._open.get(place.key)
+        if known is not None and known.place == place and known.is_usable:
             return known
-        if known is not None:  # mcp.yaml says something else now
+        if known is not None:  # it broke, or mcp.yaml says something else now
             self._drop(known)
-        session = self._open[server.server_id] = _Session(server, asyncio.get_running_loop().create_future())
+        session = self._open[place.key] = _Session(place, asyncio.get_running_loop().create_future())
         session.task = asyncio.create_task(self._live(session))
         return session
 
@@ -183,7 +257,11 @@ class _Sessions:
             async with asyncio.timeout(CONNECT_SECONDS) as opening, _connected(session) as client:
                 opening.reschedule(None)
                 session.client.set_result(client)
-                await session.closing.wait()
+                listening = asyncio.create_task(_hear_changes(session, client))
+                try:
+                    await session.until_over()
+                finally:
+                    listening.cancel()
         except Exception as error:  # noqa: BLE001  whatever a transport raises ends this session and nothing else
             reason = session.too_much or _reason(error)
             if session.client.done():
@@ -198,8 +276,8 @@ class _Sessions:
 
     def _drop(self, session: _Session) -> None:
         session.dropped = True
-        if self._open.get(session.server.server_id) is session:
-            del self._open[session.server.server_id]
+        if self._open.get(session.place.key) is session:
+            del self._open[session.place.key]
         session.close_when_idle()
 
     async def _close_all(self) -> None:
@@ -209,12 +287,37 @@ class _Sessions:
         await asyncio.gather(*(session.task for session in sessions if session.task), return_exceptions=True)
 
 
+class _SessionLost(McpFailed):
+    """The session is over. ``undone`` is true where the server did nothing of what was asked last."""
+
+    def __init__(self, reason: str, *, undone: bool) -> None:
+        super().__init__(reason)
+        self.undone = undone
+
+
+async def _hear_changes(session: _Session, client: Client) -> None:
+    """Hear of another list of tools. Servers before the revision of 2026-07-28 say so unasked, to ``_connected``."""
+    with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+        async with client.listen(tools_list_changed=True) as subscription:
+            async for _ in subscription:
+                session.changed()
+
+
 @asynccontextmanager
 async def _connected(session: _Session) -> AsyncIterator[Client]:
     server = session.server
+
+    async def hear(message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            session.changed()
+
+    def leave_out(tool: str, reason: str) -> None:
+        log.warning("mcp_tool_left_out", server=server.server_id, tool=tool, reason=reason)
+
     if server.command:
         with _stderr_logged(server.server_id) as stderr:
-            async with Client(mcp_program.running(server, stderr, session.over_budget)) as client:
+            program = mcp_program.running(server, stderr, session.over_budget, session.closing.set)
+            async with Client(mcp_lenient.lenient(program, leave_out), message_handler=hear) as client:
                 yield client
         return
     if server.is_typed:
@@ -222,7 +325,12 @@ async def _connected(session: _Session) -> AsyncIterator[Client]:
         await asyncio.to_thread(outbound_http.check, server.url, **allowed)
     async with (
         _http_client(session) as http,
-        Client(streamable_http_client(server.url, http_client=http, max_sse_event_size=None)) as client,
+        Client(
+            mcp_lenient.lenient(
+                streamable_http_client(server.url, http_client=http, max_sse_event_size=None), leave_out
+            ),
+            message_handler=hear,
+        ) as client,
     ):
         yield client
 
@@ -231,6 +339,9 @@ def _http_client(session: _Session) -> httpx2.AsyncClient:
     """Counts what the server answers while it is read. What was packed although nobody asked could unpack to anything."""
 
     async def bound(response: httpx2.Response) -> None:
+        asked = response.request
+        if response.status_code == 404 and asked.method == "POST" and "mcp-session-id" in asked.headers:
+            session.forgotten = True
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity":
             session.too_much = f"it packed its answer ({encoding}), which was not asked for."
@@ -238,12 +349,11 @@ def _http_client(session: _Session) -> httpx2.AsyncClient:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Counted(response.stream, session)
 
-    client = create_mcp_http_client(
-        {**resolved(session.server.headers), "Accept-Encoding": "identity"},
-        httpx2.Timeout(MCP_DEFAULT_TIMEOUT, connect=ACCEPT_SECONDS, read=MCP_DEFAULT_SSE_READ_TIMEOUT),
+    return httpx2.AsyncClient(
+        headers={**resolved(session.server.headers), "Accept-Encoding": "identity"},
+        timeout=httpx2.Timeout(SEND_SECONDS, connect=ACCEPT_SECONDS, read=SILENT_SECONDS),
+        event_hooks={"response": [bound]},
     )
-    client.event_hooks = {"response": [bound]}
-    return client
 
 
 class _Counted(httpx2.AsyncByteStream):

@@ -7,6 +7,7 @@ servers:
     command: uvx                     # a server of one's own, over its standard input and output
     args: [mcp-server-files, /data]
     env: {LOG_LEVEL: warn, TOKEN: {env: FILES_TOKEN}}
+    per_dialog: true                 # a program for each dialog, where it remembers what one did
   tickets:
     url: https://tickets.example/mcp # streamable HTTP
     apiKeyEnvVar: TICKETS_KEY        # sent as Authorization: Bearer
@@ -92,6 +93,7 @@ class Server:
     whitelist: tuple[str, ...] = ()
     blacklist: tuple[str, ...] = ()
     renames: tuple[Rename, ...] = ()
+    per_dialog: bool = False  # a program of its own for each dialog; else one in each worker serves all of them
     is_typed: bool = False  # its address, into a page: the rules of ``dominds.outbound_http`` hold
 
     def offers(self, tool_name: str) -> bool:
@@ -244,6 +246,7 @@ def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server |
         tuple(tools.get("whitelist", ())),
         tuple(tools.get("blacklist", ())),
         tuple(value.get("transform", ())),
+        value.get("per_dialog", False),
     )
 
 
@@ -294,7 +297,7 @@ def _rename(step: Any) -> Rename:
 
 
 TOOL_FIELDS: dict[str, Field] = {"whitelist": texts, "blacklist": texts}
-RESTRICTIONS = ("enabled", "tools", "transform")
+RESTRICTIONS = ("enabled", "tools", "transform", "per_dialog")
 # Keys of other programs that restrict nothing: reported, and the server runs.
 HARMLESS = (
     "name", "title", "description", "comment", "notes", "type", "timeout", "sessionId", "manual", "truely-stateless",
@@ -303,6 +306,7 @@ FIELDS: dict[str, Field] = {
     "enabled": truth,
     "tools": anything,
     "transform": _renames,
+    "per_dialog": truth,
     "transport": one_of(["stdio", "streamable_http"]),  # told by command or url; accepted, since others write it
     "command": text,
     "args": _arguments,

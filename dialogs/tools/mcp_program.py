@@ -27,9 +27,10 @@ GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 @asynccontextmanager
 async def running(
-    server: Server, stderr: TextIO, over_budget: Callable[[str], None]
+    server: Server, stderr: TextIO, over_budget: Callable[[str], None], ended: Callable[[], None]
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], ObjectSendStream[SessionMessage]]]:
-    """The program's messages and where to send some. ``over_budget`` is told what was too much before the messages end."""
+    """Yield the program's messages and where to send some. ``over_budget`` hears what was too much before the messages end,
+    ``ended`` that they did."""
     to_session, received = anyio.create_memory_object_stream[Received](0)
     sending, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     process = await anyio.open_process(
@@ -45,7 +46,7 @@ async def running(
     assert process.stdout is not None
     with received, sending:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, BufferedByteReceiveStream(process.stdout), to_session, over_budget)
+            tasks.start_soon(_read, BufferedByteReceiveStream(process.stdout), to_session, over_budget, ended)
             tasks.start_soon(_write, process.stdin, from_session, to_session)
             try:
                 yield received, sending
@@ -56,9 +57,12 @@ async def running(
 
 
 async def _read(
-    lines: BufferedByteReceiveStream, to_session: ObjectSendStream[Received], over_budget: Callable[[str], None]
+    lines: BufferedByteReceiveStream,
+    to_session: ObjectSendStream[Received],
+    over_budget: Callable[[str], None],
+    ended: Callable[[], None],
 ) -> None:
-    """Until the program ends: what it writes after its session is thrown away, so that it never waits for a reader."""
+    """Read until the program ends: what it writes after its session is thrown away, so that it never waits for a reader."""
     async with to_session:
         try:
             while True:
@@ -70,6 +74,8 @@ async def _read(
             await lines.aclose()
         except (anyio.IncompleteRead, *GONE):
             pass  # it ended, or is being ended
+        finally:
+            ended()
 
 
 def _parsed(line: bytes) -> Received:

@@ -126,11 +126,40 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
         raise ToolArgumentsInvalid(
             f"The arguments of {tool.name} are not JSON ({error}). Send one JSON object."
         ) from None
+    arguments = _without_needless_nulls(tool.spec.parameters, arguments)
     problem = next(iter(tool.schema.iter_errors(arguments)), None)
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the arguments"
         raise ToolArgumentsInvalid(f"{tool.name}: {where}: {problem.message}. Correct it and call again.")
     return dict(arguments)
+
+
+def _without_needless_nulls(schema: Any, value: Any) -> Any:
+    """Return the arguments without those that are null, may be missing, and may not be null: models send null for what they do
+    not want to say."""
+    if isinstance(value, list):
+        items = schema.get("items") if isinstance(schema, Mapping) else None
+        return [_without_needless_nulls(items, item) for item in value]
+    if not isinstance(value, dict) or not isinstance(schema, Mapping):
+        return value
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, Mapping) else {}
+    required = schema.get("required") or ()
+    return {
+        key: _without_needless_nulls(known.get(key), part)
+        for key, part in value.items()
+        if part is not None or key in required or key not in known or _may_be_null(known[key])
+    }
+
+
+def _may_be_null(schema: Any) -> bool:
+    """True also where that cannot be told: a reference, say."""
+    if not isinstance(schema, Mapping):
+        return True
+    kinds = schema.get("type")
+    if kinds is None:
+        return not any(key in schema for key in ("enum", "const")) or None in schema.get("enum", ())
+    return kinds == "null" or (isinstance(kinds, list) and "null" in kinds) or bool(schema.get("nullable"))
 
 
 def parameters(required: Sequence[str], **properties: Mapping[str, Any]) -> dict[str, Any]:

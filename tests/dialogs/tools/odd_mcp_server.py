@@ -1,0 +1,101 @@
+"""An MCP server over standard input and output whose answers the SDK would refuse: ``python odd_mcp_server.py NOTES``.
+
+It writes a line to the file NOTES for each call that it runs, and speaks the protocol without the SDK, which could not say any
+of this.
+"""
+
+import itertools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+ANY = {"type": "object", "properties": {}}
+SHAPE = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+READS = {"readOnlyHint": True}
+TOOLS: list[Any] = [
+    {"name": "text_alone", "inputSchema": ANY, "outputSchema": SHAPE},
+    {"name": "other_shape", "inputSchema": ANY, "outputSchema": SHAPE},
+    {"name": "summary", "inputSchema": ANY},
+    {"name": "data_alone", "inputSchema": ANY},
+    {"name": "blank_text", "inputSchema": ANY},
+    {"name": "list_as_data", "inputSchema": ANY},
+    {"name": "unknown_block", "inputSchema": ANY},
+    {"name": "plain_string", "inputSchema": ANY},
+    {"name": "same_twice", "inputSchema": ANY},
+    {"name": "refused", "inputSchema": ANY},
+    {"name": "count", "inputSchema": ANY},
+    {"name": "dies", "inputSchema": ANY},
+    {"name": "dies_reading", "inputSchema": ANY, "annotations": READS},
+    {"name": "grow", "inputSchema": ANY},
+    {"name": "without_type", "inputSchema": {"anyOf": [{"properties": {"a": {"type": "string"}}}]}},
+    {"name": "php", "inputSchema": {"type": "object", "properties": []}},
+    {"name": "odd_extras", "inputSchema": ANY, "title": 7, "icons": "none", "annotations": "none", "description": 5},
+    {"name": "array", "inputSchema": {"type": "array"}},
+    {"inputSchema": ANY},
+    "a word",
+    {
+        "name": "optional",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "q": {"type": "string"},
+                "limit": {"type": "integer"},
+                "or_null": {"type": ["string", "null"]},
+            },
+            "required": ["q"],
+        },
+    },
+]
+RESULTS: dict[str, Any] = {
+    "text_alone": {"content": [{"type": "text", "text": "x is 7"}]},
+    "other_shape": {"content": [{"type": "text", "text": "x is seven"}], "structuredContent": {"x": "seven"}},
+    "summary": {"content": [{"type": "text", "text": "2 projects."}], "structuredContent": {"names": ["ALPHA", "BETA"]}},
+    "data_alone": {"content": [], "structuredContent": {"status": "there"}},
+    "blank_text": {"content": [{"type": "text", "text": " "}], "structuredContent": {"status": "there"}},
+    "list_as_data": {"content": [], "structuredContent": ["ALPHA", "BETA"]},
+    "unknown_block": {"content": [{"type": "table", "rows": [[1, "ALPHA"]]}, {"type": "text", "text": "one row"}]},
+    "plain_string": {"content": "said without a block"},
+    "same_twice": {"content": [{"type": "text", "text": '{"a": "é", "b": [1, true]}'}], "structuredContent": {"a": "é", "b": [1, True]}},
+}  # fmt: skip
+notes = Path(sys.argv[1])
+calls = itertools.count(1)
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def call(number: Any, name: str, arguments: Any) -> None:
+    calls_so_far = next(calls)
+    with notes.open("a") as file:
+        file.write(f"{name}\n")
+    if name in ("dies", "dies_reading") and notes.read_text().count(name) == 1:
+        os._exit(1)
+    if name == "refused":
+        say({"id": number, "error": {"code": -32602, "message": "not like this"}})
+        return
+    if name == "grow":
+        TOOLS.append({"name": "grown", "inputSchema": ANY})
+        say({"method": "notifications/tools/list_changed"})
+    said = str(calls_so_far) if name == "count" else json.dumps(arguments)
+    say({"id": number, "result": RESULTS.get(name, {"content": [{"type": "text", "text": said}]})})
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    number = message.get("id")
+    match message.get("method"):
+        case "initialize":
+            version = message["params"]["protocolVersion"]
+            offered = {"tools": {"listChanged": True}}
+            about = {"name": "odd", "version": "1"}
+            say({"id": number, "result": {"protocolVersion": version, "capabilities": offered, "serverInfo": about}})
+        case "tools/list":
+            say({"id": number, "result": {"tools": TOOLS}})
+        case "tools/call":
+            call(number, message["params"]["name"], message["params"].get("arguments"))
+        case _ if number is not None:
+            say({"id": number, "error": {"code": -32601, "message": "Method not found"}})

@@ -1,0 +1,223 @@
+"""Servers whose answers are not as the protocol has them lose nothing of what they said."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialogs.tools import mcp
+from dialogs.tools.mcp_config import McpFailed
+from dialogs.tools.mcp_lenient import readable_content, readable_tools
+from dialogs.tools.tool import Invocation, Tool, ToolArgumentsInvalid, read_arguments
+from tests.dialogs.tools.conftest import Minds
+from tests.harness.stack import eventually
+
+pytestmark = pytest.mark.django_db
+ODD = Path(__file__).with_name("odd_mcp_server.py")
+
+
+@pytest.fixture
+def odd(minds: Minds, tmp_path: Path) -> dict[str, Any]:
+    """Name the odd server ``odd``; ``notes`` is the file of its calls."""
+    server = {"command": sys.executable, "args": [str(ODD), str(tmp_path / "notes")]}
+    minds(odd=server)
+    return server
+
+
+def call(name: str, dialog: UUID | None = None, **arguments: Any) -> str:
+    tool = mcp.tools_named("mcp:odd")[f"odd_{name}"]
+    assert tool.outside is not None
+    return tool.outside(Invocation(dialog or uuid4(), "call", arguments)).text
+
+
+# What a tool did
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("text_alone", "x is 7"),
+        ("other_shape", "x is seven"),
+        ("summary", '2 projects.\n{"names":["ALPHA","BETA"]}'),
+        ("data_alone", '{"status":"there"}'),
+        ("blank_text", '{"status":"there"}'),
+        ("list_as_data", '["ALPHA","BETA"]'),
+        ("unknown_block", '{"type":"table","rows":[[1,"ALPHA"]]}\none row'),
+        ("plain_string", "said without a block"),
+        ("same_twice", '{"a": "é", "b": [1, true]}'),
+    ],
+)
+def test_text_and_data_are_each_told_once(odd: dict[str, Any], tool: str, text: str) -> None:
+    assert call(tool) == text
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(content=json_values, data=json_values)
+def test_whatever_a_result_holds_can_be_read(content: Any, data: Any) -> None:
+    from mcp.types import CallToolResult
+
+    result = {"content": content, "structuredContent": data}
+    answer = CallToolResult.model_validate({**result, **readable_content(result)})
+    assert mcp.text_of(answer)
+
+
+@given(
+    st.lists(json_values | st.dictionaries(st.sampled_from(["name", "inputSchema", "title"]), json_values), max_size=4)
+)
+def test_whatever_a_list_holds_its_readable_tools_are_offered(listed: list[Any]) -> None:
+    left_out: list[str] = []
+    good = {"name": "good", "inputSchema": {"type": "object"}}
+    tools = list(readable_tools([*listed, good], lambda name, reason: left_out.append(reason)))
+    assert tools[-1] == good
+    assert len(tools) + len(left_out) == len(listed) + 1
+
+
+# Tools that cannot be read
+
+
+def test_tools_that_cannot_be_read_leave_the_others(odd: dict[str, Any]) -> None:
+    names = {name.removeprefix("odd_") for name in mcp.tools_named("mcp:odd")}
+    assert {"without_type", "php", "odd_extras", "count", "optional"} <= names
+    assert "array" not in names
+
+
+# Arguments
+
+
+def optional() -> Tool:
+    return mcp.tools_named("mcp:odd")["odd_optional"]
+
+
+def test_null_for_an_optional_argument_is_left_out(odd: dict[str, Any]) -> None:
+    assert read_arguments(optional(), '{"q": "a", "limit": null, "or_null": null}') == {"q": "a", "or_null": None}
+
+
+def test_null_for_a_required_argument_is_refused(odd: dict[str, Any]) -> None:
+    with pytest.raises(ToolArgumentsInvalid, match="q"):
+        read_arguments(optional(), '{"q": null}')
+
+
+# Sessions
+
+
+def test_a_refused_call_ends_no_session(odd: dict[str, Any]) -> None:
+    assert call("count") == "1"
+    with pytest.raises(McpFailed, match="not like this"):
+        call("refused")
+    assert call("count") == "3", "the same process counts on"
+
+
+def test_a_call_that_may_be_repeated_survives_its_server(odd: dict[str, Any], tmp_path: Path) -> None:
+    assert call("dies_reading") == "{}"
+    assert (tmp_path / "notes").read_text() == "dies_reading\n" * 2
+
+
+def test_a_call_that_may_not_be_repeated_runs_once(odd: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(McpFailed):
+        call("dies")
+    assert (tmp_path / "notes").read_text() == "dies\n"
+    assert call("count") == "1", "in a new process"
+
+
+def test_a_changed_list_of_tools_is_read_again(odd: dict[str, Any]) -> None:
+    assert "odd_grown" not in mcp.tools_named("mcp:odd")
+    call("grow")
+    eventually(lambda: "odd_grown" in mcp.tools_named("mcp:odd"))
+
+
+@pytest.mark.parametrize(("per_dialog", "counted"), [(False, ["1", "2", "3"]), (True, ["1", "1", "2"])])
+def test_a_program_serves_all_dialogs_or_each_alone(
+    odd: dict[str, Any], minds: Minds, per_dialog: bool, counted: list[str]
+) -> None:
+    minds(odd={**odd, "per_dialog": per_dialog})
+    mine, yours = uuid4(), uuid4()
+    assert [call("count", mine), call("count", yours), call("count", mine)] == counted
+
+
+class _Forgetful(BaseHTTPRequestHandler):
+    """A server that answers 404 for a session that it does not know, with a body or without."""
+
+    protocol_version = "HTTP/1.1"
+    sessions: set[str] = set()
+    runs: list[str] = []
+    explains = True
+
+    def do_GET(self) -> None:
+        self._answer(405)
+
+    def do_DELETE(self) -> None:
+        self._answer(200)
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        number, session = message.get("id"), self.headers.get("mcp-session-id", "")
+        match message["method"]:
+            case "initialize":
+                self.sessions.add(session := uuid4().hex)
+                version = message["params"]["protocolVersion"]
+                about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "f", "version": "1"}}
+                self._answer(200, {"id": number, "result": {"protocolVersion": version, **about}}, session)
+            case "server/discover":
+                self._answer(404, {"id": number, "error": {"code": -32601, "message": "Method not found"}})
+            case _ if session not in self.sessions:
+                error = {"id": None, "error": {"code": -32001, "message": "Session not found"}}
+                self._answer(404, error if self.explains else None)
+            case "tools/list":
+                tool = {"name": "ping", "inputSchema": {"type": "object"}}
+                self._answer(200, {"id": number, "result": {"tools": [tool]}})
+            case "tools/call":
+                self.runs.append("ping")
+                self._answer(200, {"id": number, "result": {"content": [{"type": "text", "text": "pong"}]}})
+            case _:
+                self._answer(202)
+
+    def _answer(self, status: int, body: dict[str, Any] | None = None, session: str = "") -> None:
+        data = b"" if body is None else json.dumps({"jsonrpc": "2.0", **body}).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        if data:
+            self.send_header("Content-Type", "application/json")
+        if session:
+            self.send_header("Mcp-Session-Id", session)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def forgetful(minds: Minds) -> Iterator[type[_Forgetful]]:
+    handler = type("Forgetful", (_Forgetful,), {"sessions": set(), "runs": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    minds(odd={"url": f"http://127.0.0.1:{server.server_port}/mcp"})
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("explains", [True, False])
+def test_a_forgotten_session_is_opened_again_at_once(forgetful: type[_Forgetful], explains: bool) -> None:
+    forgetful.explains = explains
+    assert call("ping") == "pong"
+    forgetful.sessions.clear()
+    assert call("ping") == "pong"
+    assert forgetful.runs == ["ping", "ping"], "the forgotten call did not run, so it runs once"
+    forgetful.sessions.clear()
+    mcp.forget_lists()
+    assert list(mcp.tools_named("mcp:odd")) == ["odd_ping"]
