@@ -1,7 +1,6 @@
 """ChatGPT's ``conversations.json``: each conversation a tree of messages, of which one path is the current one."""
 
-from typing import Any
-
+from dialogs.operations.importing.citations import without_marks
 from dialogs.operations.importing.conversation import (
     Builder,
     Conversation,
@@ -9,9 +8,9 @@ from dialogs.operations.importing.conversation import (
     json_text,
     mapping,
     moment_of,
-    path_to,
     text_of,
 )
+from dialogs.operations.importing.tree import Node, current_path
 from dominds.llm.messages import Role
 
 THOUGHTS = ("thoughts", "reasoning_recap")
@@ -22,26 +21,18 @@ def recognises(item: Item) -> bool:
 
 
 def read(item: Item) -> Conversation:
-    nodes = {name: node for name, node in item["mapping"].items() if isinstance(node, dict)}
-    leaf = item.get("current_node")
-    path = path_to(leaf if leaf in nodes else _newest(nodes), lambda node: node.get("parent"), nodes)
+    entries = {str(name): node for name, node in item["mapping"].items() if isinstance(node, dict)}
+    messages = {name: mapping(node.get("message")) for name, node in entries.items()}
+    nodes = [
+        Node(name, entries[name].get("parent"), moment_of(message.get("create_time")), _speaks(message))
+        for name, message in messages.items()
+    ]
+    path = current_path(nodes, item.get("current_node"))
     builder = Builder()
-    for name in path:
-        _add(builder, mapping(nodes[name].get("message")), str(name))
-    others = [name for name in nodes.keys() - set(path) if _speaks(mapping(nodes[name].get("message")))]
-    builder.left_out["messages of other branches"] += len(others)
+    for node in path:
+        _add(builder, messages[node.name], node.name)
+    builder.left_out["messages of other branches"] += sum(node.speaks for node in set(nodes) - set(path))
     return builder.conversation("chatgpt", item.get("conversation_id") or item.get("id"), item.get("title"))
-
-
-def _newest(nodes: dict[str, Any]) -> str | None:
-    """The leaf that was written last, in a file that names none."""
-    parents = {node.get("parent") for node in nodes.values()}
-
-    def written_at(name: str) -> float:
-        moment = moment_of(mapping(nodes[name].get("message")).get("create_time"))
-        return moment.timestamp() if moment else 0
-
-    return max((name for name in nodes if name not in parents), key=written_at, default=None)
 
 
 def _speaks(message: Item) -> bool:
@@ -64,6 +55,7 @@ def _add(builder: Builder, message: Item, name: str) -> None:
         builder.left_out["thoughts"] += 1
         return
     text, at = _text(builder, content), moment_of(message.get("create_time"))
+    text = without_marks(text, mapping(message.get("metadata")))
     to = text_of(message.get("recipient")) or "all"
     if role == "tool":
         builder.result(text, at=at)

@@ -9,9 +9,9 @@ from dialogs.operations.importing.conversation import (
     items,
     json_text,
     moment_of,
-    path_to,
     text_of,
 )
+from dialogs.operations.importing.tree import Node, current_path
 from dominds.llm.messages import Role
 
 
@@ -31,15 +31,20 @@ def read(item: Item) -> Conversation:
 
 
 def _path(item: Item, builder: Builder) -> list[Item]:
-    """The messages in their order; where they name their parents, those that lead to the newest."""
+    """Return the messages in their order; where they name their parents, those that lead to the current one. A message that names
+    none, among others that do, follows the one before it."""
     messages = list(items(item["chat_messages"]))
-    known = {message.get("uuid"): message for message in messages}
-    if not messages or not all(message.get("parent_message_uuid") for message in messages):
+    if not any(message.get("parent_message_uuid") for message in messages):
         return messages
-    leaf = item.get("current_leaf_message_uuid") or messages[-1].get("uuid")
-    path = [known[name] for name in path_to(leaf, lambda message: message["parent_message_uuid"], known)]
+    names = [text_of(message.get("uuid")) or f"message {place}" for place, message in enumerate(messages)]
+    nodes = [
+        Node(name, message.get("parent_message_uuid") or before, moment_of(message.get("created_at")))
+        for name, before, message in zip(names, [None, *names], messages, strict=False)
+    ]
+    by_name = dict(zip(names, messages, strict=True))
+    path = current_path(nodes, item.get("current_leaf_message_uuid"))
     builder.left_out["messages of other branches"] += len(messages) - len(path)
-    return path
+    return [by_name[node.name] for node in path]
 
 
 def _asked(builder: Builder, message: Item) -> str:

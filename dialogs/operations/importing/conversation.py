@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,12 +28,14 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """``source`` names it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken."""
+    """``source`` names it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken; ``problem`` says
+    why nothing could be."""
 
     source: str
     title: str
-    messages: tuple[ImportedMessage, ...]
-    left_out: Mapping[str, int]
+    messages: tuple[ImportedMessage, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
 
 
 @dataclass(slots=True)
@@ -98,15 +100,6 @@ class Builder:
 def digest_of(messages: Sequence[ImportedMessage]) -> str:
     texts = [[one.message.role.value, one.message.text] for one in messages]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
-
-
-def path_to(leaf: object, parent_of: Callable[[Any], Any], known: Mapping[Any, Any]) -> list[Any]:
-    """The keys from the root down to ``leaf``. A file that leads in a circle ends where it began."""
-    path: dict[Any, None] = {}
-    while leaf in known and leaf not in path:
-        path[leaf] = None
-        leaf = parent_of(known[leaf])
-    return list(path)[::-1]
 
 
 def items(value: object) -> Iterator[Item]:

@@ -10,9 +10,9 @@ from dialogs.operations.importing.conversation import (
     json_text,
     mapping,
     moment_of,
-    path_to,
     text_of,
 )
+from dialogs.operations.importing.tree import Node, current_path
 from dominds.llm.messages import Role
 
 
@@ -22,14 +22,18 @@ def recognises(item: Item) -> bool:
 
 def read(item: Item) -> Conversation:
     builder = Builder()
-    known = {message.get("messageId"): message for message in _flat(item.get("messagesTree") or item.get("messages"))}
-    parents = {message.get("parentMessageId") for message in known.values()}
-    leaves = [name for name in known if name not in parents]
-    newest = max(leaves, key=lambda name: text_of(known[name].get("createdAt")), default=None)
-    path = path_to(newest, lambda message: message.get("parentMessageId"), known)
-    builder.left_out["messages of other branches"] += len(known) - len(path)
-    for name in path:
-        _add(builder, known[name])
+    messages = {
+        text_of(message.get("messageId")) or f"message {place}": message
+        for place, message in enumerate(_flat(item.get("messagesTree") or item.get("messages")))
+    }
+    nodes = [
+        Node(name, message.get("parentMessageId"), moment_of(message.get("createdAt")))
+        for name, message in messages.items()
+    ]
+    path = current_path(nodes)
+    builder.left_out["messages of other branches"] += len(nodes) - len(path)
+    for node in path:
+        _add(builder, messages[node.name])
     return builder.conversation("librechat", item.get("conversationId"), item.get("title"))
 
 

@@ -6,16 +6,18 @@ from dominds.llm.messages import Role
 
 def recognises(item: Item) -> bool:
     messages = item.get("messages")
-    return (
-        isinstance(messages, list)
-        and bool(messages)
-        and all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages)
-    )
+    return isinstance(messages, list) and any(map(_is_message, messages))
+
+
+def _is_message(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("role"), str)
 
 
 def read(item: Item) -> Conversation:
     builder = Builder()
-    for message in items(item["messages"]):
+    messages = [message for message in items(item["messages"]) if _is_message(message)]
+    builder.left_out["entries that are no messages"] += len(item["messages"]) - len(messages)
+    for message in messages:
         text = text_and_files(builder, message.get("content"))
         match message["role"]:
             case "system" | "developer":

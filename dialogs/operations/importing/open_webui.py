@@ -10,10 +10,10 @@ from dialogs.operations.importing.conversation import (
     json_text,
     mapping,
     moment_of,
-    path_to,
     text_of,
 )
 from dialogs.operations.importing.message_lists import text_and_files
+from dialogs.operations.importing.tree import Node, current_path
 from dominds.llm.messages import Role
 
 DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?</details>\s*', re.S)
@@ -42,12 +42,16 @@ def read(item: Item) -> Conversation:
 
 def _path(chat: Item, builder: Builder) -> list[Item]:
     history = mapping(chat.get("history"))
-    known = {name: message for name, message in mapping(history.get("messages")).items() if isinstance(message, dict)}
-    path = path_to(history.get("currentId"), lambda message: message.get("parentId"), known)
+    messages = {str(name): one for name, one in mapping(history.get("messages")).items() if isinstance(one, dict)}
+    nodes = [
+        Node(name, one.get("parentId"), moment_of(one.get("timestamp")), speaks=bool(one.get("role")))
+        for name, one in messages.items()
+    ]
+    path = [node for node in current_path(nodes, history.get("currentId")) if node.speaks]
     if not path:
         return list(items(chat.get("messages")))
-    builder.left_out["messages of other branches"] += len(known) - len(path)
-    return [known[name] for name in path]
+    builder.left_out["messages of other branches"] += sum(node.speaks for node in nodes) - len(path)
+    return [messages[node.name] for node in path]
 
 
 def _add_answer(builder: Builder, message: Item) -> None:

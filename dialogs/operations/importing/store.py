@@ -57,6 +57,8 @@ def _imported(conversation: Conversation, owner: User, agent_id: str, dry_run: b
         left_out["messages of more than 1 MB"] = too_long
     title = storable(conversation.title or _title_of(messages))[:LONGEST_TITLE]
     result = partial(Imported, title, len(messages), left_out)
+    if conversation.problem:
+        return result(reason=conversation.problem)
     if not any(one.message.role is Role.USER for one in messages):
         return result(reason="nobody says anything in it")
     if len(messages) > CONVERSATION_MESSAGES.most:

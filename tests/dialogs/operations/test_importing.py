@@ -103,6 +103,96 @@ def test_librechat_takes_the_newest_branch_of_its_tree() -> None:
     assert message.left_out["messages of other branches"] == 1
 
 
+def chatgpt_of(*nodes: Any, current: str | None, **more: Any) -> list[dict[str, Any]]:
+    return [{"title": "t", "conversation_id": "1", "current_node": current, "mapping": dict(nodes), **more}]
+
+
+def test_a_lost_parent_loses_nothing_before_it() -> None:
+    spoken_node = exports.chatgpt_node
+    first, answer, second = (
+        spoken_node("q1", None, "user", exports.text("One?"), create_time=1),
+        spoken_node("a1", "q1", "assistant", exports.text("One."), create_time=2),
+        spoken_node("q2", "gone", "user", exports.text("Two?"), create_time=3),
+    )
+    (payload,) = read(chatgpt_of(second, answer, first, current="q2"))
+    assert [text for _, text in spoken(payload)] == ["One?", "One.", "Two?"]
+    assert not payload.left_out["messages of other branches"]
+
+
+@pytest.mark.parametrize("current", ["gone", None, 7, "piece"])
+def test_a_stale_end_leads_to_the_newest_message(current: Any) -> None:
+    export = exports.open_webui()
+    history = export[0]["chat"]["history"]
+    history["currentId"] = current
+    history["messages"]["piece"] = {"model": "m", "followUps": ["More?"]}
+    (payload,) = read(export)
+    assert spoken(payload)[-1] == ("assistant", "Sun.")
+    assert len(spoken(payload)) == 6
+
+
+def test_claude_and_librechat_mend_their_chains_too() -> None:
+    said = [
+        {"uuid": name, "sender": "human", "text": name, "created_at": f"2026-03-01T09:0{at}:00Z", "parent_message_uuid": parent}
+        for at, (name, parent) in enumerate([("a", "00000000-0000-4000-8000-000000000000"), ("b", "a"), ("c", "gone"), ("d", None)])
+    ]  # fmt: skip
+    (payload,) = read([{"uuid": "1", "name": "t", "chat_messages": said, "current_leaf_message_uuid": "gone"}])
+    assert [text for _, text in spoken(payload)] == ["a", "b", "c", "d"]
+    flat = [
+        {"messageId": name, "parentMessageId": parent, "isCreatedByUser": True, "text": name, "createdAt": f"2026-03-01T09:0{at}:00Z"}
+        for at, (name, parent) in enumerate([("a", "00000000-0000-0000-0000-000000000000"), ("b", "a"), ("c", "gone")])
+    ]  # fmt: skip
+    (payload,) = read({"conversationId": "1", "title": "t", "messages": flat})
+    assert [text for _, text in spoken(payload)] == ["a", "b", "c"]
+
+
+def test_a_circle_of_parents_ends_where_it_began() -> None:
+    nodes = [
+        exports.chatgpt_node(name, parent, "user", exports.text(name)) for name, parent in (("a", "b"), ("b", "a"))
+    ]
+    (payload,) = read(chatgpt_of(*nodes, current="b"))
+    assert [text for _, text in spoken(payload)] == ["a", "b"]
+
+
+def test_one_bad_entry_ends_only_itself() -> None:
+    bad = {"title": "Bad", "mapping": {"a": {"message": {"author": {"role": ["user"]}, "content": {"parts": "x"}}}}}
+    good = exports.chatgpt()[0]
+    results = read(
+        [bad, good, {"title": "Odd", "conversationId": 1, "messages": [{"messageId": [1], "createdAt": {}}]}]
+    )
+    assert [bool(one.messages) for one in results] == [False, True, False]
+    listed = read({"messages": [None, {"role": "user", "content": "Hello"}, "word"]})
+    assert spoken(listed[0]) == [("user", "Hello")]
+    assert listed[0].left_out["entries that are no messages"] == 2
+
+
+@pytest.mark.parametrize("shape", ["lines", "list"])
+def test_a_file_that_breaks_off_keeps_what_came_before(shape: str) -> None:
+    entry = json.dumps(exports.chatgpt()[0])
+    text = f"{entry}\n{entry[:50]}\n{entry}\n" if shape == "lines" else f"[{entry}, {entry}, {entry[:50]}"
+    results = list(conversations_in(io.BytesIO(text.encode()), "export.json"))
+    assert sorted(bool(one.messages) for one in results) == [False, True, True]
+    assert [one.problem for one in results if one.problem]
+
+
+def test_citation_marks_become_links_or_go() -> None:
+    cite = "\ue200cite\ue202turn0search1\ue201"
+    pages = [{"title": "A [page]", "url": "https://example.org/a(b)"}, {"url": "javascript:x"}]
+    node = exports.chatgpt_node(
+        "a1", None, "assistant",
+        exports.text(f"Rye rises.{cite} It \ue203sours\ue204. \ue200entity\ue202[\"city\",\"Bern\"]\ue201\ue200cite\ue202x\ue201 Old【4†source】【5†none】 【kept】"),
+        metadata={
+            "content_references": [{"matched_text": cite, "items": pages}],
+            "citations": [{"metadata": {"title": "Old", "url": "https://example.org/old"}}],
+        },
+    )  # fmt: skip
+    text = node[1]["message"]["content"]["parts"][0]
+    node[1]["message"]["metadata"]["citations"][0] |= {"start_ix": text.index("【4"), "end_ix": text.index("【5")}
+    (payload,) = read(chatgpt_of(node, current="a1"))
+    assert spoken(payload)[0][1] == (
+        "Rye rises. ([A  page](https://example.org/a%28b%29)) It sours. Bern Old ([Old](https://example.org/old)) 【kept】"
+    )
+
+
 @pytest.mark.django_db
 def test_a_json_export_of_ours_is_read_as_it_was_said() -> None:
     dialog = make_dialog()

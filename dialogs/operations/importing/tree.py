@@ -1,0 +1,67 @@
+"""The path through a tree of messages that a conversation shows now, also where the export has lost some of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+NO_MESSAGE = "00000000-"  # what Claude and LibreChat name as the parent of a first message begins so
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A message of a tree. One that does not ``speak`` (a placeholder, a damaged piece) is nobody's end."""
+
+    name: str
+    parent: object
+    at: datetime | None = None
+    speaks: bool = True
+
+    @property
+    def is_first(self) -> bool:
+        return not self.parent or str(self.parent).startswith(NO_MESSAGE)
+
+
+def current_path(nodes: Iterable[Node], end: object = None) -> list[Node]:
+    """Return the nodes from the first one to ``end``; to the newest message where the export names no end that it holds.
+
+    Where a parent is not in the export, the path goes on with what was said before. A circle ends where it began.
+    """
+    ordered = _by_time([*nodes])
+    known = {node.name: (place, node) for place, node in enumerate(ordered)}
+    place, node = known.get(str(end), (0, None))
+    if node is None or (not node.speaks and node.parent not in known):
+        place, node = _newest_end(ordered)
+    path: dict[str, Node] = {}
+    unseen = len(ordered)
+    while node is not None and node.name not in path:
+        path[node.name] = node
+        if str(node.parent) in known:
+            place, node = known[str(node.parent)]
+        elif node.is_first:
+            break
+        else:
+            unseen = place = _spoken_before(ordered, min(place, unseen), path)
+            node = ordered[place] if place >= 0 else None
+    return list(path.values())[::-1]
+
+
+def _by_time(nodes: list[Node]) -> list[Node]:
+    """Sort by time where all that speak have one; else the order of the export holds."""
+    times = [node.at for node in nodes if node.speaks]
+    if None in times:
+        return nodes
+    return sorted(nodes, key=lambda node: node.at.timestamp() if node.at else 0)
+
+
+def _newest_end(ordered: Sequence[Node]) -> tuple[int, Node | None]:
+    parents = {str(node.parent) for node in ordered}
+    places = [place for place, node in enumerate(ordered) if node.speaks]
+    ends = [place for place in places if ordered[place].name not in parents]
+    newest = max(ends or places, default=-1)
+    return newest, ordered[newest] if newest >= 0 else None
+
+
+def _spoken_before(ordered: Sequence[Node], place: int, path: dict[str, Node]) -> int:
+    """Return the place of the newest message before ``place`` that is not on the path, or -1."""
+    places: Iterator[int] = iter(range(place - 1, -1, -1))
+    return next((at for at in places if ordered[at].speaks and ordered[at].name not in path), -1)
