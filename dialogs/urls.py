@@ -1,7 +1,6 @@
 from django.urls import include, path
 
 from dialogs.extension import installed
-from dialogs.mcp_server import views as mcp_server
 from dialogs.views import (
     accounts,
     context,
@@ -25,8 +24,6 @@ EXTENSIONS = installed()
 urlpatterns = [
     # Programs, first: patterns are tried in their order, and these are asked for most
     path("api/", include("dialogs.api.urls")),
-    path("v1/", include("dialogs.openai_api.urls")),
-    path("mcp", mcp_server.serve, name="mcp"),
     *(path("", include(extension.programs)) for extension in EXTENSIONS if extension.programs),
     # People
     path("setup/", accounts.setup, name="setup"),

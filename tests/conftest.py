@@ -56,11 +56,11 @@ TOGETHER = {
     "playwright": ("tests/browser/", "tests/dialogs/views/test_accessibility.py"),
     "shared_stack": (
         "tests/dialogs/api/test_live.py",
-        "tests/dialogs/mcp_server/test_live.py",
-        "tests/dialogs/openai_api/protocols/",
-        "tests/dialogs/openai_api/test_live.py",
-        "tests/dialogs/openai_api/test_proxy.py",
-        "tests/dialogs/openai_api/test_resending.py",
+        "tests/dialogs/extras/v1/mcp/test_live.py",
+        "tests/dialogs/extras/v1/protocols/",
+        "tests/dialogs/extras/v1/test_live.py",
+        "tests/dialogs/extras/v1/test_proxy.py",
+        "tests/dialogs/extras/v1/test_resending.py",
         "tests/platform/test_harness.py",
     ),
     "arena": (

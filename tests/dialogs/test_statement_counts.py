@@ -13,12 +13,12 @@ from django.db import connection
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
+from dialogs.extras.v1.conversations import begin
+from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.extras.v1.relay import _finish, _read_end
 from dialogs.live.frames import badges_of, frames_after
 from dialogs.models import ApiKey, Dialog
-from dialogs.openai_api.conversations import begin
-from dialogs.openai_api.history import ClientMessage
-from dialogs.openai_api.parsing import ChatRequest
-from dialogs.openai_api.relay import _finish, _read_end
 from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of

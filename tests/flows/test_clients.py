@@ -6,11 +6,11 @@ from uuid import UUID
 import pytest
 
 from dialogs.accounts import api_keys
+from dialogs.extras.v1 import conversations
+from dialogs.extras.v1.history import Call as ClientCall
+from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import Agent, ApiKey, Artifact, Turn
-from dialogs.openai_api import conversations
-from dialogs.openai_api.history import Call as ClientCall
-from dialogs.openai_api.history import ClientMessage
-from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime.driver import drive
 from tests.dialogs.factories import AgentFactory, UserFactory
 from tests.doubles.brains import Call, Reply

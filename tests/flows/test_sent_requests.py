@@ -13,9 +13,9 @@ from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages, reminders, rewrite_requests
 from dialogs.actions.attachments import checked
 from dialogs.context.sent import Category, Sent
+from dialogs.extras.v1.conversations import begin
+from dialogs.extras.v1.parsing import parse
 from dialogs.models import ApiKey, Dialog, Generation, RequestPart
-from dialogs.openai_api.conversations import begin
-from dialogs.openai_api.parsing import parse
 from dialogs.queries.sent_requests import SIDE_CALL, sent_request
 from dialogs.runtime.driver import drive
 from remediation.guidance import CLEAR_OR_REMIND

@@ -7,12 +7,12 @@ import httpx2
 import pytest
 
 from dialogs.accounts.api_keys import create_key, key_of
+from dialogs.extras.v1 import chat, conversations
+from dialogs.extras.v1.messages import request as messages
+from dialogs.extras.v1.responses import request as responses
+from dialogs.extras.v1.responses.stored import Place
+from dialogs.extras.v1.wire import Sent
 from dialogs.models import Dialog, Turn
-from dialogs.openai_api import chat, conversations
-from dialogs.openai_api.messages import request as messages
-from dialogs.openai_api.responses import request as responses
-from dialogs.openai_api.responses.stored import Place
-from dialogs.openai_api.wire import Sent
 from dialogs.queries.sent_requests import sent_request
 from dialogs.runtime import repeats
 from dialogs.runtime.driver import drive

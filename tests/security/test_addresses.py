@@ -258,8 +258,8 @@ FORBIDDEN = {
 
 KNOWN = {  # with their reasons
     "templates/accounts/setup.html": "Django's own help for a password, written in HTML",
-    "dialogs/openai_api/views.py": "/v1 knows API keys only, no cookies",
-    "dialogs/mcp_server/views.py": "so does /mcp",
+    "dialogs/extras/v1/views.py": "/v1 knows API keys only, no cookies",
+    "dialogs/extras/v1/mcp/views.py": "so does /mcp",
     "dialogs/api/urls.py": "the answer to an unknown address changes nothing",
 }
 

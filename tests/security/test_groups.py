@@ -11,11 +11,11 @@ from django.test import Client
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import folders, forks, messages, questions, sharing
 from dialogs.errors import Forbidden, NotFound, Refusal
+from dialogs.extras.v1.conversations import begin
+from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.live.frames import badges_of, frames_after
 from dialogs.models import ApiKey, Dialog
-from dialogs.openai_api.conversations import begin
-from dialogs.openai_api.history import ClientMessage
-from dialogs.openai_api.parsing import ChatRequest
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_operator
@@ -177,8 +177,8 @@ COMPARES_OWNERS = {
     "dialogs/actions/folders.py": "folders are their owner's",
     "dialogs/actions/forks.py": "whose branch takes the place of its origin",
     "dialogs/live/frames.py": "spares the owner a statement",
-    "dialogs/openai_api/conversations.py": "only the owner's key writes by /v1",
-    "dialogs/openai_api/forks.py": "whose answers a newer one takes the place of",
+    "dialogs/extras/v1/conversations.py": "only the owner's key writes by /v1",
+    "dialogs/extras/v1/forks.py": "whose answers a newer one takes the place of",
     "dialogs/operations/importing/store.py": "an import is its owner's",
     "dialogs/pages/home.py": "the agent that a person chose last",
     "dialogs/pages/sidebar.py": "pinned by its owner; lists of one's own use their index",

@@ -14,7 +14,7 @@ from django.test import Client
 from dialogs.accounts.api_keys import create_key
 from dialogs.api.application import api
 from dialogs.extras.notices import deliveries
-from dialogs.mcp_server.server import READS, TOOLS
+from dialogs.extras.v1.mcp.server import READS, TOOLS
 from dialogs.models import Delivery, Dialog, Generation, PushSubscription, Question, SiteSettings, Turn
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of

@@ -13,10 +13,10 @@ from dialogs.actions import forks, messages
 from dialogs.actions.forks import Branch
 from dialogs.context.units import unit_from_json, unit_to_json
 from dialogs.context.view import view_of
+from dialogs.extras.v1 import conversations
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.parsing import parse
 from dialogs.models import ApiKey, Attachment, Dialog
-from dialogs.openai_api import conversations
-from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.parsing import parse
 from dialogs.queries import export
 from dialogs.runtime.driver import drive
 from dominds.llm.messages import ImagePart, Message, Role

@@ -16,9 +16,9 @@ from django.utils import timezone
 from dialogs.accounts.api_keys import create_key, key_of
 from dialogs.actions import reminders
 from dialogs.api.application import api
-from dialogs.mcp_server.tools import ACTING
+from dialogs.extras.v1.mcp.tools import ACTING
+from dialogs.extras.v1.urls import urlpatterns
 from dialogs.models import ApiKey, Dialog, EmbeddingUse, Generation, Question
-from dialogs.openai_api.urls import urlpatterns
 from dialogs.permissions import RESOLVE
 from dialogs.runtime.driver import drive
 from dialogs.state import State

@@ -10,12 +10,12 @@ from django.test import Client
 from dialogs.accounts import api_keys
 from dialogs.actions import messages, questions
 from dialogs.errors import Conflict, Invalid
+from dialogs.extras.v1.conversations import begin
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.extras.v1.relay import _ended, _read
 from dialogs.models import ApiKey, Dialog, Question
-from dialogs.openai_api.conversations import begin
-from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.history import ClientMessage
-from dialogs.openai_api.parsing import ChatRequest
-from dialogs.openai_api.relay import _ended, _read
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, make_operator

@@ -1,0 +1,87 @@
+"""Chat completions: an answer as one object, or as chunks with ``[DONE]`` last. Each also carries ``metadata.dialog_id``, by
+which a client may go on with the dialog."""
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from dialogs.api.sse import KEEP_ALIVE, written
+from dialogs.extras.v1.conversations import Run
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.parsing import ChatRequest, chat_request
+from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, call_json
+
+DONE = b"data: [DONE]\n\n"
+REASONS = {"stop_sequence": "stop"}
+
+
+def read(sent: Sent) -> Reading:
+    request = chat_request(sent.body, sent.dialog, sent.policy)
+    return Reading(request, partial(ChatWriter, request))
+
+
+class ChatWriter:
+    keep_alive = KEEP_ALIVE
+
+    def __init__(self, request: ChatRequest, run: Run) -> None:
+        self._includes_usage = request.include_usage
+        self._object = {
+            "id": f"chatcmpl-{run.dialog_id.hex}-{run.seq}",
+            "created": int(time.time()),
+            "model": run.agent_id,
+            "metadata": {**request.labels, "dialog_id": str(run.dialog_id)},
+        }
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._ended: Ended | None = None
+
+    def begin(self) -> list[bytes]:
+        return [written(self._chunk({"role": "assistant", "content": ""}))]
+
+    def piece(self, piece: AnswerPiece) -> list[bytes]:
+        match piece:
+            case Text(text):
+                self._texts.append(text)
+                return [written(self._chunk({"content": text}))]
+            case Reasoning(text):
+                self._thoughts.append(text)
+                return [written(self._chunk({"reasoning_content": text}))]
+            case Ended():
+                self._ended = piece = replace(
+                    piece, finish_reason=REASONS.get(piece.finish_reason, piece.finish_reason)
+                )
+                return [*map(written, self._last_chunks(piece)), DONE]
+
+    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return {**self._object, "object": "chat.completion.chunk", "choices": [choice]}
+
+    def _last_chunks(self, ended: Ended) -> list[dict[str, Any]]:
+        calls = [{"index": index, **call_json(call)} for index, call in enumerate(ended.calls)]
+        chunks = [self._chunk({"tool_calls": [call]}) for call in calls]
+        chunks.append(self._chunk({}, ended.finish_reason))
+        if self._includes_usage:
+            chunks.append({**chunks[-1], "choices": [], "usage": ended.usage})
+        chunks[-1]["dominds"] = ended.health
+        return chunks
+
+    def failed(self, error: ApiError) -> list[bytes]:
+        return [written(error.body)]
+
+    def whole(self) -> dict[str, Any]:
+        assert self._ended is not None
+        ended, text = self._ended, "".join(self._texts)
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": text or None if ended.calls else text,
+            "refusal": None,
+        }
+        if self._thoughts:
+            message["reasoning_content"] = "".join(self._thoughts)
+        if ended.calls:
+            message["tool_calls"] = [call_json(call) for call in ended.calls]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended.finish_reason}
+        answer = {"choices": [choice], "usage": ended.usage, "dominds": ended.health}
+        return {**self._object, "object": "chat.completion", **answer}

@@ -1,0 +1,208 @@
+"""Translates the body of ``POST /v1/messages`` into that of a chat completion.
+
+Markers of caches and Anthropic's own context editing are passed over: the runtime sees to both. Thinking that comes back
+is, too: the dialog holds its own.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import orjson
+
+from dialogs.extras.v1.errors import invalid
+from dialogs.extras.v1.messages.answer import MessageWriter
+from dialogs.extras.v1.options import check_offered
+from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping
+from dialogs.store.text import unstorable_reason
+from dominds.llm.json_text import dumped
+
+BILLING = "x-anthropic-billing-header:"  # Claude Code's first system block, another in each request
+FAILED = "The tool failed with an error:"  # where its result does not say so itself
+REMINDER = "<system-reminder>"
+SAME = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream", "metadata")
+READ = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "stop_sequences")
+PASSED_OVER = ("cache_control", "context_management", "compaction", "betas", "anthropic_beta", "diagnostics", "inference_geo",
+               "service_tier", "speed", "fallbacks", "billing_policy", "user_profile_id", "workspace_id")  # fmt: skip
+NAMES = {"stop": "stop_sequences", "reasoning_effort": "output_config.effort", "response_format": "output_config.format",
+         "parallel_tool_calls": "tool_choice.disable_parallel_tool_use"}  # fmt: skip
+CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+
+
+def read(sent: Sent) -> Reading:
+    request = chat_request_of(sent.body, sent.dialog, sent.policy)
+    return Reading(request, partial(MessageWriter, listed(sent.body.get("stop_sequences"), "stop_sequences")), NAMES)
+
+
+def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
+    """Raises ``ApiError``."""
+    chat = ChatBody({name: body[name] for name in SAME if name in body}, names=NAMES)
+    for name, value in body.items():
+        if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
+            raise invalid("This is not offered here: leave it out.", name)
+    _system(chat, body.get("system"))
+    instructions_end = len(chat.messages)
+    loaded: set[str] = set()
+    messages = [
+        mapping(message, f"messages.{at}") for at, message in enumerate(listed(body.get("messages"), "messages"))
+    ]
+    newest = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    for index, message in enumerate(messages):
+        if index > newest or not message.get("clear_at"):  # a system message of one turn is gone with the next
+            _message(chat, message, f"messages.{index}", loaded)
+    tools = [(f"tools.{index}", item) for index, item in enumerate(listed(body.get("tools"), "tools"))]
+    chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
+    chat.options |= _options(body)
+    request = chat.request(dialog_header, policy, instructions_end)
+    return replace(request, end_user=_end_user(request.labels.get("user_id")))
+
+
+def _end_user(given: Any) -> str:
+    """Whom the program speaks for. Claude Code adds its session, another one for a conversation that is taken up again."""
+    text = given if isinstance(given, str) else ""
+    try:
+        named = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        named = None
+    if isinstance(named, dict):
+        text = orjson.dumps({name: value for name, value in named.items() if name != "session_id"}).decode()
+    text = text.partition("_session_")[0]
+    if len(text) > MAX_END_USER or unstorable_reason(text):
+        raise invalid(f"user_id must be a text of at most {MAX_END_USER} characters, without NUL.", "metadata.user_id")
+    return text
+
+
+def _options(body: dict[str, Any]) -> dict[str, Any]:
+    thinking, output = mapping(body.get("thinking"), "thinking"), mapping(body.get("output_config"), "output_config")
+    options: dict[str, Any] = {
+        "include_reasoning": thinking.get("type") in ("enabled", "adaptive") and thinking.get("display") != "omitted"
+    }
+    if body.get("stop_sequences"):
+        options["stop"] = body["stop_sequences"]
+    if output.get("effort"):
+        options["reasoning_effort"] = output["effort"]
+    if form := output.get("format") or body.get("output_format"):
+        schema = {"name": "answer", "schema": mapping(form, "output_config.format").get("schema"), "strict": True}
+        options["response_format"] = {"type": "json_schema", "json_schema": schema}
+    choice = mapping(body.get("tool_choice"), "tool_choice")
+    if choice.get("type") == "tool":
+        options["tool_choice"] = {"type": "function", "function": {"name": choice.get("name")}}
+    elif choice:
+        if (kind := str(choice.get("type"))) not in CHOICES:
+            raise invalid("type must be auto, any, tool or none.", "tool_choice.type")
+        options["tool_choice"] = CHOICES[kind]
+    if choice.get("disable_parallel_tool_use"):
+        options["parallel_tool_calls"] = False
+    return options
+
+
+def _is_deferred(tool: Any, loaded: set[str]) -> bool:
+    """Whether the model is not to see it before a search of the client's tools has found it."""
+    return isinstance(tool, dict) and bool(tool.get("defer_loading")) and tool.get("name") not in loaded
+
+
+def _tool(value: Any, param: str) -> dict[str, Any]:
+    tool = mapping(value, param)
+    if tool.get("type") not in (None, "custom"):
+        raise invalid(
+            f"{tool['type']!r} is a tool of Anthropic's: only tools with an input_schema run here.", f"{param}.type"
+        )
+    check_offered("tool", tool, param)
+    description = tool.get("description")
+    if examples := listed(tool.get("input_examples"), f"{param}.input_examples"):
+        shown = (f"Example of its input: {dumped(example).decode()}" for example in examples)
+        description = "\n".join((str(description or ""), *shown)).strip()
+    function = {
+        "name": tool.get("name"),
+        "description": description,
+        "parameters": tool.get("input_schema"),
+        "strict": tool.get("strict"),
+    }
+    return {"type": "function", "function": function}
+
+
+# Messages
+
+
+def _system(chat: ChatBody, value: Any) -> None:
+    for index, block in enumerate(_blocks(value, "system")):
+        if not str(block.get("text", "")).startswith(BILLING):
+            chat.say("system", [block], f"system.{index}")
+
+
+def _blocks(content: Any, param: str) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [mapping(block, f"{param}.{index}") for index, block in enumerate(listed(content, param))]
+
+
+def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[str]) -> None:
+    """``loaded`` gets the names of tools that results refer to."""
+    blocks = _blocks(message.get("content"), f"{param}.content")
+    match message.get("role"):
+        case "user":
+            _results(chat, blocks, param, loaded)
+        case "assistant":
+            texts = [
+                block for block in blocks if block.get("type") not in ("thinking", "redacted_thinking", "tool_use")
+            ]
+            calls = [_call(block, f"{param}.content") for block in blocks if block.get("type") == "tool_use"]
+            chat.say("assistant", texts, param, **({"tool_calls": calls} if calls else {}))
+        case "system":
+            chat.say("system", blocks, param)
+        case _:
+            raise invalid("role must be user, assistant or system.", f"{param}.role")
+
+
+def _call(block: dict[str, Any], param: str) -> dict[str, Any]:
+    check_offered("call", block, param)
+    arguments = orjson.dumps(block.get("input") or {}).decode()
+    return {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": arguments}}
+
+
+def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str, loaded: set[str]) -> None:
+    """Results of tools, and what the user says beside them. Reminders that a program puts there are part of the last
+    result: nobody said them."""
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    rest = [block for block in blocks if block.get("type") != "tool_result"]
+    reminders = rest if results and all(str(block.get("text", "")).startswith(REMINDER) for block in rest) else []
+    for number, result in enumerate(results, 1):
+        content = _blocks(result.get("content"), f"{param}.content")
+        loaded |= {str(block.get("tool_name")) for block in content if block.get("type") == "tool_reference"}
+        parts = [_part(block, f"{param}.content") for block in content]
+        if result.get("is_error") and not any("error" in str(part.get("text"))[:200].lower() for part in parts):
+            parts.insert(0, {"type": "text", "text": FAILED})
+        beside = reminders if number == len(results) else []
+        chat.say("tool", [*parts, *beside], param, tool_call_id=result.get("tool_use_id"))
+    if rest and not reminders:
+        chat.say("user", [_part(block, f"{param}.content") for block in rest], param)
+
+
+def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
+    """Pictures and files as chat completions have them; what is unknown stays, and is refused by its type."""
+    if block.get("type") in ("image", "document"):
+        check_offered(block["type"], block, param)
+    source = mapping(block.get("source"), "source")
+    match block.get("type"), source.get("type"):
+        case "text", _:
+            return {"type": "text", "text": block.get("text")}
+        case "tool_reference", _:
+            return {"type": "text", "text": f"The tool {block.get('tool_name')} is loaded."}
+        case "document", "text":
+            title, data = block.get("title"), source.get("data")
+            return {"type": "text", "text": f"{title}\n\n{data}" if title and isinstance(data, str) else data}
+        case "image", "url":
+            return {"type": "image_url", "image_url": {"url": source.get("url")}}
+        case "image", "base64":
+            return {"type": "image_url", "image_url": {"url": _data_url(source)}}
+        case "document", "base64":
+            return {
+                "type": "file",
+                "file": {"filename": block.get("title") or "document", "file_data": _data_url(source)},
+            }
+    return block
+
+
+def _data_url(source: dict[str, Any]) -> str:
+    return f"data:{source.get('media_type')};base64,{source.get('data')}"

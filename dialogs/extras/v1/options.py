@@ -1,0 +1,88 @@
+"""Options of a request: what of them the model has to honour, and what nobody here can."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from dialogs.context.client import params_of
+from dialogs.context.limits import model_of
+from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.models import Dialog
+from dominds.llm.catalog.catalog import UnknownModel
+from dominds.llm.models.params import faults_of_asked
+from dominds.llm.providers.kinds import KINDS
+
+# Read elsewhere. The dialog is the key of the provider's cache, whatever key a client would choose.
+OURS = frozenset({"model", "messages", "metadata", "stream", "stream_options", "store", "include_reasoning", "tools",
+                  "tool_choice", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"})  # fmt: skip
+PEOPLE = ("user", "safety_identifier")  # kept apart here, whatever the model's provider makes of them
+# What nobody here can do, of a request and of what it holds, with the values that do not ask for it.
+REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "request": {
+        "n": (1,),
+        "logprobs": (False,),
+        "top_logprobs": (0,),
+        "modalities": (["text"],),
+        "audio": (),
+        "moderation": (),
+        "prediction": (),
+        "web_search_options": (),
+        "functions": ([],),
+        "function_call": (),
+    },
+    "message": {"audio": (), "function_call": ()},
+    "call": {"async": (False,), "caller": ({"type": "direct"},)},
+    "tool": {"async": (False,), "allowed_callers": (["direct"],)},
+    "reasoning": {"mode": ("standard",)},
+    "file": {"detail": ("auto",)},
+    "image": {"transformations": ()},
+    "document": {"citations": ({"enabled": False},), "context": ("",)},
+}
+WHY = {
+    "n": "Only one choice is offered: leave n out.",
+    "functions": "functions is no longer understood: send tools.",
+    "function_call": "function_call is no longer understood: send tool_choice.",
+}
+FOR_THE_MODEL = frozenset(name for kind in KINDS.values() for name in kind.params.of_chat)
+
+
+def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model has to honour. Raises ``ApiError`` for what nobody can, and for names that there are not."""
+    params: dict[str, Any] = {}
+    for name, value in body.items():
+        if value is None or name in OURS:
+            continue
+        if name in REFUSED["request"]:
+            check_offered("request", {name: value})
+        elif name in FOR_THE_MODEL:
+            params[name] = _storable(value, name)
+        else:
+            raise invalid(f"There is no field {name!r} in a request.", name)
+    if {"max_tokens", "max_completion_tokens"} <= params.keys():
+        raise invalid("max_tokens and max_completion_tokens say the same: send one of them.", "max_tokens")
+    return params
+
+
+def check_offered(part: str, value: Mapping[str, Any], param: str = "") -> None:
+    """``part`` is a key of ``REFUSED``. Raises ``ApiError`` by the name of the first field that is not offered."""
+    for name, harmless in REFUSED[part].items():
+        if value.get(name) is not None and value[name] not in harmless:
+            reason = WHY.get(name, f"{name} is not offered here: leave it out.")
+            raise invalid(reason, f"{param}.{name}" if param else name)
+
+
+def _storable(value: Any, name: str) -> Any:
+    if b"\\u0000" in orjson.dumps(value):
+        raise invalid(f"{name} holds a NUL character, which cannot be stored.", name)
+    return value
+
+
+def check_model_honours(dialog: Dialog) -> None:
+    """Raises ``ApiError`` by the name of the first option that the dialog's model cannot honour."""
+    try:
+        faults = faults_of_asked(model_of(dialog), dialog.agent.model_params, params_of(dialog))
+    except UnknownModel:
+        return  # the message will be refused for that
+    for name, reason in [fault for fault in faults if fault[0] not in PEOPLE]:
+        raise ApiError(400, "unsupported_parameter", f"{name}: {reason}.", param=name)

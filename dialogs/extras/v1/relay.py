@@ -1,0 +1,396 @@
+"""Relays one answer as it is made: the live text from Redis, then what was committed; the worker generates.
+
+As with the page's socket, Redis only says "look", and everything that counts is read from the database.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError
+from django.db.models import QuerySet, Subquery
+
+from dialogs.context.view import unresolved_calls
+from dialogs.extras.v1.composing import Composer, Thoughts
+from dialogs.extras.v1.conversations import Run, note_answer
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.health import Report, answering, calls_of, report_of, report_with, usage_of
+from dialogs.extras.v1.history import Call
+from dialogs.extras.v1.notices import NOTICES
+from dialogs.live.db_threads import in_db_thread
+from dialogs.live.feeds import Feed
+from dialogs.live.hub import hub
+from dialogs.models import Dialog, Generation, Question, Turn
+from dialogs.runtime import client_tools
+from dialogs.state import State
+from dialogs.store import events
+from dominds.db.prepared import Select
+from dominds.llm.circuit_breaker import NOT_CALLED
+from dominds.llm.provider import (
+    MalformedStream,
+    NetworkFailed,
+    Overloaded,
+    ProviderTimeout,
+    RateLimited,
+    RefusedForGood,
+    RequestRefused,
+    Unreachable,
+)
+from dominds.llm.stream import CUT_SHORT, FinishReason
+
+log = structlog.get_logger(__name__)
+
+KEEP_ALIVE_SECONDS = 15
+KEY_CHECK_SECONDS = 5  # how often an answer under way asks whether its key still holds
+POLL_SECONDS = 3  # how often the database is asked what a lost wake-up would have said
+RETRY_SECONDS = 1
+BATCH = 200
+UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)
+OVERFLOWS = ("context_overflow", "output_budget", "context_full")
+REFUSALS = (RequestRefused.kind, RefusedForGood.kind)
+AWAY = tuple(
+    error.kind for error in (RateLimited, Overloaded, NetworkFailed, MalformedStream, ProviderTimeout, Unreachable)
+)
+AWAY_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notice that is no part of the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAlive:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """``usage`` is null when the model call that ended this answer reported none."""
+
+    finish_reason: str
+    calls: tuple[Call, ...]
+    usage: dict[str, Any] | None
+    health: Report
+
+
+class KeyEnded(ApiError):
+    """The key was revoked, or has expired, while its answer was on the way."""
+
+    def __init__(self) -> None:
+        super().__init__(401, "invalid_api_key", "The API key was revoked or has expired. The answer was stopped.")
+
+
+Piece = Text | Reasoning | Notice | KeepAlive | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the database says now. ``status`` is the message's; ``ours`` are the model calls made for it."""
+
+    status: str
+    ours: frozenset[int]
+    question: str
+    events: list[dict[str, Any]]
+
+    def must_be_read_again(self, seq: int) -> bool:
+        """Whether there are more events, or these tell of an end or a question of the message ``seq`` that the status, which is
+        read before them, may not know."""
+        under_way = self.status in UNDER_WAY and not self.question
+        return len(self.events) == BATCH or (under_way and any(_stops(event, seq) for event in self.events))
+
+
+class Relay:
+    """One client that waits for one answer. A ``hub.Listener``."""
+
+    language = ""
+
+    def __init__(
+        self,
+        run: Run,
+        key_holds: Callable[[], bool],
+        *,
+        live_text: bool,
+        notices_as_text: bool,
+        reasoning: bool = False,
+    ) -> None:
+        self.user_id = run.user_id
+        self._key_holds, self._key_check_at = key_holds, monotonic() + KEY_CHECK_SECONDS
+        self._run, self._wants_live_text, self._notices_as_text = run, live_text, notices_as_text
+        self._wants_reasoning = reasoning
+        self._composer, self._thoughts = Composer(), Thoughts()
+        self._wake = asyncio.Event()
+        self._behind = True
+        self._live_texts: list[dict[str, Any]] = []
+        self._seq = run.after_event
+        self._ours: frozenset[int] = frozenset()
+        self._begun = not run.queued
+        self._mentioned = False
+        self._answer = ""  # the answer as the client has it
+
+    # -- the hub speaks ------------------------------------------------------------------------------------------------
+    def on_poke(self, seq: int) -> None:
+        if seq == 0 or seq > self._seq:
+            self._behind = True
+            self._wake.set()
+
+    def on_live_text(self, frame: dict[str, Any]) -> None:
+        if self._wants_live_text and (frame["text"] or (self._wants_reasoning and frame.get("reasoning"))):
+            self._live_texts.append(frame)
+            self._behind = self._behind or frame["generation"] not in self._ours
+            self._wake.set()
+
+    def on_frame(self, frame: dict[str, Any]) -> None:
+        """Badges and logouts are the pages'."""
+
+    # -- relaying ------------------------------------------------------------------------------------------------------
+    async def pieces(self) -> AsyncGenerator[Piece, None]:
+        """Ends with ``Ended``. Raises ``ApiError`` when the message fails or cannot be answered, ``KeyEnded`` while it goes on."""
+        feed = await hub().join(self, self._run.dialog_id)
+        assert feed is not None
+        try:
+            if snapshot := feed.snapshot():
+                self.on_live_text(snapshot)
+            elif self._wants_live_text:
+                feed.load()
+            quiet_seconds = 0
+            while True:
+                has_piece = False
+                async for piece in self._due(feed):
+                    has_piece = True
+                    self._answer += piece.text if isinstance(piece, Text) else ""
+                    yield piece
+                    if isinstance(piece, Ended):
+                        return
+                quiet_seconds = 0 if has_piece else quiet_seconds
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+                if not self._wake.is_set():
+                    self._behind = True
+                    quiet_seconds += POLL_SECONDS
+                await self._check_key()
+                if quiet_seconds >= KEEP_ALIVE_SECONDS:
+                    quiet_seconds = 0
+                    yield KeepAlive()
+                self._wake.clear()
+        finally:
+            await hub().leave(self, feed)
+
+    async def _check_key(self) -> None:
+        if monotonic() < self._key_check_at:
+            return
+        self._key_check_at = monotonic() + KEY_CHECK_SECONDS
+        try:
+            holds = await in_db_thread(self._key_holds)
+        except (DatabaseError, TimeoutError):
+            return  # it is asked again
+        if not holds:
+            raise KeyEnded
+
+    async def _due(self, feed: Feed) -> AsyncIterator[Piece]:
+        while self._behind:
+            self._behind = False
+            try:
+                progress = await in_db_thread(_read if self._wants_live_text else _read_end, self._run, self._seq)
+            except (DatabaseError, TimeoutError) as error:
+                log.warning("relay_waits", dialog_id=str(self._run.dialog_id), error=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                self._behind = True
+                return
+            self._ours = progress.ours
+            for event in progress.events:
+                self._seq = event["seq"]
+                if event["type"] == "generation" and event["data"].get("outcome") != "running":
+                    feed.end(int(event["data"]["id"]))
+                for piece in self._of_event(event):
+                    yield piece
+            if progress.must_be_read_again(self._run.seq):
+                self._behind = True
+            elif progress.status not in UNDER_WAY:
+                yield await in_db_thread(_finish, self._run, progress.status, self._answer)
+                return
+            elif progress.question:
+                yield Text(self._composer.text(progress.question))  # the client's next message is the answer to it
+                yield await in_db_thread(_asking, self._run)
+                return
+        if not self._behind:  # live text of model calls that are not known yet waits for the next reading
+            for piece in self._of_live_texts(feed):
+                yield piece
+
+    def _of_event(self, event: dict[str, Any]) -> list[Piece]:
+        turn = event["data"]
+        if event["type"] != "turn":
+            return []
+        if turn["seq"] == self._run.seq:
+            self._begun = self._begun or self._mentioned  # the first event of a queued message tells that it waits
+            self._mentioned = True
+        elif turn["role"] == Turn.Role.NOTICE and self._begun and turn["text"] in NOTICES:
+            return [self._notice(turn["text"])]
+        elif turn["role"] == Turn.Role.ASSISTANT and turn["generation"] in self._ours:
+            goes_on = turn["status"] == Turn.Status.INTERRUPTED
+            thought = self._reasoning(turn["generation"], 0, (turn["reasoning"] or {}).get("text", ""))
+            return [*thought, *_text(self._composer.turn(turn["generation"], turn["text"], goes_on=goes_on))]
+        return []
+
+    def _notice(self, text: str) -> Piece:
+        return Text(self._composer.notice(text)) if self._notices_as_text else Notice(text)
+
+    def _of_live_texts(self, feed: Feed) -> list[Piece]:
+        waiting, self._live_texts = self._live_texts, []
+        live = [frame for frame in waiting if frame["generation"] in self._ours and frame["generation"] > feed.ended]
+        return [piece for frame in live for piece in self._of_draft(frame)]
+
+    def _of_draft(self, frame: dict[str, Any]) -> list[Piece]:
+        generation = frame["generation"]
+        thought = self._reasoning(generation, frame.get("reasoning_pos", 0), frame.get("reasoning", ""))
+        return [*thought, *_text(self._composer.live_text(generation, frame["pos"], frame["text"]))]
+
+    def _reasoning(self, generation: int, position: int, text: str) -> list[Piece]:
+        new = self._thoughts.piece(generation, position, text) if self._wants_reasoning else ""
+        return [Reasoning(new)] if new else []
+
+
+def _stops(event: dict[str, Any], seq: int) -> bool:
+    data = event["data"]
+    match event["type"]:
+        case "turn":
+            return bool(data["seq"] == seq and data["status"] not in UNDER_WAY)
+        case "state":
+            return bool(data["state"] not in (State.QUEUED, State.GENERATING))
+    return bool(event["type"] == "question")
+
+
+def _text(new: str) -> list[Piece]:
+    return [Text(new)] if new else []
+
+
+# On the database's threads
+
+
+def _read(run: Run, after: int) -> Progress:
+    return _progress(run, after, *_status.one(run.dialog_id, run.seq))
+
+
+def _progress(run: Run, after: int, status: str, question: str | None) -> Progress:
+    return Progress(  # the model calls last: none that the events mention may be missing
+        status=status,
+        question=question or "",
+        events=events.after(run.dialog_id, after, BATCH),
+        ours=frozenset(_numbers_of_calls(run.dialog_id, run.seq, run.after_generation)),
+    )
+
+
+def _read_end(run: Run, after: int) -> Progress:
+    """The same for who waits for the whole answer: what happened on the way is read with its end."""
+    status, question = _status.one(run.dialog_id, run.seq)
+    is_over = status not in UNDER_WAY or question
+    return _progress(run, after, status, question) if is_over else Progress(status, frozenset(), "", [])
+
+
+@Select
+def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
+    """The message's status, and the text of the question that its answer asks, if it does."""
+    questions = Question.objects.filter(dialog_id=dialog_id, dialog__answering_seq=seq, state=Question.State.OPEN)
+    question = questions.filter(kind=Question.Kind.QUESTION).values("text")[:1]
+    return Turn.objects.filter(dialog_id=dialog_id, seq=seq).values_list("status", Subquery(question))
+
+
+@Select
+def _numbers_of_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation, int]:
+    return answering(dialog_id, seq, after).values_list("pk", flat=True)
+
+
+@Select
+def _newest_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
+    return answering(dialog_id, seq, after).order_by("-pk")
+
+
+@Select
+def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "client")
+
+
+def _finish(run: Run, status: str, answer: str) -> Ended:
+    ended = _ended(run, status)
+    note_answer(run, answer)
+    return ended
+
+
+def _ended(run: Run, status: str) -> Ended:
+    """How the answer ended. Raises ``ApiError`` when there is none."""
+    if status == Turn.Status.SUSPENDED:
+        raise _suspension(run)
+    if status == Turn.Status.SUPERSEDED:
+        raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
+    generations = _newest_calls(run.dialog_id, run.seq, run.after_generation)
+    last = generations[0] if generations else None
+    dialog = _dialog.one(run.dialog_id)
+    if status == Turn.Status.FAILED:
+        raise _failure(dialog, last)
+    calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
+    reason = "tool_calls" if calls else _reason(last)
+    return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations))
+
+
+def _asking(run: Run) -> Ended:
+    """The answer so far is a question to the person."""
+    return Ended("stop", (), usage_of(calls_of(run).order_by("-pk")), report_of(run))
+
+
+def _reason(last: Generation | None) -> str:
+    if last is None or last.finish_reason not in (*CUT_SHORT, FinishReason.REFUSAL):
+        return "stop_sequence" if last and last.finish_reason == FinishReason.STOP_SEQUENCE else "stop"
+    return "content_filter" if last.finish_reason == FinishReason.REFUSAL else "length"
+
+
+def _suspension(run: Run) -> ApiError:
+    """In a person's dialog. What the provider refused is told as in a program's own, where it fails the message."""
+    refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
+    if refusal := refusals.values_list("text", flat=True).first():
+        return ApiError(400, "refused_by_provider", refusal)
+    return ApiError(
+        409,
+        "dialog_suspended",
+        "The dialog is suspended: a question must be resolved, about a critical context or a budget.",
+    )
+
+
+def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
+    if last is not None and last.error_kind in OVERFLOWS:
+        return ApiError(400, "context_length_exceeded", dialog.failure, param="messages")
+    if last is not None and last.error_kind in REFUSALS:
+        return ApiError(400, "refused_by_provider", dialog.failure)
+    if NOT_CALLED in dialog.failure or (last is not None and last.error_kind in AWAY):
+        return ApiError(503, "provider_unavailable", dialog.failure, retry_after_seconds=AWAY_SECONDS, repeatable=True)
+    return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
+
+
+def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
+    if dialog.answering_seq is not None:
+        return ()
+    result = client_tools.of_client(dialog, unresolved_calls(dialog))
+    if not result:
+        return ()
+    arguments = {
+        call["id"]: call["arguments"]
+        for turn in Turn.objects.filter(generation__in=calls_of(run), tool_calls__isnull=False)
+        for call in turn.tool_calls or ()
+    }
+    return tuple(Call(call.id, call.name, arguments[call.id]) for call in result if call.id in arguments)

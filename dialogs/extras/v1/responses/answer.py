@@ -1,0 +1,191 @@
+"""Answers of ``/v1/responses``: items of reasoning, text and calls, as one response or as its numbered events."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialogs.api.sse import KEEP_ALIVE, written
+from dialogs.extras.v1.conversations import Run
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.history import Call
+from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.responses.stored import Place
+from dialogs.extras.v1.responses.tools import Tools
+from dialogs.extras.v1.wire import AnswerPiece
+
+ECHOED: dict[str, Any] = {  # fields of a request that its response repeats, with what stands for those left out
+    "instructions": None, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "temperature": None, "top_p": None,
+    "max_output_tokens": None, "previous_response_id": None, "reasoning": None, "text": None, "truncation": "disabled",
+    "store": True,
+}  # fmt: skip
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+SEALED = "dominds"  # in the place of encrypted reasoning, which comes back unread
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An item of text: what it holds, and its events."""
+
+    prefix: str
+    empty: dict[str, Any]
+    holder: str  # the field of its parts
+    index: str
+    part: dict[str, Any]
+    part_event: str
+    text_event: str
+    beside: dict[str, Any] = field(default_factory=dict)
+
+
+MESSAGE = Kind(
+    prefix="msg",
+    empty={"type": "message", "status": "in_progress", "role": "assistant"},
+    holder="content",
+    index="content_index",
+    part={"type": "output_text", "annotations": [], "logprobs": []},
+    part_event="response.content_part",
+    text_event="response.output_text",
+    beside={"logprobs": []},
+)
+REASONING = Kind(
+    prefix="rs",
+    empty={"type": "reasoning"},
+    holder="summary",
+    index="summary_index",
+    part={"type": "summary_text"},
+    part_event="response.reasoning_summary_part",
+    text_event="response.reasoning_summary_text",
+)
+
+
+class ResponseWriter:
+    keep_alive = KEEP_ALIVE
+
+    def __init__(self, body: dict[str, Any], tools: Tools, encrypts: bool, run: Run) -> None:
+        self._place, self._tools, self._encrypts = Place.of_run(run), tools, encrypts
+        self._response: dict[str, Any] = {
+            "id": self._place.id("resp"),
+            "object": "response",
+            "created_at": int(time.time()),
+            "status": "in_progress",
+            "model": run.agent_id,
+            "output": [],
+            "error": None,
+            "incomplete_details": None,
+            "usage": None,
+            **{name: usual if body.get(name) is None else body[name] for name, usual in ECHOED.items()},
+            "metadata": {**(body.get("metadata") or {}), "dialog_id": str(run.dialog_id)},
+        }
+        self._number = 0
+        self._kind: Kind | None = None  # of the last item, while it is under way
+        self._texts: list[str] = []
+
+    def begin(self) -> list[bytes]:
+        return [self._event(f"response.{status}", response=self._response) for status in ("created", "in_progress")]
+
+    def _event(self, kind: str, **content: Any) -> bytes:
+        event = written({"type": kind, "sequence_number": self._number, **content}, event=kind)
+        self._number += 1
+        return event
+
+    def piece(self, piece: AnswerPiece) -> list[bytes]:
+        match piece:
+            case Text(text):
+                return self._text_events(MESSAGE, text)
+            case Reasoning(text):
+                return self._text_events(REASONING, text)
+            case Ended():
+                self._response["dominds"] = piece.health
+                return self.end(piece.finish_reason, piece.calls, piece.usage)
+
+    # Items
+
+    @property
+    def _here(self) -> dict[str, Any]:
+        """The last item, for its events."""
+        index = len(self._response["output"]) - 1
+        return {"item_id": self._response["output"][index]["id"], "output_index": index}
+
+    def _item_event(self, stage: str) -> bytes:
+        index = len(self._response["output"]) - 1
+        return self._event(f"response.output_item.{stage}", output_index=index, item=self._response["output"][index])
+
+    def _opened(self, prefix: str, item: dict[str, Any]) -> bytes:
+        output = self._response["output"]
+        output.append({"id": self._place.id(prefix, len(output)), **item})
+        return self._item_event("added")
+
+    def _text_events(self, kind: Kind, text: str) -> list[bytes]:
+        events = []
+        if kind is not self._kind:
+            events = self._closed()
+            self._kind, self._texts = kind, []
+            events.append(self._opened(kind.prefix, {**kind.empty, kind.holder: []}))
+            events.append(self._part_event("added", kind, ""))
+        self._texts.append(text)
+        place = {**self._here, kind.index: 0, **kind.beside}
+        return [*events, self._event(f"{kind.text_event}.delta", **place, delta=text)]
+
+    def _part_event(self, stage: str, kind: Kind, text: str) -> bytes:
+        place = {**self._here, kind.index: 0}
+        return self._event(f"{kind.part_event}.{stage}", **place, part={**kind.part, "text": text})
+
+    def _closed(self) -> list[bytes]:
+        """The end of the item under way, if there is one."""
+        kind, self._kind = self._kind, None
+        if kind is None:
+            return []
+        text = "".join(self._texts)
+        item = self._response["output"][-1]
+        item[kind.holder] = [{**kind.part, "text": text}]
+        if "status" in item:
+            item["status"] = "completed"
+        elif self._encrypts:
+            item["encrypted_content"] = SEALED
+        place = {**self._here, kind.index: 0, **kind.beside}
+        whole = self._event(f"{kind.text_event}.done", **place, text=text)
+        return [whole, self._part_event("done", kind, text), self._item_event("done")]
+
+    def _called(self, call: Call) -> list[bytes]:
+        item = self._tools.item(call)
+        is_custom = item["type"] == "custom_tool_call"
+        name, event = ("input", "custom_tool_call_input") if is_custom else ("arguments", "function_call_arguments")
+        opened = self._opened("ctc" if is_custom else "fc", {**item, name: "", "status": "in_progress"})
+        self._response["output"][-1] |= {name: item[name], "status": "completed"}
+        return [
+            opened,
+            self._event(f"response.{event}.delta", **self._here, delta=item[name]),
+            self._event(f"response.{event}.done", **self._here, name=item["name"], **{name: item[name]}),
+            self._item_event("done"),
+        ]
+
+    # The end
+
+    def end(self, reason: str, calls: tuple[Call, ...], usage: dict[str, Any] | None) -> list[bytes]:
+        events = [*self._closed(), *(event for call in calls for event in self._called(call))]
+        status = "incomplete" if reason in INCOMPLETE else "completed"
+        details = {"reason": INCOMPLETE[reason]} if reason in INCOMPLETE else None
+        self._response |= {"status": status, "incomplete_details": details, "usage": usage_json(usage)}
+        return [*events, self._event(f"response.{status}", response=self._response)]
+
+    def failed(self, error: ApiError) -> list[bytes]:
+        problem = {"code": error.code, "message": error.message}
+        self._response |= {"status": "failed", "error": problem}
+        return [*self._closed(), self._event("response.failed", response=self._response)]
+
+    def whole(self) -> dict[str, Any]:
+        return self._response
+
+
+def usage_json(usage: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Chat completions' counts in this protocol's names. Its shares are no option: unknown ones are 0."""
+    if usage is None:
+        return None
+    read = usage.get("prompt_tokens_details", {}).get("cached_tokens") or 0
+    thought = usage.get("completion_tokens_details", {}).get("reasoning_tokens") or 0
+    return {
+        "input_tokens": usage["prompt_tokens"],
+        "input_tokens_details": {"cached_tokens": read},
+        "output_tokens": usage["completion_tokens"],
+        "output_tokens_details": {"reasoning_tokens": thought},
+        "total_tokens": usage["total_tokens"],
+    }

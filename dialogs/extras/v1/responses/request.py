@@ -1,0 +1,163 @@
+"""Translates the body of ``POST /v1/responses`` into that of a chat completion.
+
+Reasoning that comes back is passed over, also where it is encrypted: the dialog holds its own. ``truncation`` and keys of
+caches are, too: the runtime sees to both.
+"""
+
+from functools import partial
+from typing import Any
+
+from dialogs.errors import NotFound
+from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.extras.v1.options import check_offered
+from dialogs.extras.v1.responses.answer import ResponseWriter
+from dialogs.extras.v1.responses.stored import Place, Stored
+from dialogs.extras.v1.responses.tools import Tools, call_of
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping
+from dialogs.models import ApiKey
+
+SAME = ("model", "stream", "store", "metadata", "temperature", "top_p", "parallel_tool_calls", "user", "top_logprobs",
+        "safety_identifier")  # fmt: skip
+READ = ("input", "instructions", "tools", "tool_choice", "previous_response_id", "reasoning", "text", "include",
+        "max_output_tokens", "service_tier")  # fmt: skip
+PASSED_OVER = ("truncation", "stream_options", "client_metadata", "context_management", "prompt_cache_key",
+               "prompt_cache_options", "prompt_cache_retention")  # fmt: skip
+NAMES = {"messages": "input", "max_completion_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort",
+         "verbosity": "text.verbosity", "response_format": "text.format"}  # fmt: skip
+LOGPROBS = "message.output_text.logprobs"
+ENCRYPTED = "reasoning.encrypted_content"
+USUAL_TIERS = (None, "auto", "default")
+LEFT_OUT = ("reasoning", "compaction", "web_search_call", "tool_search_call", "tool_search_output")
+
+
+def read(sent: Sent) -> Reading:
+    """Raises ``ApiError`` or ``Refusal``."""
+    body, key = sent.body, sent.key
+    for name, value in body.items():
+        if value not in (None, False) and name not in (*SAME, *READ, *PASSED_OVER):
+            raise invalid(f"{name} is not offered here: leave it out.", name)
+    chat = ChatBody({name: body[name] for name in SAME if body.get(name) is not None} | _options(body), names=NAMES)
+    tools = Tools()
+    tools.add(body.get("tools"), "tools")
+    stored = _previous(key, body)
+    instructions = body.get("instructions") or (stored.instructions if stored else "")
+    if instructions:
+        chat.say("system", instructions, "instructions")
+    instructions_end = len(chat.messages)  # unlike them, system messages of the input stay where they were said
+    if stored:
+        _go_on(chat, stored, body)
+    _input(chat, tools, key, body.get("input"))
+    tools.check()
+    chat.options["tool_choice"] = tools.choice(body.get("tool_choice"))
+    chat.tools = tools.functions
+    include = listed(body.get("include"), "include")
+    if LOGPROBS in include:
+        raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
+    encrypts = ENCRYPTED in include
+    request = chat.request(sent.dialog, sent.policy, instructions_end)
+    return Reading(request, partial(ResponseWriter, body, tools, encrypts), NAMES)
+
+
+def _options(body: dict[str, Any]) -> dict[str, Any]:
+    reasoning, text = mapping(body.get("reasoning"), "reasoning"), mapping(body.get("text"), "text")
+    form = mapping(text.get("format"), "text.format")
+    check_offered("reasoning", reasoning, "reasoning")
+    summary = reasoning.get("summary") or reasoning.get("generate_summary")  # its name before
+    options = {
+        "include_reasoning": summary is not None,
+        "reasoning_effort": reasoning.get("effort"),
+        "verbosity": text.get("verbosity"),
+        "max_completion_tokens": body.get("max_output_tokens"),
+        "service_tier": None if body.get("service_tier") in USUAL_TIERS else body["service_tier"],
+    }
+    if form.get("type") == "json_schema":
+        options["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {name: value for name, value in form.items() if name != "type"},
+        }
+    elif form.get("type") not in (None, "text"):
+        options["response_format"] = form
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _previous(key: ApiKey, body: dict[str, Any]) -> Stored | None:
+    given = body.get("previous_response_id")
+    if given is None:
+        return None
+    try:
+        return Stored(key, Place.of_id(given))
+    except NotFound:
+        words = f"Previous response with id {given!r} not found."
+        raise ApiError(400, "previous_response_not_found", words, param="previous_response_id") from None
+
+
+def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
+    """With the dialog where the response is its end, else from that place of the conversation."""
+    if stored.is_head and stored.dialog.agent_id == body.get("model"):
+        chat.options["metadata"] = {**mapping(body.get("metadata"), "metadata"), "dialog_id": str(stored.dialog.pk)}
+    else:
+        stored.say_all(chat, "previous_response_id")
+
+
+# Items
+
+
+def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any) -> None:
+    items = [{"role": "user", "content": value}] if isinstance(value, str) else listed(value, "input")
+    known: set[Place] = set()
+    for index, given in enumerate(items):
+        param = f"input[{index}]"
+        item = mapping(given, param)
+        match item.get("type", "message"):
+            case "message":
+                chat.say(str(item.get("role")), _content(item.get("content"), f"{param}.content"), param)
+            case "function_call" | "custom_tool_call":
+                check_offered("call", item, param)
+                _called(chat, item, param)
+            case "function_call_output" | "custom_tool_call_output":
+                output = _content(item.get("output"), f"{param}.output")
+                chat.say("tool", output, param, tool_call_id=item.get("call_id"))
+            case "item_reference":
+                _referred(chat, key, item.get("id"), known, param)
+            case "additional_tools":
+                tools.add(item.get("tools"), f"{param}.tools")
+            case kind if kind not in LEFT_OUT:
+                raise invalid(f"Items of type {kind!r} are not understood.", f"{param}.type")
+
+
+def _called(chat: ChatBody, item: dict[str, Any], param: str) -> None:
+    """Calls belong to the answer before them."""
+    if not chat.messages or chat.messages[-1]["role"] != "assistant":
+        chat.say("assistant", "", param)
+    chat.messages[-1].setdefault("tool_calls", []).append(call_of(item))
+
+
+def _referred(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], param: str) -> None:
+    """An item that was stored here stands for the whole of its response, which all items of it name."""
+    place = Place.of_id(item_id)
+    if place is None or place not in known:
+        try:
+            Stored(key, place).say_answer(chat, param)
+        except NotFound:
+            raise ApiError(404, "item_not_found", f"Item with id {item_id!r} not found.", param=param) from None
+    if place is not None:
+        known.add(place)
+
+
+def _content(value: Any, param: str) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    return [_part(mapping(part, f"{param}[{index}]")) for index, part in enumerate(listed(value, param))]
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    """What is unknown stays, and is refused by its type."""
+    match part.get("type"):
+        case "input_text" | "output_text":
+            return {"type": "text", "text": part.get("text")}
+        case "input_image":
+            return {"type": "image_url", "image_url": {"url": part.get("image_url"), "detail": part.get("detail")}}
+        case "input_file":
+            given = {name: part.get(name) for name in ("filename", "file_data", "detail")}
+            return {"type": "file", "file": given}
+    return part

@@ -1,0 +1,105 @@
+"""Tools of ``/v1/responses`` as functions, and calls of these as the items that the client knows.
+
+A tool in a namespace becomes a function with both names, one that takes free text a function with one text. Those that run
+on OpenAI's servers are left out: agents' programs send them along with their own in each request.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialogs.extras.v1.errors import invalid
+from dialogs.extras.v1.history import Call
+from dialogs.extras.v1.options import check_offered
+from dialogs.extras.v1.wire import listed, mapping
+from dominds.llm.json_text import arguments_object, dumped
+
+LONGEST_NAME = 64
+FREE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A tool as the client names it; ``is_custom`` ones take free text."""
+
+    name: str
+    namespace: str = ""
+    is_custom: bool = False
+
+    @property
+    def function(self) -> str:
+        return f"{self.namespace}__{self.name}"[-LONGEST_NAME:] if self.namespace else self.name
+
+    def item(self, call: Call) -> dict[str, Any]:
+        """The client's item for a call, without id and status."""
+        space = {"namespace": self.namespace} if self.namespace else {}
+        if self.is_custom:
+            text = arguments_object(call.arguments).get("input")
+            given = text if isinstance(text, str) else call.arguments
+            return {"type": "custom_tool_call", "call_id": call.id, "name": self.name, **space, "input": given}
+        return {"type": "function_call", "call_id": call.id, "name": self.name, **space, "arguments": call.arguments}
+
+
+@dataclass(slots=True)
+class Tools:
+    """``functions`` are those of a chat completion; ``named`` has their clients' names."""
+
+    functions: list[dict[str, Any]] = field(default_factory=list)
+    named: dict[str, Named] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, value: Any, param: str, namespace: str = "") -> None:
+        for index, item in enumerate(listed(value, param)):
+            tool = mapping(item, f"{param}[{index}]")
+            match tool.get("type"):
+                case "function" | "custom":
+                    check_offered("tool", tool, f"{param}[{index}]")
+                    self._add(tool, namespace)
+                case "namespace":
+                    self.add(tool.get("tools"), f"{param}[{index}].tools", str(tool.get("name") or ""))
+                case kind:
+                    self.left_out.append(str(kind))
+
+    def _add(self, tool: dict[str, Any], namespace: str) -> None:
+        is_custom = tool["type"] == "custom"
+        named = Named(str(tool.get("name") or ""), namespace, is_custom)
+        function: dict[str, Any] = {"name": named.function, "description": tool.get("description")}
+        if is_custom:
+            lines = (tool.get("description") or "", str(mapping(tool.get("format"), "format").get("definition") or ""))
+            function["description"] = "\n\n".join(line for line in lines if line)
+            function["parameters"] = FREE_TEXT
+        else:
+            function |= {"parameters": tool.get("parameters"), "strict": tool.get("strict")}
+        self.functions.append({"type": "function", "function": function})
+        self.named[named.function] = named
+
+    def check(self) -> None:
+        """Raises ``ApiError`` where nothing that can be called is left."""
+        if self.left_out and not self.functions:
+            raise invalid(f"These run at OpenAI, not here: {', '.join(self.left_out)}. Send functions.", "tools")
+
+    def choice(self, value: Any) -> Any:
+        """A ``tool_choice`` as chat completions have it."""
+        match value:
+            case {"type": "function" | "custom", "name": str(name)}:
+                return {
+                    "type": "function",
+                    "function": {"name": Named(name, str(value.get("namespace") or "")).function},
+                }
+            case {"type": "allowed_tools", "mode": mode, "tools": list(tools)}:
+                allowed = {str(tool.get("name")) for tool in tools if isinstance(tool, dict)}
+                self.functions = [tool for tool in self.functions if tool["function"]["name"] in allowed]
+                return mode
+            case None | str():
+                return value
+        raise invalid("tool_choice must be auto, none, required or name a function.", "tool_choice")
+
+    def item(self, call: Call) -> dict[str, Any]:
+        return self.named.get(call.name, Named(call.name)).item(call)
+
+
+def call_of(item: dict[str, Any]) -> dict[str, Any]:
+    """A call that comes back, as chat completions have it."""
+    is_custom = item["type"] == "custom_tool_call"
+    named = Named(str(item.get("name") or ""), str(item.get("namespace") or ""), is_custom)
+    arguments = dumped({"input": item.get("input")}).decode() if is_custom else item.get("arguments")
+    return {"id": item.get("call_id"), "type": "function", "function": {"name": named.function, "arguments": arguments}}

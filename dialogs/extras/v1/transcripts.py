@@ -1,0 +1,107 @@
+"""Dialogs as their clients saw them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import F, Q, QuerySet
+
+from dialogs.actions.attachments import digests, text_typed
+from dialogs.actions.questions import ASK_HUMAN
+from dialogs.extras.v1.history import Call, ClientMessage
+from dialogs.extras.v1.likeness import Exchange, exchanges_of
+from dialogs.models import Dialog, Turn
+from dominds.db.prepared import Select
+
+CANDIDATES = 8  # dialogs that are compared, the newest ones
+LAST_TURNS = 8  # of a dialog, among which its newest exchange is
+SHORTEST_QUOTE = 20  # bytes of UTF-8 without white space: seven characters of Chinese say as much as twenty of English
+QUOTED_CHARS = 120  # programs cut what they quote
+ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
+SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest exchanges of a dialog, and the message that ends them."""
+
+    dialog_id: UUID
+    exchanges: list[Exchange]
+    last: ClientMessage
+
+    def is_quoted_in(self, text: str) -> bool:
+        """Whether a text without white space holds the last exchange: the user's words, and the answer or its calls."""
+        if not self.exchanges or _quotable(self.exchanges[-1].message) not in text:
+            return False
+        answer = self.exchanges[-1].answered[:QUOTED_CHARS]
+        return (len(answer.encode()) >= SHORTEST_QUOTE and answer in text) or self._are_calls_quoted_in(text)
+
+    def _are_calls_quoted_in(self, text: str) -> bool:
+        """Each call by its name and its arguments."""
+        parts = [part for call in self.last.calls for part in (call.name, *arguments_of(call))]
+        quoted = [_quotable(part) for part in parts]
+        return len("".join(quoted).encode()) >= SHORTEST_QUOTE and all(part in text for part in quoted)
+
+
+def _quotable(text: str) -> str:
+    return "".join(text.split())[:QUOTED_CHARS]
+
+
+def newest_of(dialogs: QuerySet[Dialog]) -> Iterator[Newest]:
+    """Of each of the newest dialogs among these."""
+    turns = Turn.objects.filter(
+        SPOKEN,
+        dialog__in=dialogs.order_by("-active_at").values("pk")[:CANDIDATES],
+        position__gt=F("dialog__last_position") - LAST_TURNS,
+    )
+    for dialog_id, turns_of_one in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
+        messages = list(_spoken(turns_of_one))
+        yield Newest(dialog_id, exchanges_of(messages), messages[-1])
+
+
+def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:
+    return _spoken(_turns_in(dialog_id))
+
+
+@Select
+def _turns_in(dialog_id: UUID) -> QuerySet[Turn, Any]:
+    turns = Turn.objects.filter(SPOKEN, dialog=dialog_id, position__isnull=False).order_by("position")
+    return turns.values_list("role", "position", "text", "attachments", "tool_calls", named=True)
+
+
+def _spoken(turns: Iterable[Any]) -> Iterator[ClientMessage]:
+    """A dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
+    for turn in turns:
+        if turn.role == Turn.Role.ASSISTANT:
+            text = turn.text + "".join(f"\n\n{question}" for question in questions_in(turn))
+            yield ClientMessage("assistant", text, calls_of(turn), position=turn.position or 0)
+        else:
+            typed, files = text_typed(turn.text, turn.attachments), digests(turn.attachments)
+            yield ClientMessage("user", typed, position=turn.position or 0, digests=files)
+
+
+def calls_of(turn: Any) -> tuple[Call, ...]:
+    return tuple(Call(call["id"], call["name"], call["arguments"]) for call in turn.tool_calls or ())
+
+
+def questions_in(turn: Any) -> Iterator[str]:
+    """The questions to a person with which an answer, a turn or what was read of one, ended."""
+    for call in turn.tool_calls or ():
+        if call["name"] == ASK_HUMAN:
+            try:
+                yield str(orjson.loads(call["arguments"])["question"])
+            except (ValueError, KeyError, TypeError):
+                continue  # it was refused as malformed, so nobody was asked
+
+
+def arguments_of(call: Call) -> list[str]:
+    """Those that are strings."""
+    try:
+        arguments = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        return []
+    given = arguments.values() if isinstance(arguments, dict) else ()
+    return [value for value in given if isinstance(value, str)]

@@ -1,0 +1,17 @@
+"""The addresses below ``/v1/``."""
+
+from django.urls import path, re_path
+
+from dialogs.extras.v1 import views
+
+urlpatterns = [
+    path("models", views.list_models, name="v1-models"),
+    path("models/<path:model>", views.get_model, name="v1-model"),
+    path("chat/completions", views.chat_completions, name="v1-chat-completions"),
+    path("messages", views.create_message, name="v1-messages"),
+    path("messages/count_tokens", views.count_message_tokens, name="v1-count-tokens"),
+    path("responses", views.create_response, name="v1-responses"),
+    path("responses/<str:response_id>", views.get_response, name="v1-response"),
+    path("embeddings", views.create_embeddings, name="v1-embeddings"),
+    re_path(r"", views.unknown),
+]

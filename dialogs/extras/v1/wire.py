@@ -1,0 +1,120 @@
+"""Protocols of ``/v1``, each a reader of requests and a writer for each answer, and what they share.
+
+Other protocols' requests are made into bodies of chat completions, so that one reader judges them all.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dialogs.extras.v1.conversations import Run
+from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.extras.v1.history import Call
+from dialogs.extras.v1.parsing import ChatRequest, chat_request, check_number
+from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.models import ApiKey
+
+AnswerPiece = Text | Reasoning | Ended
+MESSAGE = re.compile(r"messages\[(\d+)\]")
+SHOWN = "[The image of this result follows.]"
+
+
+class Writer(Protocol):
+    """One answer in the words of one protocol: as events, or ``whole`` after its last piece."""
+
+    @property
+    def keep_alive(self) -> bytes: ...
+
+    def begin(self) -> list[bytes]: ...
+
+    def piece(self, piece: AnswerPiece) -> list[bytes]: ...
+
+    def failed(self, error: ApiError) -> list[bytes]: ...
+
+    def whole(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came: a body, and the headers that name a dialog and a policy."""
+
+    body: dict[str, Any]
+    dialog: str
+    policy: str
+    key: ApiKey
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A request as all protocols have it, who writes its answer, and the names that fields of chat completions have in the
+    protocol."""
+
+    request: ChatRequest
+    writer: Callable[[Run], Writer]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ChatBody:
+    """``sources`` names the place in the client's own body from which each message came, ``names`` its names of fields.
+
+    Results are text, here as in chat completions: images of theirs stand in a user's message behind the last of them.
+    """
+
+    options: dict[str, Any]
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    names: Mapping[str, str] = field(default_factory=dict)
+    _shown: list[dict[str, Any]] = field(default_factory=list)
+
+    def say(self, role: str, content: Any, source: str, **more: Any) -> None:
+        check_number(len(self.messages) + 1)
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if role == "tool" and isinstance(parts, list):
+            images = [part for part in parts if part.get("type") == "image_url"]
+            self._shown += images
+            if images:
+                content = [part for part in parts if part.get("type") != "image_url"] or SHOWN
+        elif role == "user" and self._shown and isinstance(parts, list):
+            content, self._shown = [*self._shown, *parts], []
+        elif role != "tool":
+            self._show()
+        self.messages.append({"role": role, "content": content, **more})
+        self.sources.append(source)
+
+    def _show(self) -> None:
+        if self._shown:
+            self.messages.append({"role": "user", "content": self._shown})
+            self.sources.append(self.sources[-1])
+            self._shown = []
+
+    def request(self, dialog_header: str, policy: str, instructions_end: int | None = None) -> ChatRequest:
+        """Raises ``ApiError``; its ``param`` names the client's own field."""
+        self._show()
+        try:
+            body = {**self.options, "messages": self.messages, "tools": self.tools}
+            return chat_request(body, dialog_header, policy, instructions_end)
+        except ApiError as error:
+            error.named(self.names)
+            if error.param:
+                error.param = MESSAGE.sub(lambda value: self.sources[int(value[1])], error.param)
+            raise
+
+
+def mapping(value: Any, param: str) -> dict[str, Any]:
+    """What may be left out, and is an object otherwise."""
+    if value is not None and not isinstance(value, dict):
+        raise invalid(f"{param} must be an object.", param)
+    return value or {}
+
+
+def listed(value: Any, param: str) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise invalid(f"{param} must be a list.", param)
+    return value or []
+
+
+def call_json(call: Call) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

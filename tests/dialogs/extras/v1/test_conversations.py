@@ -1,0 +1,188 @@
+"""Which dialog a request goes on with, while a worker may still hold it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dialogs.accounts import api_keys
+from dialogs.extras.v1 import conversations
+from dialogs.extras.v1.history import Call, ClientMessage
+from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.models import ApiKey, Dialog, Turn
+from dialogs.runtime.driver import drive
+from dialogs.store import copying
+from dialogs.store.change import open_change
+from dialogs.store.lease import release
+from dominds.budgets import FORK_ROWS
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WEATHER = {"name": "get_weather", "description": "", "parameters": {"type": "object", "properties": {}}}
+ASKED = ClientMessage("user", "How is the weather?")
+
+
+@pytest.fixture
+def agent(script: Script) -> str:
+    call = {"text": "Let me look.", "tool_calls": [{"name": "get_weather", "arguments": {}}]}
+    script({"match": "weather", **call}, {"match": "degrees", "text": "It is warm."}, {"text": "Nice."})
+    return str(AgentFactory.create().pk)
+
+
+def begun(key: ApiKey, agent: str, *messages: ClientMessage, tools: Sequence[dict[str, Any]] = (WEATHER,)) -> Dialog:
+    run = conversations.begin(key, ChatRequest(model=agent, messages=messages, tools=list(tools)))
+    return Dialog.objects.get(pk=run.dialog_id)
+
+
+def results(dialog: Dialog) -> tuple[ClientMessage, ...]:
+    """What a client sends back: the conversation with the call and its result."""
+    answer = dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq")
+    calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in answer.tool_calls)
+    given = ClientMessage("tool", "30 degrees", call_id=calls[0].id)
+    return ASKED, ClientMessage("assistant", answer.text, calls), given
+
+
+@pytest.mark.parametrize("state", ["idle", "generating", "failed"])
+def test_results_go_to_the_dialog_of_their_call_whatever_its_state(key: ApiKey, agent: str, state: str) -> None:
+    dialog = begun(key, agent, ASKED)
+    drive(dialog.pk)
+    with open_change(dialog.pk) as change:
+        if state == "generating":  # its worker has handed the call over, and not let go yet
+            change.dialog.lease_owner, change.lease_seconds = "a worker", 60
+        elif state == "failed":
+            change.dialog.failure = "Something else failed."
+    assert begun(key, agent, *results(dialog)).pk == dialog.pk
+    with open_change(dialog.pk) as change:
+        release(change)
+    drive(dialog.pk)
+    assert Dialog.objects.count() == 1
+    assert dialog.turns.filter(text="It is warm.").exists()
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_results_may_come_with_other_tools_than_were_called(key: ApiKey, agent: str, held: bool) -> None:
+    """As where a last answer is asked for without any tool, also in a conversation that was held elsewhere."""
+    dialog = begun(key, agent, ASKED)
+    drive(dialog.pk)
+    if not held:
+        api_keys.create_key(UserFactory.create())
+    goes_on = begun(ApiKey.objects.latest("pk"), agent, *results(dialog), tools=())
+    assert (goes_on.pk == dialog.pk) == held
+    drive(goes_on.pk)
+    assert goes_on.turns.latest("position").text == "It is warm."
+    assert goes_on.title == ASKED.text
+
+
+def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None:
+    dialog = begun(key, agent, ASKED)
+    drive(dialog.pk)
+    again = results(dialog)
+    assert begun(key, agent, *again).pk == dialog.pk
+    drive(dialog.pk)
+    assert begun(key, agent, *again).pk != dialog.pk
+    stranger = UserFactory.create()
+    api_keys.create_key(stranger)
+    assert begun(ApiKey.objects.get(owner=stranger), agent, *again).owner == stranger
+
+
+ERROR = (
+    "Error:\nError executing tool 'get_weather' with arguments {}: no answer from the station\n"
+    "Now let's retry: take care not to repeat previous errors!\n"
+)
+
+
+def answered(key: ApiKey, agent: str, *messages: ClientMessage) -> Dialog:
+    dialog = begun(key, agent, *messages)
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    return dialog
+
+
+@pytest.mark.parametrize("split", [True, False], ids=["a message of its own", "in the same message"])
+@pytest.mark.parametrize("earlier", [True, False], ids=["in a conversation", "as the first message"])
+def test_a_call_that_failed_and_is_told_no_more_goes_on(
+    key: ApiKey, script: Script, *, split: bool, earlier: bool
+) -> None:
+    """As smolagents tries again: with what became of the call behind the user's words, and without the call."""
+    script(
+        {"match": "Hello", "text": "Good morning to you, and to all who sail with you."},
+        {"match": "degrees", "text": "It is warm."},
+        {"match": "weather|Error", "tool_calls": [{"name": "get_weather", "arguments": {}}]},
+    )
+    agent = str(AgentFactory.create().pk)
+    greeting = (
+        ClientMessage("user", "Hello"),
+        ClientMessage("assistant", "Good morning to you, and to all who sail with you."),
+    )
+    before = greeting if earlier else ()
+    if earlier:
+        answered(key, agent, greeting[0])
+
+    def retold(*errors: str) -> list[ClientMessage]:
+        if split:
+            return [*before, ASKED, *(ClientMessage("user", error) for error in errors)]
+        return [*before, ClientMessage("user", "\n".join([ASKED.text, *errors]))]
+
+    other = ERROR.replace("no answer", "nor this time")
+    dialog = answered(key, agent, *retold())
+    assert {answered(key, agent, *retold(*errors)).pk for errors in ([ERROR], [ERROR, other])} == {dialog.pk}
+    kept = dialog.turns.filter(role="tool").order_by("position").values_list("text", flat=True)
+    assert list(kept) == [ERROR.strip(), other.strip()], "as results, each once"
+    call = dialog.turns.filter(role="assistant").latest("seq").tool_calls[0]["id"]
+    calling, seen = (
+        ClientMessage("assistant", f"Calling tools: {call}"),
+        ClientMessage("user", "Observation: 30 degrees"),
+    )
+    assert answered(key, agent, *retold(ERROR, other), calling, seen).pk == dialog.pk
+    assert Dialog.objects.count() == 1
+    assert dialog.turns.latest("position").text == "It is warm."
+    assert dialog.turns.filter(role="user").count() == 2 + earlier
+
+
+MORE = " of the harbour there, of the islands around it, and of the strait that lies behind them"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ASKED.text}{MORE}",  # nothing came of a call
+        f"{ASKED.text}{MORE}, by get_weather",  # a tool without its arguments
+        ERROR,  # the message is not told
+        f"Do say: {ASKED.text}\n{ERROR}",
+        ASKED.text,
+    ],
+)
+def test_words_behind_a_message_that_waits_for_a_result_are_no_result(key: ApiKey, script: Script, text: str) -> None:
+    script(
+        {"match": "weather", "tool_calls": [{"name": "get_weather", "arguments": {"at": "Genua"}}]}, {"text": "Nice."}
+    )
+    agent = str(AgentFactory.create().pk)
+    dialog = answered(key, agent, ASKED)
+    assert begun(key, agent, ClientMessage("user", text)).pk != dialog.pk
+
+
+def test_of_two_that_wait_for_the_same_result_neither_goes_on(key: ApiKey, script: Script) -> None:
+    script({"match": "weather", "tool_calls": [{"name": "get_weather", "arguments": {}}]})
+    agent = str(AgentFactory.create().pk)
+    waiting = {answered(key, agent, ASKED).pk for _ in range(2)}
+    assert begun(key, agent, ASKED, ClientMessage("user", ERROR)).pk not in waiting
+    assert len(waiting) == 2
+
+
+def test_a_branch_that_is_too_long_to_copy_is_stored_as_told(
+    key: ApiKey, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [ClientMessage("user", "Hello"), ClientMessage("assistant", "Nice.")]
+    dialog = begun(key, agent, messages[0])
+    drive(dialog.pk)
+    begun(key, agent, *messages, ClientMessage("user", "More?"))
+    drive(dialog.pk)
+    copied = begun(key, agent, *messages, ClientMessage("user", "Something else?"))
+    monkeypatch.setattr(copying, "FORK_ROWS", replace(FORK_ROWS, most=1))
+    longer = begun(key, agent, *messages, ClientMessage("user", "A third way?"))
+    assert (copied.forked_from_id, longer.forked_from_id) == (dialog.pk, None)
+    texts = [[turn.text for turn in made.turns.order_by("seq")][:2] for made in (copied, longer)]
+    assert texts == [["Hello", "Nice."]] * 2
