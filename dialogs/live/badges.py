@@ -1,18 +1,19 @@
 """A person's badges, shared by all their pages of a web process."""
 
 import asyncio
+from collections.abc import Callable, Collection
 from typing import Any
 
 import structlog
 
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Listener
-from dialogs.live.frames import badges_of
 
 log = structlog.get_logger(__name__)
 
 RETRY_SECONDS = 3
 BADGES_SECONDS = 0.25  # several dialogs may end at one moment: their badges are counted once
+ReadBadges = Callable[[int, Collection[str]], dict[str, dict[str, Any]] | None]  # of a person, by language
 
 
 class Person:
@@ -21,13 +22,16 @@ class Person:
     def __init__(self, user_id: int) -> None:
         self.user_id = user_id
         self.listeners: set[Listener] = set()
+        self._read: ReadBadges | None = None
         self._shown: dict[Listener, dict[str, Any] | None] = {}
         self._badges: dict[str, dict[str, Any]] = {}  # as last counted, by language
         self._due = True
         self._counting: asyncio.Task[None] | None = None
 
-    def show_badges(self, listener: Listener) -> None:
-        """Send this listener the badges, now and whenever they change."""
+    def show_badges(self, listener: Listener, read: ReadBadges) -> None:
+        """Send this listener the badges, now and whenever they change. ``read`` is the same for all: programs listen
+        without it, and so without the pages."""
+        self._read = read
         self._shown[listener] = None
         if self._due or listener.language not in self._badges:
             self.count_badges()
@@ -44,12 +48,12 @@ class Person:
             self._counting = asyncio.create_task(self._count())
 
     async def _count(self) -> None:
-        while self._due and self._shown:
+        while self._due and self._shown and self._read:
             if self._badges:
                 await asyncio.sleep(BADGES_SECONDS)
             self._due = False
             try:
-                badges = await in_db_thread(badges_of, self.user_id, {listener.language for listener in self._shown})
+                badges = await in_db_thread(self._read, self.user_id, {listener.language for listener in self._shown})
             except Exception as error:  # noqa: BLE001  the database is unavailable: the badges stay, and are counted again
                 log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)

@@ -25,7 +25,7 @@ from django.db import DatabaseError
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed, Rendering, for_page
 from dialogs.live.flow_control import FlowControl
-from dialogs.live.frames import BATCH, Frame, frames_after
+from dialogs.live.frames import BATCH, Frame, badges_of, frames_after
 from dialogs.live.hub import hub, session_mark
 from dialogs.live.socket_auth import may_see, person_of
 from dialogs.pages.language import in_language, known
@@ -224,7 +224,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._joined = True
         self._feed = await self._hub.join(self, self.dialog_id)
         self._tool_line = self._feed.tool_line if self._feed else None
-        self._hub.show_badges(self)
+        self._hub.show_badges(self, badges_of)
         while not self._close_code:
             with suppress(TimeoutError):
                 # Unlike wait_for it makes no task, at each frame of each socket.

@@ -20,7 +20,7 @@ import structlog
 from django.conf import settings
 from redis.exceptions import RedisError
 
-from dialogs.live.badges import Person
+from dialogs.live.badges import Person, ReadBadges
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.fair_reads import FairReads
 from dialogs.live.feeds import Feed, Listener
@@ -111,8 +111,8 @@ class Hub:
                 channels.append(channel)
         await self._send_command("unsubscribe", channels)
 
-    def show_badges(self, listener: Listener) -> None:
-        self._people[user_channel(listener.user_id)].show_badges(listener)
+    def show_badges(self, listener: Listener, read: ReadBadges) -> None:
+        self._people[user_channel(listener.user_id)].show_badges(listener, read)
 
     def write_soon(self, write: Callable[[], Awaitable[None]]) -> None:
         """One task writes the live text of all sockets: waking one for each frame costs more than the frame.

@@ -25,7 +25,7 @@ from dialogs.extras.v1.wire import Sent
 from dialogs.models import ApiKey
 from tests.pixels import coded, picture
 
-API = Path(__file__).parents[3] / "docs" / "api.md"
+API = Path(__file__).parents[4] / "docs" / "api.md"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 IMAGE = f"data:image/png;base64,{coded(picture())}"
 TEXT = "data:text/plain;base64,SGVsbG8="
