@@ -7,6 +7,3 @@ class DialogsConfig(AppConfig):
 
     def ready(self) -> None:
         from dialogs import checks  # noqa: F401  checks register themselves
-        from dialogs.operations import metrics
-
-        metrics.register()

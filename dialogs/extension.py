@@ -22,7 +22,10 @@ if TYPE_CHECKING:  # the models are loaded when an extension is asked, not when 
 log = logging.getLogger(__name__)
 
 PLACES: Mapping[str, str] = {
+    "navigation": "entries of the list of pages beside every page, <li> each",
+    "below-dialogs": "below the list of dialogs",
     "settings-appearance": "the settings' page Look and notifications, below its form",
+    "settings-costs": "the settings' page Costs, at its end",
     "settings-site": "in the form For everybody; see Extension.site_form",
 }
 

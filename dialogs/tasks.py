@@ -8,7 +8,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 from django.db import connections
 
-from dialogs.operations import sweeping
+from dialogs.runtime import sweeping
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
 from dialogs.store.lease import keeper

@@ -6,7 +6,6 @@ from dialogs.views import (
     context,
     dialogs,
     home,
-    importing,
     messages,
     post_message,
     questions,
@@ -17,7 +16,7 @@ from dialogs.views import (
     time_travel,
     turns,
 )
-from dialogs.views.site import agents, limits, models, ops, people, tool_servers
+from dialogs.views.site import agents, limits, models, people, tool_servers
 
 EXTENSIONS = installed()
 
@@ -57,8 +56,6 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("dialogs/", dialogs.index, name="dialogs"),
     path("find/", dialogs.find, name="find-everywhere"),
-    path("import/", importing.show, name="import"),
-    path("import/progress/", importing.progress, name="import-progress"),
     path("d/new/", home.create, name="create-dialog"),
     path("d/selected/", dialogs.selected, name="selected-dialogs"),
     path("d/folder/", dialogs.folder, name="folder"),
@@ -137,11 +134,6 @@ urlpatterns = [
     path("models/connect/remove/", models.remove, name="remove-provider"),
     path("models/connected/<str:provider>/", models.edit, name="edit-provider"),
     path("models/<str:provider>/<path:model>/", models.show, name="model"),
-    # Operators
-    path("ops/", ops.dashboard, name="ops"),
-    path("statistics/", ops.statistics, name="statistics"),
-    path("ops/tasks/<int:task_id>/finish/", ops.finish_task, name="finish-task"),
-    path("ops/<uuid:dialog_id>/<slug:action>/", ops.intervene, name="intervene"),
     # Of the extensions
     *(path("", include(extension.pages)) for extension in EXTENSIONS if extension.pages),
 ]

@@ -124,8 +124,8 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.actions.exits import EXITS
     from dialogs.actions.questions import AGES
     from dialogs.context.sent import Category
+    from dialogs.extras.operations.costs import KEYS
     from dialogs.models import Dialog, Generation, PersonSettings, Question, RecallChoice, Turn
-    from dialogs.operations.costs import KEYS
     from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
     from dialogs.pages.timeline import THRESHOLDS
     from dialogs.permissions import ALL

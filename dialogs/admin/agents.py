@@ -17,7 +17,7 @@ from dialogs.agents.team_file import AGENT_ID
 from dialogs.context import limits
 from dialogs.context.config import with_settings
 from dialogs.models import Agent, ConnectedProvider, ToolServer
-from dialogs.operations.dry_run import dry_run
+from dialogs.queries.dry_run import dry_run
 from dialogs.views.site.agent_form import AgentRules, policy_choices
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.readonly_admin import RecordAdmin, StaffReads

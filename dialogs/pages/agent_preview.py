@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from dialogs.context import limits
 from dialogs.context.sizes import facts_of
 from dialogs.models import Agent
-from dialogs.operations.dry_run import DryRun, Outcome, preview
+from dialogs.queries.dry_run import DryRun, Outcome, preview
 from dominds.llm.catalog.catalog import UnknownModel
 from health.levels import Thresholds
 from remediation.evaluation.measures import FACTS

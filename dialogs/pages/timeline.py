@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from dialogs.context.sent import Category
-from dialogs.operations.bar_chart import ceiling, counted
+from dialogs.pages.bar_chart import ceiling, counted
 from dialogs.queries.timeline import Moment
 from health.models import HealthSnapshot
 

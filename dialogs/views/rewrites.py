@@ -16,12 +16,11 @@ from dialogs.actions import rewrite_requests
 from dialogs.actions.messages import owned
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
-from dialogs.operations import coherence, facts
 from dialogs.pages import rewrite_page
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
-from dialogs.queries import context_report
+from dialogs.queries import coherence, context_report, facts
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_page
 from dialogs.views.forms import PackageForm, checked
 from dominds.db.bounded import NewestFirst

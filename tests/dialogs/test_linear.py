@@ -13,6 +13,7 @@ from dialogs.context.retrieval.search import words_of
 from dialogs.context.units import group, unit_from_json, unit_to_json
 from dialogs.context.view import without_results
 from dialogs.context.view_cache import Head, messages_of
+from dialogs.extras.imports import chatgpt, claude, librechat, message_lists, open_webui
 from dialogs.extras.v1 import parsing
 from dialogs.extras.v1.history import ClientMessage, conversation_of
 from dialogs.extras.v1.likeness import exchanges_of, fit
@@ -20,7 +21,6 @@ from dialogs.extras.v1.messages.request import chat_request_of
 from dialogs.extras.v1.responses import request as responses
 from dialogs.extras.v1.wire import Sent
 from dialogs.models import ApiKey
-from dialogs.operations.importing import chatgpt, claude, librechat, message_lists, open_webui
 from dialogs.pages.entries import _arguments
 from dialogs.store.events import _rows, events_in
 from dominds.budgets import CONVERSATION_MESSAGES

@@ -16,7 +16,7 @@ from dialogs.context.package_draft import draft_package
 from dialogs.errors import Conflict
 from dialogs.extras.notices import deliveries
 from dialogs.models import Delivery, Dialog, SiteSettings
-from dialogs.operations import sweeping
+from dialogs.runtime import sweeping
 from dialogs.runtime.driver import drive
 from health.models import HealthSnapshot
 from remediation.guidance import CLEAR_ONLY

@@ -179,7 +179,7 @@ COMPARES_OWNERS = {
     "dialogs/live/frames.py": "spares the owner a statement",
     "dialogs/extras/v1/conversations.py": "only the owner's key writes by /v1",
     "dialogs/extras/v1/forks.py": "whose answers a newer one takes the place of",
-    "dialogs/operations/importing/store.py": "an import is its owner's",
+    "dialogs/extras/imports/store.py": "an import is its owner's",
     "dialogs/pages/home.py": "the agent that a person chose last",
     "dialogs/pages/sidebar.py": "pinned by its owner; lists of one's own use their index",
     "dialogs/views/dialogs.py": "the folders that a dialog may be moved to are its owner's",

@@ -11,10 +11,9 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import messages
+from dialogs.actions import interventions, messages
 from dialogs.errors import Forbidden
 from dialogs.models import Dialog
-from dialogs.operations import interventions
 from dialogs.permissions import ACT_IN_ALL, ALL, OPERATE, VIEW_ALL, VIEW_METRICS, may
 from dialogs.runtime.driver import drive
 from dialogs.urls import urlpatterns

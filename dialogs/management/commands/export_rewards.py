@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 from django.core.management.base import BaseCommand
 
-from dialogs.operations import coherence
+from dialogs.queries import coherence
 from remediation.models import RemediationRun
 
 

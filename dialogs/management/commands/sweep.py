@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dialogs.operations import sweeping
+from dialogs.runtime import sweeping
 from dominds.local.reachable import require_servers
 
 

@@ -59,10 +59,12 @@ def requests(turns: int) -> Iterator[tuple[str, Callable[[], object]]]:
     from django.contrib.auth.models import User
     from django.test import Client
 
+    from dialogs.actions import expiry
     from dialogs.actions.messages import post_message
     from dialogs.extras.notices import deliveries
+    from dialogs.extras.operations import dashboard
     from dialogs.models import Dialog, Generation, Turn
-    from dialogs.operations import dashboard, expiry, sweeping
+    from dialogs.runtime import sweeping
     from dialogs.runtime.driver import drive
 
     person, operator = User.objects.get(username="bench-0"), User.objects.get(username="operator")

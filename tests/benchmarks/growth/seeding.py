@@ -167,8 +167,8 @@ def _long_dialog(seeder: Seeder, size: Size, agent: Any, owner: Any) -> None:
 
 def _many_dialogs(seeder: Seeder, size: Size, agent: Any, owner: Any, group: Any) -> None:
     """Of a hundred dialogs ten have a folder, five are shared, twenty are archived."""
+    from dialogs.extras.operations import costs
     from dialogs.models import Dialog, Event, Generation, Round
-    from dialogs.operations import costs
 
     first = dialog_at(1, agent, owner)
     Event.objects.filter(dialog=first, seq__gt=1).delete()

@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from dialogs.actions import folders, forks, messages, sharing
+from dialogs.actions.expiry import remove_expired
 from dialogs.models import Dialog, Generation, Turn
-from dialogs.operations.expiry import remove_expired
 from dialogs.runtime.driver import drive
 from remediation.models import CleanupTask, ContextEvent
 from tests.dialogs.browsing import browser_of

@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 from dialogs.actions import messages, rewrite_requests
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
-from dialogs.operations.sweeping import sweep
 from dialogs.runtime.driver import drive
+from dialogs.runtime.sweeping import sweep
 from tests.dialogs.actions.driving import answers, send
 from tests.dialogs.conftest import Script
 from tests.dialogs.store.test_lease import refreshed, user_turns

@@ -27,8 +27,8 @@ from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import PLAIN, Zoo
+from tests.dialogs.extras.operations.test_dashboard import generation
 from tests.dialogs.factories import UserFactory
-from tests.dialogs.operations.test_dashboard import generation
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

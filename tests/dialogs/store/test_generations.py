@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from dialogs.live.frames import badges_of, frames_after
 from dialogs.models import Dialog, SiteSettings
-from dialogs.operations.sweeping import sweep
+from dialogs.runtime.sweeping import sweep
 from dialogs.store.lease import LEASE_SECONDS
 from dominds.web.build import BUILD, build_of
 from tests.dialogs.browsing import browser_of

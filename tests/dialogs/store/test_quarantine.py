@@ -14,9 +14,8 @@ from django.test import Client as Browser
 from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import messages
+from dialogs.actions import interventions, messages
 from dialogs.models import Agent, ApiKey, Client, Dialog, Question
-from dialogs.operations import interventions
 from dialogs.runtime.driver import drive
 from dialogs.state import State
 from dialogs.store.lease import MAX_CRASHES

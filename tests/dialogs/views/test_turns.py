@@ -7,8 +7,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.actions import messages
+from dialogs.actions.expiry import remove_expired
 from dialogs.models import Dialog, RecallChoice
-from dialogs.operations.expiry import remove_expired
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script

@@ -14,8 +14,8 @@ from django.test import Client
 
 from dialogs.actions import folders, questions
 from dialogs.extras.notices import checks, deliveries, question_mail
+from dialogs.extras.operations.dashboard import undelivered
 from dialogs.models import Delivery, Dialog, PersonSettings, Question, SiteSettings
-from dialogs.operations.dashboard import undelivered
 from dialogs.state import State
 from dominds import sealing
 from dominds.redaction import redact

@@ -14,8 +14,8 @@ from django.test import Client
 
 from dialogs.actions import questions
 from dialogs.extras.notices import deliveries, web_push
+from dialogs.extras.operations.dashboard import undelivered
 from dialogs.models import Delivery, Dialog, PushSubscription, Question, SiteSettings
-from dialogs.operations.dashboard import undelivered
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script

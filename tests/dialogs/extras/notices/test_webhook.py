@@ -9,8 +9,8 @@ import pytest
 from django.db.models.functions import Now
 
 from dialogs.actions import questions
+from dialogs.extras.operations.dashboard import undelivered
 from dialogs.models import Delivery, SiteSettings
-from dialogs.operations.dashboard import undelivered
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script

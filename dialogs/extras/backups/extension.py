@@ -1,0 +1,3 @@
+from dialogs.extension import Extension
+
+EXTENSION = Extension(name="backups", summary="The commands `backup` and `restore`.")

@@ -1,0 +1,105 @@
+"""Claude's ``conversations.json``: each conversation a list of messages made of blocks."""
+
+from datetime import datetime
+
+from dialogs.extras.imports.conversation import (
+    Builder,
+    Conversation,
+    Item,
+    items,
+    json_text,
+    moment_of,
+    text_of,
+)
+from dialogs.extras.imports.tree import Node, current_path
+from dominds.llm.messages import Role
+
+
+def recognises(item: Item) -> bool:
+    return isinstance(item.get("chat_messages"), list)
+
+
+def read(item: Item) -> Conversation:
+    builder = Builder()
+    for message in _path(item, builder):
+        at = moment_of(message.get("created_at"))
+        if message.get("sender") == "assistant":
+            _add_answer(builder, message, at)
+        else:
+            builder.say(Role.USER, _asked(builder, message), at)
+    return builder.conversation("claude", item.get("uuid"), item.get("name"))
+
+
+def _path(item: Item, builder: Builder) -> list[Item]:
+    """Return the messages in their order; where they name their parents, those that lead to the current one. A message that names
+    none, among others that do, follows the one before it."""
+    messages = list(items(item["chat_messages"]))
+    if not any(message.get("parent_message_uuid") for message in messages):
+        return messages
+    names = [text_of(message.get("uuid")) or f"message {place}" for place, message in enumerate(messages)]
+    nodes = [
+        Node(name, message.get("parent_message_uuid") or before, moment_of(message.get("created_at")))
+        for name, before, message in zip(names, [None, *names], messages, strict=False)
+    ]
+    by_name = dict(zip(names, messages, strict=True))
+    path = current_path(nodes, item.get("current_leaf_message_uuid"))
+    builder.left_out["messages of other branches"] += len(messages) - len(path)
+    return [by_name[node.name] for node in path]
+
+
+def _asked(builder: Builder, message: Item) -> str:
+    """What a person wrote, and behind it the texts of what was attached."""
+    blocks = [text_of(block.get("text")) for block in items(message.get("content"))]
+    parts = ["\n".join(text for text in blocks if text) or text_of(message.get("text"))]
+    named = set()
+    for attached in items(message.get("attachments")):
+        name, content = text_of(attached.get("file_name")), text_of(attached.get("extracted_content"))
+        named.add(name)
+        if content:
+            parts.append(f"[Attached: {name}]\n{content}")
+        else:
+            builder.left_out["images and files"] += 1
+            parts.append(f"[Attached, not imported: {name}]")
+    for file in items(message.get("files")):
+        if (name := text_of(file.get("file_name"))) not in named:
+            builder.left_out["images and files"] += 1
+            parts.append(f"[Attached, not imported: {name}]")
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
+    blocks = list(items(message.get("content"))) or [{"type": "text", "text": text_of(message.get("text"))}]
+    texts: list[str] = []
+    for block in blocks:
+        match block.get("type"):
+            case "text":
+                texts.append(text_of(block.get("text")))
+            case "tool_use":
+                call = (text_of(block.get("id")), text_of(block.get("name")), json_text(block.get("input") or {}))
+                builder.call(_joined(texts), [call], at)
+            case "tool_result":
+                builder.say(Role.ASSISTANT, _joined(texts), at)
+                builder.result(_result(builder, block), text_of(block.get("tool_use_id")), at)
+            case "thinking" | "redacted_thinking":
+                builder.left_out["thoughts"] += 1
+    builder.say(Role.ASSISTANT, _joined(texts), at)
+
+
+def _joined(texts: list[str]) -> str:
+    """The texts since the last call, which are taken."""
+    text = "\n\n".join(filter(None, texts))
+    texts.clear()
+    return text
+
+
+def _result(builder: Builder, block: Item) -> str:
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in items(content):
+        if not (text := text_of(part.get("text"))):
+            builder.left_out["images and files"] += 1
+            text = f"[{text_of(part.get('type')) or 'part'}, not imported]"
+        texts.append(text)
+    return "\n".join(texts)

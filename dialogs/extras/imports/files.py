@@ -1,0 +1,126 @@
+"""Files of exports: JSON, JSON lines, or the ZIP archive that a service sends. The first format that knows an entry reads it."""
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from types import ModuleType
+from typing import IO, Any
+
+import structlog
+
+from dialogs.extras.imports import chatgpt, claude, librechat, message_lists, open_webui, own_export
+from dialogs.extras.imports.conversation import Conversation, Item, text_of
+
+log = structlog.get_logger(__name__)
+
+FORMATS = (own_export, chatgpt, claude, open_webui, librechat, message_lists)
+MOST_BYTES = 500_000_000  # of one JSON text, which is read whole
+CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")  # in an archive; large exports have several
+SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
+SAYS_WHAT_IS_KNOWN = (
+    "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and LibreChat's exports, "
+    "Dominds' own in JSON, and lists of messages in OpenAI's form."
+)
+
+
+class UnknownExport(ValueError):
+    """The file is none of the known exports; the message says what is known."""
+
+
+def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -> Iterator[Conversation]:
+    """Yield every conversation of an export; of an entry that cannot be read, its title and why. Raises ``UnknownExport``."""
+    found = False
+    for text in _texts(file, name, most_bytes):
+        for entry in _entries(_content(text, name)):
+            if isinstance(entry, Unreadable):
+                yield Conversation("", "", problem=str(entry))
+            elif (form := next((form for form in FORMATS if form.recognises(entry)), None)) is not None:
+                found = True
+                yield _read(form, entry)
+    if not found:
+        raise UnknownExport(f"{name} holds no conversation in a known form. {SAYS_WHAT_IS_KNOWN}")
+
+
+def _read(form: ModuleType, entry: Item) -> Conversation:
+    """Read one conversation. One whose fields are of other kinds than its format has ends alone."""
+    try:
+        conversation: Conversation = form.read(entry)
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        log.warning("import_entry_unreadable", form=form.__name__, exc_info=error)
+        return Conversation("", text_of(entry.get("title")), problem="its entry in the file cannot be read")
+    return conversation
+
+
+def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
+    if not zipfile.is_zipfile(file):
+        file.seek(0)
+        yield _within(file, name, most)
+        return
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.namelist():
+            if CONVERSATIONS.search(member):
+                with archive.open(member) as opened:
+                    yield _within(opened, f"{name}/{member}", most)
+
+
+def _within(file: IO[bytes], name: str, most: int) -> bytes:
+    """Read one byte more than allowed: what an archive says of its sizes is not believed."""
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise UnknownExport(
+            f"{name} has more than {most:,} bytes. Split it, or import it by the command `dominds import`."
+        )
+    return content
+
+
+class Unreadable(ValueError):
+    """A part of the file that is not JSON; the message says where."""
+
+
+def _content(text: bytes, name: str) -> Any:
+    """Return a file's JSON; of JSON lines, and of a list that breaks off, what can be read, and what cannot as ``Unreadable``."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        parts = [*(_elements(text) if text.lstrip().startswith(b"[") else _lines(text))]
+        if all(isinstance(part, Unreadable) for part in parts):
+            raise UnknownExport(f"{name} is not JSON: {error}. {SAYS_WHAT_IS_KNOWN}") from None
+        return parts
+
+
+def _lines(text: bytes) -> Iterator[Any]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError):
+                yield Unreadable(f"line {number:,} of the file is not JSON")
+
+
+def _elements(text: bytes) -> Iterator[Any]:
+    """Yield the elements of a list up to where it cannot be read any more."""
+    decoder, rest = json.JSONDecoder(), text.decode(errors="replace")
+    at = rest.index("[") + 1
+    while match := SEPARATOR.match(rest, at):
+        try:
+            element, at = decoder.raw_decode(rest, match.end())
+        except (ValueError, RecursionError):
+            yield Unreadable("the file breaks off, or is damaged, behind the conversations before")
+            return
+        yield element
+
+
+def _entries(content: Any) -> Iterator[Item | Unreadable]:
+    """Yield the objects that may be conversations: one, several, or a bare list of messages."""
+    if isinstance(content, dict):
+        inner = content.get("conversations")
+        yield from _entries(inner) if isinstance(inner, list) else (content,)
+    elif message_lists.recognises({"messages": content}):
+        yield {"messages": content}
+    elif isinstance(content, list):
+        for item in content:
+            if isinstance(item, Unreadable):
+                yield item
+            elif isinstance(item, dict) or message_lists.recognises({"messages": item}):
+                yield item if isinstance(item, dict) else {"messages": item}

@@ -1,0 +1,94 @@
+"""Conversations of an export as dialogs, each once. The report names for each what is taken and what is left out."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from dialogs.actions import imported_turns
+from dialogs.actions.messages import LONGEST_TITLE, MAX_MESSAGE_BYTES, create_dialog
+from dialogs.extras.imports.conversation import Conversation, ImportedMessage
+from dialogs.models import Dialog
+from dialogs.store.text import storable
+from dominds.budgets import CONVERSATION_MESSAGES
+from dominds.llm.messages import Message, Role, ToolCall
+
+TITLE_CHARS = 60  # of the first message, where the export has no title
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one conversation. ``reason`` says why there is no new dialog, or is empty."""
+
+    title: str
+    messages: int
+    left_out: dict[str, int]
+    reason: str = ""
+    dialog: Dialog | None = None  # None in a dry run too
+
+    def __str__(self) -> str:
+        left_out = ", ".join(f"{kind} ({count:,})" for kind, count in self.left_out.items())
+        if self.reason:
+            return f"{self.title}: left out, {self.reason}"
+        return f"{self.title}: {self.messages:,} messages" + (f"; without {left_out}" if left_out else "")
+
+
+def import_conversations(
+    results: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
+) -> Iterator[Imported]:
+    """One after the other, each in a transaction of its own: what was interrupted goes on when it is repeated."""
+    return map(partial(_imported, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
+
+
+def imported_since(owner: User, moment: datetime) -> int:
+    """How many dialogs."""
+    return Dialog.objects.filter(owner=owner, created_at__gte=moment).exclude(source="").count()
+
+
+def _imported(conversation: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
+    messages = [
+        one for one in conversation.messages if len(one.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES
+    ]
+    left_out = {kind: count for kind, count in conversation.left_out.items() if count}
+    if too_long := len(conversation.messages) - len(messages):
+        left_out["messages of more than 1 MB"] = too_long
+    title = storable(conversation.title or _title_of(messages))[:LONGEST_TITLE]
+    result = partial(Imported, title, len(messages), left_out)
+    if conversation.problem:
+        return result(reason=conversation.problem)
+    if not any(one.message.role is Role.USER for one in messages):
+        return result(reason="nobody says anything in it")
+    if len(messages) > CONVERSATION_MESSAGES.most:
+        return result(reason=CONVERSATION_MESSAGES.sentence("it has"))
+    source = storable(conversation.source)
+    if (standing := Dialog.objects.filter(owner=owner, source=source).first()) is not None:
+        return result(reason="it is here already", dialog=standing)
+    if dry_run:
+        return result()
+    try:
+        with transaction.atomic():
+            return result(dialog=_stored(owner, agent_id, title, source, messages))
+    except IntegrityError:  # another import of the same file was faster
+        return result(reason="it is here already", dialog=Dialog.objects.get(owner=owner, source=source))
+
+
+def _stored(owner: User, agent_id: str, title: str, source: str, messages: list[ImportedMessage]) -> Dialog:
+    dialog = create_dialog(owner, agent_id, title)
+    imported_turns.store(dialog, [_storable(one.message) for one in messages], [one.at for one in messages])
+    newest = max((one.at for one in messages if one.at), default=dialog.active_at)
+    Dialog.objects.filter(pk=dialog.pk).update(source=source, active_at=min(newest, dialog.active_at))
+    dialog.refresh_from_db()
+    return dialog
+
+
+def _storable(message: Message) -> Message:
+    calls = tuple(ToolCall(storable(call.id), call.name, storable(call.arguments)) for call in message.tool_calls)
+    return Message(message.role, storable(message.text), calls, storable(message.tool_call_id))
+
+
+def _title_of(messages: list[ImportedMessage]) -> str:
+    first = next((one.message.text for one in messages if one.message.role is Role.USER), "")
+    return " ".join(first.split())[:TITLE_CHARS] or "Untitled"

@@ -1,0 +1,79 @@
+"""A page that takes conversations of other chats: what would be imported first, then the import."""
+
+from typing import IO
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET, require_http_methods
+
+from dialogs.errors import Refusal
+from dialogs.extras.imports.files import UnknownExport, conversations_in
+from dialogs.extras.imports.store import Imported, import_conversations, imported_since
+from dialogs.models import Agent
+from dialogs.views.answers import PersonRequest
+from dialogs.views.forms import problems_of
+
+MOST_BYTES = 64_000_000  # of JSON, unpacked; larger exports are for the command
+MOST_AT_ONCE = 500  # new dialogs; the same file again brings the next ones
+
+
+class ImportForm(forms.Form):
+    file = forms.FileField(label=gettext_lazy("Export"))
+    agent = forms.ModelChoiceField(
+        Agent.objects.filter(enabled=True).order_by("-is_default", "pk"), label=gettext_lazy("Agent"), empty_label=None
+    )
+    dry_run = forms.BooleanField(label=gettext_lazy("Only tell what would be imported"), required=False)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def show(request: PersonRequest) -> HttpResponse:
+    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
+    results: list[Imported] = []
+    if form.is_bound and form.is_valid():
+        given = form.cleaned_data
+        try:
+            results = _imported(request, given["file"], given["agent"], dry_run=given["dry_run"])
+        except (UnknownExport, Refusal) as refusal:
+            form.add_error("file", str(refusal))
+    if form.errors:
+        messages.error(request, _("Nothing was imported. {reason}").format(reason=" ".join(problems_of(form))))
+    context = {
+        "form": form,
+        "results": results,
+        "taken": sum(not one.reason for one in results),
+        "is_dry": form.is_bound and form.cleaned_data.get("dry_run"),
+        "is_cut": sum(not one.reason for one in results) == MOST_AT_ONCE,
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/import.html", context, status=400 if form.errors else 200)
+
+
+class ProgressForm(forms.Form):
+    since = forms.DateTimeField(required=False)
+
+
+@login_required
+@require_GET
+def progress(request: PersonRequest) -> HttpResponse:
+    """A line that says how many conversations have come ``since``, and asks again for itself as long as its page stands."""
+    form = ProgressForm(request.GET)
+    since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
+    context = {"since": since.isoformat(), "come": imported_since(request.user, since)}
+    return render(request, "dialogs/_import_progress.html", context)
+
+
+def _imported(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:
+    results: list[Imported] = []
+    result = conversations_in(file, "The file", MOST_BYTES)
+    for one in import_conversations(result, request.user, agent.pk, dry_run=dry_run):
+        results.append(one)
+        if sum(not other.reason for other in results) == MOST_AT_ONCE:
+            break
+    return results

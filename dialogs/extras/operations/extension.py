@@ -1,0 +1,20 @@
+from dialogs.extension import Extension, Piece
+from dialogs.extras.operations import costs, critic
+
+
+def tidy() -> None:
+    """Keep the sums of days that are over, and let the critic review the week."""
+    costs.sum_up_days()
+    critic.review()
+
+
+EXTENSION = Extension(
+    name="operations",
+    summary="The operator's page, statistics of cost, metrics of dialogs, and the critic.",
+    pages="dialogs.extras.operations.urls",
+    pieces=(
+        Piece("navigation", "ops/_links.html"),
+        Piece("settings-costs", "ops/_statistics_link.html"),
+    ),
+    tidy=tidy,
+)

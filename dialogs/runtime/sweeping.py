@@ -1,0 +1,90 @@
+"""The sweeper: every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and lets the
+extensions do what is due."""
+
+import itertools
+import threading
+from datetime import timedelta
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from dialogs.actions import expiry
+from dialogs.extension import installed
+from dialogs.models import Dialog
+from dialogs.state import State
+from dialogs.store import discarded_log, wakeups
+from dialogs.store.lease import LEASE_SECONDS, free_leases_of
+from dominds.worker import heartbeats
+
+log = structlog.get_logger(__name__)
+
+SWEEP_SECONDS = 5
+GRACE_SECONDS = 1  # a fresh wake-up may still be on its way
+MOST_AT_ONCE = 1_000
+TIDY_EVERY = 3600 // SWEEP_SECONDS
+
+
+def run(ending: threading.Event) -> None:
+    """Sweep until ``ending`` is set: at once, since nobody did while this process started."""
+    name = heartbeats.part_name("sweeper")
+    for number in itertools.count():
+        heartbeats.beat("sweeper", name)
+        try:
+            sweep()
+            for extension in installed():
+                extension.sweep()
+            if number % TIDY_EVERY == 1:
+                tidy()
+        except DatabaseError as error:
+            log.warning("sweep_failed", error=str(error))
+        close_old_connections()
+        if ending.wait(SWEEP_SECONDS):
+            break
+    heartbeats.leave(name)
+
+
+def run_beside(worker_before: str) -> threading.Event:
+    """Sweep in a thread of this process, after the leases of a worker that is known to be dead are freed. Setting the event
+    ends it; a failure does not."""
+    ending = threading.Event()
+
+    def go_on() -> None:
+        before = worker_before
+        while not ending.is_set():
+            try:
+                if before:
+                    log.info("worker_gone", worker=before, leases_freed=free_leases_of(before))
+                    before = ""
+                run(ending)
+            except Exception:
+                log.exception("sweeper_failed")
+                ending.wait(1)
+
+    threading.Thread(target=go_on, name="sweeper", daemon=True).start()
+    return ending
+
+
+def sweep() -> int:
+    """Wake what waits without a living lease. No lease is longer than it is given, also when the clock was set back. Returns how many dialogs were woken."""
+    longest = Now() + timedelta(seconds=LEASE_SECONDS)
+    Dialog.objects.filter(state=State.GENERATING.value, lease_until__gt=longest).update(lease_until=longest)
+    overdue = Q(state=State.QUEUED.value, active_at__lt=Now() - timedelta(seconds=GRACE_SECONDS)) | Q(
+        state=State.GENERATING.value, lease_until__lt=Now()
+    )
+    awake = Q(wake_at__isnull=True) | Q(wake_at__lte=Now())
+    ids = list(Dialog.objects.filter(overdue, awake).order_by("active_at").values_list("pk", flat=True)[:MOST_AT_ONCE])
+    for dialog_id in ids:
+        wakeups.wake(dialog_id)
+    if ids:
+        log.info("woken", dialogs=len(ids))
+    return len(ids)
+
+
+def tidy() -> None:
+    """Delete what may not be kept forever, and let the extensions tidy. Once an hour."""
+    for extension in installed():
+        extension.tidy()
+    discarded_log.delete_old()
+    expiry.remove_expired()

@@ -1,0 +1,395 @@
+"""Conversations of other chats become dialogs, each once, and go on here."""
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.http import HttpResponse
+
+from dialogs.extras.imports.conversation import NO_RESULT, Conversation
+from dialogs.extras.imports.files import UnknownExport, conversations_in
+from dialogs.models import Dialog, Turn
+from dialogs.queries.export import many_as_json
+from dialogs.store.change import open_change
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.extras.imports import exports
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, send
+
+
+def read(content: Any) -> list[Conversation]:
+    return list(conversations_in(io.BytesIO(json.dumps(content).encode()), "export.json"))
+
+
+def spoken(payload: Conversation) -> list[tuple[str, str]]:
+    return [
+        (answer.message.role.value, answer.message.text or " ".join(call.name for call in answer.message.tool_calls))
+        for answer in payload.messages
+    ]
+
+
+# -- Formats -------------------------------------------------------------------------------------------------------------
+
+
+def test_chatgpt_follows_the_current_branch_with_its_tools() -> None:
+    (payload,) = read(exports.chatgpt())
+    assert (payload.source, payload.title) == ("chatgpt:6b0f-1", "Rolls on a tray")
+    assert spoken(payload) == [
+        ("user", "[Image or file, not imported]\nHow many rolls fit on this tray?"),
+        ("assistant", "python"),
+        ("tool", "48"),
+        ("assistant", "Six rows of eight: 48."),
+        ("user", "And on two trays?"),
+    ]
+    assert json.loads(payload.messages[1].message.tool_calls[0].arguments) == {"input": "6 * 8"}
+    assert (
+        payload.left_out["messages of other branches"]
+        == payload.left_out["thoughts"]
+        == payload.left_out["images and files"]
+        == 1
+    )
+    assert all(text.at and text.at.year == 2025 for text in payload.messages)
+
+
+def test_chatgpt_without_a_current_node_ends_with_what_was_written_last() -> None:
+    shown = exports.chatgpt()[0] | {"current_node": None}
+    shown["mapping"]["q2"]["message"]["create_time"] += 9
+    (message,) = read([shown])
+    assert spoken(message)[-1] == ("user", "And on two trays?")
+    assert len(spoken(message)) == 5
+
+
+def test_claude_brings_attachments_and_calls_made_at_once() -> None:
+    (payload,) = read(exports.claude())
+    assert payload.source == "claude:c-1"
+    assert spoken(payload) == [
+        ("user", "Sum up the list.\n\n[Attached: list.txt]\n1\n2\n3\n\n[Attached, not imported: photo.png]"),
+        ("assistant", "I add them."),
+        ("tool", "A sum is a total."),
+        ("tool", "6"),
+        ("assistant", "The sum is 6."),
+    ]
+    calls = payload.messages[1].message.tool_calls
+    assert [call.name for call in calls] == ["repl", "web_search"]
+    assert [text.message.tool_call_id for text in payload.messages[2:4]] == [calls[1].id, calls[0].id]
+    assert payload.left_out["images and files"] == 1
+
+
+def test_open_webui_tells_calls_from_answers() -> None:
+    (message,) = read(exports.open_webui())
+    assert (message.source, message.title) == ("open-webui:w-1", "Weather")
+    assert spoken(message) == [
+        ("user", "Weather in Bern?"), ("assistant", "get_weather"), ("tool", "8 C, rain"), ("assistant", "Rain, 8 degrees."),
+        ("user", "And tomorrow?"), ("assistant", "Sun."),
+    ]  # fmt: skip
+    assert message.left_out["messages of other branches"] == 1
+
+
+def test_librechat_takes_the_newest_branch_of_its_tree() -> None:
+    (message,) = read(exports.librechat())
+    assert (message.source, message.title) == ("librechat:l-1", "Sums")
+    assert spoken(message) == [
+        ("user", "What is 6*7?"), ("assistant", "calculator"), ("tool", "42"), ("assistant", "It is 42."), ("user", "Thanks."),
+    ]  # fmt: skip
+    assert message.left_out["messages of other branches"] == 1
+
+
+def chatgpt_of(*nodes: Any, current: str | None, **more: Any) -> list[dict[str, Any]]:
+    return [{"title": "t", "conversation_id": "1", "current_node": current, "mapping": dict(nodes), **more}]
+
+
+def test_a_lost_parent_loses_nothing_before_it() -> None:
+    spoken_node = exports.chatgpt_node
+    first, answer, second = (
+        spoken_node("q1", None, "user", exports.text("One?"), create_time=1),
+        spoken_node("a1", "q1", "assistant", exports.text("One."), create_time=2),
+        spoken_node("q2", "gone", "user", exports.text("Two?"), create_time=3),
+    )
+    (payload,) = read(chatgpt_of(second, answer, first, current="q2"))
+    assert [text for _, text in spoken(payload)] == ["One?", "One.", "Two?"]
+    assert not payload.left_out["messages of other branches"]
+
+
+@pytest.mark.parametrize("current", ["gone", None, 7, "piece"])
+def test_a_stale_end_leads_to_the_newest_message(current: Any) -> None:
+    export = exports.open_webui()
+    history = export[0]["chat"]["history"]
+    history["currentId"] = current
+    history["messages"]["piece"] = {"model": "m", "followUps": ["More?"]}
+    (payload,) = read(export)
+    assert spoken(payload)[-1] == ("assistant", "Sun.")
+    assert len(spoken(payload)) == 6
+
+
+def test_claude_and_librechat_mend_their_chains_too() -> None:
+    said = [
+        {"uuid": name, "sender": "human", "text": name, "created_at": f"2026-03-01T09:0{at}:00Z", "parent_message_uuid": parent}
+        for at, (name, parent) in enumerate([("a", "00000000-0000-4000-8000-000000000000"), ("b", "a"), ("c", "gone"), ("d", None)])
+    ]  # fmt: skip
+    (payload,) = read([{"uuid": "1", "name": "t", "chat_messages": said, "current_leaf_message_uuid": "gone"}])
+    assert [text for _, text in spoken(payload)] == ["a", "b", "c", "d"]
+    flat = [
+        {"messageId": name, "parentMessageId": parent, "isCreatedByUser": True, "text": name, "createdAt": f"2026-03-01T09:0{at}:00Z"}
+        for at, (name, parent) in enumerate([("a", "00000000-0000-0000-0000-000000000000"), ("b", "a"), ("c", "gone")])
+    ]  # fmt: skip
+    (payload,) = read({"conversationId": "1", "title": "t", "messages": flat})
+    assert [text for _, text in spoken(payload)] == ["a", "b", "c"]
+
+
+def test_a_circle_of_parents_ends_where_it_began() -> None:
+    nodes = [
+        exports.chatgpt_node(name, parent, "user", exports.text(name)) for name, parent in (("a", "b"), ("b", "a"))
+    ]
+    (payload,) = read(chatgpt_of(*nodes, current="b"))
+    assert [text for _, text in spoken(payload)] == ["a", "b"]
+
+
+def test_one_bad_entry_ends_only_itself() -> None:
+    bad = {"title": "Bad", "mapping": {"a": {"message": {"author": {"role": ["user"]}, "content": {"parts": "x"}}}}}
+    good = exports.chatgpt()[0]
+    results = read(
+        [bad, good, {"title": "Odd", "conversationId": 1, "messages": [{"messageId": [1], "createdAt": {}}]}]
+    )
+    assert [bool(one.messages) for one in results] == [False, True, False]
+    listed = read({"messages": [None, {"role": "user", "content": "Hello"}, "word"]})
+    assert spoken(listed[0]) == [("user", "Hello")]
+    assert listed[0].left_out["entries that are no messages"] == 2
+
+
+@pytest.mark.parametrize("shape", ["lines", "list"])
+def test_a_file_that_breaks_off_keeps_what_came_before(shape: str) -> None:
+    entry = json.dumps(exports.chatgpt()[0])
+    text = f"{entry}\n{entry[:50]}\n{entry}\n" if shape == "lines" else f"[{entry}, {entry}, {entry[:50]}"
+    results = list(conversations_in(io.BytesIO(text.encode()), "export.json"))
+    assert sorted(bool(one.messages) for one in results) == [False, True, True]
+    assert [one.problem for one in results if one.problem]
+
+
+def test_citation_marks_become_links_or_go() -> None:
+    cite = "\ue200cite\ue202turn0search1\ue201"
+    pages = [{"title": "A [page]", "url": "https://example.org/a(b)"}, {"url": "javascript:x"}]
+    node = exports.chatgpt_node(
+        "a1", None, "assistant",
+        exports.text(f"Rye rises.{cite} It \ue203sours\ue204. \ue200entity\ue202[\"city\",\"Bern\"]\ue201\ue200cite\ue202x\ue201 Old【4†source】【5†none】 【kept】"),
+        metadata={
+            "content_references": [{"matched_text": cite, "items": pages}],
+            "citations": [{"metadata": {"title": "Old", "url": "https://example.org/old"}}],
+        },
+    )  # fmt: skip
+    text = node[1]["message"]["content"]["parts"][0]
+    node[1]["message"]["metadata"]["citations"][0] |= {"start_ix": text.index("【4"), "end_ix": text.index("【5")}
+    (payload,) = read(chatgpt_of(node, current="a1"))
+    assert spoken(payload)[0][1] == (
+        "Rye rises. ([A  page](https://example.org/a%28b%29)) It sours. Bern Old ([Old](https://example.org/old)) 【kept】"
+    )
+
+
+@pytest.mark.django_db
+def test_a_json_export_of_ours_is_read_as_it_was_said() -> None:
+    dialog = make_dialog()
+    with open_change(dialog.pk) as change:
+        change.dialog.title = "Sums"
+        change.turn("user", "answered", text="Add 2 and 4.")
+        change.turn("assistant", "complete", tool_calls=[{"id": "c1", "name": "add", "arguments": '{"of": [2, 4]}'}])
+        change.turn("tool", "ok", text="6", tool_call_id="c1", tool_name="add")
+        change.turn("assistant", "complete", text="Six.", reasoning="2 and 4")
+    (payload,) = read(json.loads("".join(many_as_json(dialog.owner, [dialog.pk]))))
+    assert (payload.source, payload.title) == (f"dominds:{dialog.pk}", "Sums")
+    assert spoken(payload) == [("user", "Add 2 and 4."), ("assistant", "add"), ("tool", "6"), ("assistant", "Six.")]
+    assert payload.messages[1].message.tool_calls[0].arguments == '{"of": [2, 4]}'
+    assert payload.left_out["thoughts"] == 1
+    assert all(text.at for text in payload.messages)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda message: message,
+        lambda message: {"messages": message},
+        lambda message: [message],
+        lambda message: [{"messages": message}],
+    ],
+)
+def test_message_lists_are_read_alone_or_wrapped(wrap: Any) -> None:
+    (message,) = read(wrap(exports.message_list()))
+    assert message.source.startswith("messages:")
+    assert spoken(message) == [
+        ("user", "Read a.py.\n[Image or file, not imported]"), ("assistant", "read_file"), ("tool", "x = 1"),
+        ("assistant", "It sets x."),
+    ]  # fmt: skip
+    assert message.left_out["instructions"] == 1
+
+
+def test_calls_and_results_come_to_stand_in_pairs() -> None:
+    function = {"name": "mem ory.write", "arguments": "{}"}
+    (payload,) = read([
+        {"role": "user", "content": "Go."},
+        {"role": "tool", "tool_call_id": "gone", "content": "left over"},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": function}, {"id": "1", "function": function}]},
+        {"role": "user", "content": "Well?"},
+    ])  # fmt: skip
+    assert spoken(payload)[1] == ("assistant", "[Result of a tool]\nleft over")
+    calls = payload.messages[2].message.tool_calls
+    assert len({call.id for call in calls}) == 2
+    assert {call.name for call in calls} == {"mem_ory_write"}
+    assert [(answer.message.text, answer.message.tool_call_id) for answer in payload.messages[3:5]] == [
+        (NO_RESULT, call.id) for call in calls
+    ]
+
+
+def test_an_archive_is_read_as_its_service_sends_it() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("user.json", json.dumps({"id": "u"}))
+        archive.writestr("data/conversations-000.json", json.dumps(exports.chatgpt()))
+        archive.writestr("data/conversations-001.json", json.dumps(exports.claude()))
+    packed.seek(0)
+    assert [message.source for message in conversations_in(packed, "export.zip")] == ["chatgpt:6b0f-1", "claude:c-1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{", "is not JSON"),
+        (b"[]", "no conversation"),
+        (b'{"a": 1}', "no conversation"),
+        (b"[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_is_no_export_is_refused_with_what_is_known(content: bytes, says: str) -> None:
+    with pytest.raises(UnknownExport, match=says) as refused:
+        list(conversations_in(io.BytesIO(content), "a.json"))
+    assert "Open WebUI" in str(refused.value)
+
+
+def test_a_file_that_is_too_large_is_not_read_whole() -> None:
+    with pytest.raises(UnknownExport, match="more than 10 bytes"):
+        list(conversations_in(io.BytesIO(b" " * 11), "a.json", most_bytes=10))
+
+
+# -- Dialogs -------------------------------------------------------------------------------------------------------------
+
+
+def run(path: Path, content: Any, *options: str) -> str:
+    out = io.StringIO()
+    path.write_text(json.dumps(content))
+    call_command("import", str(path), *options, stdout=out)
+    return out.getvalue()
+
+
+def turns_in(dialog: Dialog) -> Sequence[tuple[str, str, str]]:
+    return list(dialog.turns.order_by("position").values_list("role", "status", "text"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_export_twice_makes_no_second_dialog(script: Script, tmp_path: Path) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create(is_default=True)
+    options = ("--owner", owner.username)
+    file = tmp_path / "conversations.json"
+    assert "1 would be imported, 0 left out." in run(file, exports.claude(), *options, "--dry-run")
+    assert not Dialog.objects.exists()
+    out = run(file, exports.claude(), *options)
+    assert "Sum up the list." in out
+    assert "without images and files (1), thoughts (1)" in out
+    assert "1 imported, 0 left out." in out
+    dialog = Dialog.objects.get(owner=owner, agent=agent)
+    assert (dialog.source, dialog.state, dialog.active_at.year) == ("claude:c-1", "idle", 2026)
+    assert [role for role, _, _ in turns_in(dialog)] == ["user", "assistant", "tool", "tool", "assistant"]
+    again = run(file, exports.claude(), *options)
+    assert "it is here already" in again
+    assert "0 imported, 1 left out." in again
+    assert Dialog.objects.count() == 1
+    other = UserFactory.create()
+    assert "1 imported" in run(file, exports.claude(), "--owner", other.username)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_chat_that_hit_its_limit_elsewhere_goes_on_here(script: Script, tmp_path: Path) -> None:
+    script({"text": "It was 4711."}, context_length=8_000)
+    owner = UserFactory.create()
+    agent = AgentFactory.create(context_policy="breaking", context_limit=6_000)
+    messages = [{"role": "user", "content": "The code of the safe is 4711. Never write it down."}]
+    for number in range(60):
+        messages += [
+            {"role": "assistant", "content": f"Part {number}: " + "the story goes on and on. " * 20},
+            {"role": "user", "content": f"And part {number + 1}?"},
+        ]
+    run(tmp_path / "list.json", messages, "--owner", owner.username, "--agent", agent.pk)
+    dialog = Dialog.objects.get(owner=owner)
+    send(dialog, "What was the code of the safe?")
+    assert dialog.state == "idle"
+    assert dialog.turns.filter(role=Turn.Role.ASSISTANT).last().text == "It was 4711."  # type: ignore[union-attr]
+    standing = dialog.remediations.get()
+    assert standing.est_before > 6_000 > standing.est_after
+    assert "4711" in json.dumps(standing.view)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_cannot_be_stored_or_is_no_conversation_is_told(script: Script, tmp_path: Path) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    messages = [
+        {"id": "a", "messages": [{"role": "user", "content": "nul \x00 and half \ud83d"}, {"role": "assistant", "content": "x" * 1_000_001}]},
+        {"id": "b", "messages": [{"role": "assistant", "content": "Alone."}]},
+    ]  # fmt: skip
+    out = run(tmp_path / "list.json", messages, "--owner", owner.username, "--agent", agent.pk)
+    assert "without messages of more than 1 MB (1)" in out
+    assert "nobody says anything in it" in out
+    (dialog,) = Dialog.objects.filter(owner=owner)
+    assert turns_in(dialog) == [("user", "superseded", "nul \ufffd and half ?")]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--owner", "nobody"), "no user"),
+        (("--owner", "me"), "default agent"),
+        (("--owner", "me", "--agent", "none"), "no agent"),
+    ],
+)
+def test_the_command_says_what_is_missing(tmp_path: Path, options: tuple[str, ...], says: str) -> None:
+    UserFactory.create(username="me")
+    with pytest.raises(CommandError, match=says):
+        run(tmp_path / "list.json", exports.message_list(), *options)
+
+
+# -- The page ------------------------------------------------------------------------------------------------------------
+
+
+def sent(owner: User, content: Any, agent: str, **more: str) -> HttpResponse:
+    file = SimpleUploadedFile("conversations.json", json.dumps(content).encode())
+    return browser_of(owner).post("/import/", {"file": file, "agent": agent, **more})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_imports_an_export_on_the_page(script: Script) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    assert "Import conversations" in browser_of(owner).get("/dialogs/").content.decode()
+    shown = browser_of(owner).get("/import/").content.decode()
+    assert f'<option value="{agent.pk}"' in shown
+    dry = sent(owner, exports.chatgpt(), agent.pk, dry_run="on").content.decode()
+    assert "1 would be imported of 1 conversation<" in dry
+    assert not Dialog.objects.exists()
+    waiting = browser_of(owner).get("/import/progress/").content.decode()
+    asks_again = re.search(r'hx-get="([^"]+)"', waiting)
+    assert asks_again and "0 conversations imported so far" in waiting
+    message = sent(owner, exports.chatgpt(), agent.pk).content.decode()
+    assert "1 conversation imported so far" in browser_of(owner).get(unescape(asks_again[1])).content.decode()
+    dialog = Dialog.objects.get(owner=owner)
+    assert f'<a href="/d/{dialog.pk}/">Rolls on a tray</a>' in message
+    assert "messages of other branches (1)" in message
+    again = sent(owner, exports.chatgpt(), agent.pk).content.decode()
+    assert "0 imported of 1 conversation<" in again
+    assert "it is here already" in again
+    refused = sent(owner, {"a": 1}, agent.pk)
+    assert refused.status_code == 400
+    assert "Known are" in refused.content.decode()

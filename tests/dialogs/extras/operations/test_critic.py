@@ -1,0 +1,148 @@
+"""Milestones, cleanup tasks, loops, the critic, and what operators can export."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from dialogs.actions import rewrite_requests
+from dialogs.context.config import current_config
+from dialogs.errors import Conflict
+from dialogs.extras.operations import critic
+from dialogs.models import Dialog
+from dialogs.queries import coherence
+from dialogs.runtime.driver import drive
+from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
+from tests.dialogs.actions.test_rewrite_requests import talk
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import UserFactory, make_dialog, send
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def breaking(script: Script) -> Dialog:
+    script({"text": "Understood. " * 30, "usage": "estimate"})
+    return make_dialog(context_policy="breaking", context_limit=5_000)
+
+
+def test_three_warnings_in_an_hour_raise_one_cleanup_task(breaking: Dialog) -> None:
+    talk(breaking, 40)
+    assert ContextEvent.objects.filter(dialog=breaking, code="CONTEXT_WARNING").count() >= 3
+    assert CleanupTask.objects.get(dialog=breaking).state == "open"
+
+
+def test_an_over_hit_of_a_priority_one_agent_raises_the_task_at_once(script: Script) -> None:
+    script({"text": "ok", "usage": "estimate"})
+    dialog = make_dialog(context_policy="breaking", context_limit=3_500, priority=1)
+    send(dialog, "first " * 400)
+    send(dialog, "second " * 3_400)
+    assert CleanupTask.objects.get(dialog=dialog).reason.startswith("A priority-1 agent")
+
+
+def test_a_milestone_of_the_agent_starts_afresh_with_a_handover(script: Script) -> None:
+    script(
+        {
+            "match": "milestone now",
+            "tool_calls": [{"name": "complete_milestone", "arguments": {"summary": "Import done"}}],
+        },
+        {"match": "Milestone recorded|Resuming", "text": "On to the next."},
+        {"text": "Understood. " * 30, "usage": "estimate"},
+    )
+    dialog = make_dialog(context_policy="breaking", context_limit=6_000)
+    talk(dialog, 6)
+    send(dialog, "milestone now")
+    assert RemediationRun.objects.get(dialog=dialog).policy == "fresh_start"
+    assert dialog.turns.get(text="milestone now").status == "answered"
+
+
+def test_a_milestone_by_button_does_the_same(breaking: Dialog) -> None:
+    talk(breaking, 5)
+    rewrite_requests.complete_milestone(breaking.pk, breaking.owner)
+    drive(breaking.pk)
+    assert RemediationRun.objects.get(dialog=breaking).policy == "fresh_start"
+
+
+def test_the_same_call_again_and_again_triggers_recovery(script: Script) -> None:
+    same = {"tool_calls": [{"name": "search_archive", "arguments": {"query": "orders"}}], "usage": "estimate"}
+    script(*[same] * 5, {"text": "I stop looking.", "usage": "estimate"})
+    dialog = make_dialog(context_policy="breaking", context_limit=6_000)
+    send(dialog, "find the orders " * 60)
+    assert RemediationRun.objects.filter(dialog=dialog, policy="fresh_start").count() <= 1
+    codes = set(ContextEvent.objects.filter(dialog=dialog).values_list("code", flat=True))
+    assert codes & {"LOOP_DETECTED", "RECOVERY_TRIGGERED", "BREAKER_FAILED"}
+
+
+def test_a_proposal_is_applied_when_accepted_and_decided_once(breaking: Dialog) -> None:
+    person = UserFactory.create()
+    limit = Proposal.objects.create(
+        agent=breaking.agent, kind="limit", change={"context_limit": 6_000}, grounds="tight"
+    )
+    order = Proposal.objects.create(
+        agent=breaking.agent, kind="order", change={"chain_order": ["discard_low_rel", "hybrid"]}, grounds="better"
+    )
+    critic.accept(limit.pk, person)
+    critic.accept(order.pk, person)
+    breaking.agent.refresh_from_db()
+    assert breaking.agent.context_limit == 6_000
+    assert current_config().breaking_strategy.chain_order == ("discard_low_rel", "hybrid")
+    with pytest.raises(Conflict, match="accepted before"):
+        critic.reject(limit.pk, person)
+
+
+def test_a_proposal_is_replayed_on_past_dialogs(breaking: Dialog) -> None:
+    talk(breaking, 20)
+    raised = Proposal(agent=breaking.agent, kind="limit", change={"context_limit": 8_000})
+    outcome = {name: (before, after) for name, before, after in critic.replay(raised).rows}
+    assert outcome["limit, tokens"] == ("5,000", "8,000")
+    assert int(outcome["rewrites"][0]) > int(outcome["rewrites"][1])
+    order = list(reversed(current_config().breaking_strategy.chain_order))
+    reordered = critic.replay(Proposal(agent=breaking.agent, kind="order", change={"chain_order": order}))
+    assert reordered.before.result.requests == reordered.after.result.requests
+    assert reordered.before.result.tokens_sent != reordered.after.result.tokens_sent
+    breaking.agent.refresh_from_db()
+    assert breaking.agent.context_limit == 5_000
+
+
+def test_the_critic_proposes_once_what_recoveries_suggest(breaking: Dialog) -> None:
+    talk(breaking, 20)
+    run = RemediationRun.objects.filter(dialog=breaking).latest("id")
+    for _ in range(6):
+        run.pk, run.recovered = None, True
+        run.save()
+    assert critic.review() >= 1
+    assert critic.review() == 0
+    assert Proposal.objects.filter(kind="limit", state="open").count() == 1
+
+
+def test_rewards_are_exported_as_json_lines(breaking: Dialog, tmp_path: Path) -> None:
+    talk(breaking, 20)
+    call_command("export_rewards", tmp_path / "rewards.jsonl")
+    records = [json.loads(line) for line in (tmp_path / "rewards.jsonl").read_text().splitlines()]
+    assert records and {"stateBefore", "action", "reward", "stateAfter"} <= set(records[0])
+    assert all(-2 <= record["reward"] <= 2 for record in records)
+
+
+def test_coherence_is_measured_when_somebody_asks(breaking: Dialog) -> None:
+    talk(breaking, 40)
+    run = RemediationRun.objects.filter(dialog=breaking).latest("id")
+    assert run.coherence is None
+    measured = coherence.measure(run.pk)
+    assert 0.5 < measured < 1
+    stored = RemediationRun.objects.get(pk=run.pk)
+    assert stored.coherence == coherence.measure(run.pk) == measured
+    assert stored.reward == stored.reward_record["reward"] == pytest.approx(run.reward - (1 - measured) / 2)
+
+
+def test_the_text_before_a_rewrite_is_put_together_again(breaking: Dialog) -> None:
+    talk(breaking, 40)
+    run = RemediationRun.objects.filter(dialog=breaking).earliest("id")
+    text = breaking.turns.filter(position__lte=run.base_position, role__in=("user", "assistant")).order_by("position")
+    assert coherence.text_before(run) == "\n\n".join(text.values_list("text", flat=True))
+
+
+def test_overflowing_dialogs_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        call_command("overflowing_dialogs", tmp_path / name, seed=7, number=2)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
