@@ -1,8 +1,9 @@
 """The catalogs of texts: ``make words`` finds what is marked, and writes ``locale`` and the scripts' files from it.
 
-Marked are ``translate``, ``blocktranslate`` and ``_("")`` in templates, ``gettext`` and its kin in Python, and ``tr("")`` in scripts.
-Labels and codes that Python holds as values, and pages translate when they show them, are listed by ``values``. What is no
-longer marked leaves the catalog; what is new has an empty translation until somebody writes one.
+Marked are ``translate``, ``blocktranslate`` and ``_("")`` in templates, ``gettext`` and its kin in Python, and
+``tr("")`` in scripts. Labels and codes that Python holds as values, and pages translate when they show them, are listed
+by ``values``. What is no longer marked leaves the catalog; what is new has an empty translation until somebody writes
+one.
 """
 
 import ast
@@ -22,7 +23,8 @@ TEMPLATE_CALL = re.compile(rf"\b(n?p?gettext|_)\(({LITERAL}(?:,\s*{LITERAL})*)[,
 SCRIPT_CALL = re.compile(r'\btr\(\s*("(?:\\.|[^"\\])*")')
 DATE_FORM = re.compile(r'{% moment \S+ "([^"]*M[^"]*)"')
 HIDDEN = re.compile(  # what is no text of a template, or is marked
-    r"{% (blocktranslate|comment)\b.*?{% end\1 %}|<(code|kbd|script|style)\b[^>]*>.*?</\2>|{#.*?#}|{%.*?%}|{{.*?}}|&\w+;",
+    r"{% (blocktranslate|comment)\b.*?{% end\1 %}|<(code|kbd|script|style)\b[^>]*>.*?</\2>|{#.*?#}|{%.*?%}|{{.*?}}"
+    r"|&\w+;",
     re.DOTALL,
 )
 ATTRIBUTE = re.compile(r'\s(?:aria-label|title|placeholder|alt|hx-confirm|data-confirm|data-words)="([^"]*)"')
@@ -64,7 +66,7 @@ class Catalog:
     texts: dict[Text, str] = field(default_factory=dict)
 
 
-# -- What is marked -----------------------------------------------------------------------------------------------------------
+# -- What is marked ----------------------------------------------------------------------------------------------------
 
 
 def marked() -> dict[Text, list[str]]:
@@ -182,7 +184,7 @@ def errors_of(family: Any) -> Iterator[Any]:
         yield from errors_of(error)
 
 
-# -- Files --------------------------------------------------------------------------------------------------------------------
+# -- Files -------------------------------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> Catalog:

@@ -1,4 +1,5 @@
-"""Two groups on one server: what people of one share among themselves is not seen, found, answered or counted by the other."""
+"""Two groups on one server: what people of one share among themselves is not seen, found,
+answered or counted by the other."""
 
 import re
 from typing import Any

@@ -121,9 +121,11 @@ def test_who_may_only_read_changes_nothing(dialog: Dialog, script: Script) -> No
         messages.acting(dialog.pk, reader)
     _, question = asked_dialog(script)
     answer = client.post(
-        f"/api/questions/{question.pk}/answer", {"text": "EUR"}, content_type="application/json",
+        f"/api/questions/{question.pk}/answer",
+        {"text": "EUR"},
+        content_type="application/json",
         headers={"Authorization": f"Bearer {key}"},
-    )  # fmt: skip
+    )
     assert answer.status_code == 403
 
 
@@ -133,8 +135,11 @@ def test_a_turn_tells_who_wrote_it(dialog: Dialog) -> None:
     drive(dialog.pk)
     turns = browser_of(dialog.owner).get(f"/api/dialogs/{dialog.pk}/turns").json()
     assert [(turn["role"], turn["author"]) for turn in turns] == [
-        ("user", dialog.owner.username), ("assistant", None), ("user", "grace"), ("assistant", None),
-    ]  # fmt: skip
+        ("user", dialog.owner.username),
+        ("assistant", None),
+        ("user", "grace"),
+        ("assistant", None),
+    ]
     page = browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode()
     assert '<h3 class="who">You</h3>' in page
     assert '<h3 class="who">grace</h3>' in page

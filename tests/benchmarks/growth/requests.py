@@ -74,10 +74,16 @@ def requests(turns: int) -> Iterator[tuple[str, Callable[[], object]]]:
         client.force_login(person if who == "person" else operator)
     others_words = Turn.objects.exclude(dialog=long).filter(dialog__owner=person).order_by("-pk")[0].text.split()
     names = {
-        "long": long.pk, "page": f"/d/{long.pk}/", "api": f"/api/dialogs/{long.pk}", "half": turns // 2, "double": turns * 2,
-        "newest": Generation.objects.filter(dialog=long).order_by("-pk")[0].pk, "rare": others_words[4],
-        "middle": Dialog.objects.filter(owner=person).order_by("created_at")[500].pk, "last": 20_000 if turns > 10_000 else 200,
-    }  # fmt: skip
+        "long": long.pk,
+        "page": f"/d/{long.pk}/",
+        "api": f"/api/dialogs/{long.pk}",
+        "half": turns // 2,
+        "double": turns * 2,
+        "newest": Generation.objects.filter(dialog=long).order_by("-pk")[0].pk,
+        "rare": others_words[4],
+        "middle": Dialog.objects.filter(owner=person).order_by("created_at")[500].pk,
+        "last": 20_000 if turns > 10_000 else 200,
+    }
 
     def get(address: str, who: str = "person") -> None:
         answer = clients[who].get(address)

@@ -46,7 +46,8 @@ class Seeder:
             cursor.execute(statement)
 
     def copy(self, row: Any, numbers: str, **columns: str) -> None:
-        """The stored row once for each ``n`` of ``numbers``, a set in SQL, but for these columns, which are SQL of ``n``."""
+        """The stored row once for each ``n`` of ``numbers``, a set in SQL, but for these columns,
+        which are SQL of ``n``."""
         named = {
             field.column: columns.get(str(field.column), f"t.{field.column}")
             for field in row._meta.concrete_fields
@@ -71,7 +72,10 @@ class Seeder:
 
 def text_of(chars: int, n: str = "n") -> str:
     """SQL of a text that holds a topic and a word that no other has."""
-    return f"left('Case ' || {n} || ' of ' || {TOPIC} || ' ' || md5(({n})::text) || repeat(' lorem ipsum dolor sit amet', {chars // 27}), {chars})"
+    return (
+        f"left('Case ' || {n} || ' of ' || {TOPIC} || ' ' || md5(({n})::text) || repeat(' lorem ipsum dolor sit "
+        f"amet', {chars // 27}), {chars})"
+    )
 
 
 def ago(days: str) -> str:
@@ -144,14 +148,24 @@ def _long_dialog(seeder: Seeder, size: Size, agent: Any, owner: Any) -> None:
     )
     seeder.copy(event, numbers, seq="8 * n - 7", created_at=when)
     run = RemediationRun.objects.create(
-        dialog=dialog, round_number=1, policy="retention", reason="benchmark", est_before=20_000, est_after=8_000,
-        base_position=REWRITTEN_EACH - IN_SIGHT, removed=[], view=[],
-    )  # fmt: skip
+        dialog=dialog,
+        round_number=1,
+        policy="retention",
+        reason="benchmark",
+        est_before=20_000,
+        est_after=8_000,
+        base_position=REWRITTEN_EACH - IN_SIGHT,
+        removed=[],
+        view=[],
+    )
     unit = RemovedUnit.objects.create(
         run=run, dialog=dialog, unit_id="t1", kind="user", role="user", est_tokens=25, text="x"
     )
     last = f"n * {REWRITTEN_EACH} - {IN_SIGHT}"
-    view = f"(SELECT jsonb_agg(jsonb_build_object('turns', jsonb_build_array(s))) FROM generate_series({last} - 39, {last}) s)"
+    view = (
+        f"(SELECT jsonb_agg(jsonb_build_object('turns', jsonb_build_array(s))) FROM generate_series({last} - 39, "
+        f"{last}) s)"
+    )
     runs = size.turns // REWRITTEN_EACH
     seeder.copy(run, f"generate_series(2, {runs})", id=f"{run.pk} + n - 1", base_position=last, view=view)
     of_run = f"{run.pk} + LEAST({runs} - 1, n / {REWRITTEN_EACH})"
@@ -174,15 +188,21 @@ def _many_dialogs(seeder: Seeder, size: Size, agent: Any, owner: Any, group: Any
     Event.objects.filter(dialog=first, seq__gt=1).delete()
     numbers, when = f"generate_series(1, {size.dialogs})", ago(f"({size.dialogs} - n) * {DAYS}.0 / {size.dialogs}")
     seeder.copy(
-        first, numbers, id=DIALOG, owner_id=f"{owner.pk} + CASE WHEN n % {size.people} = 0 THEN 0 ELSE n % {size.people} + 1 END",
-        title=f"'Dialog ' || n || ' of ' || {TOPIC}", created_at=when, active_at=when,
+        first,
+        numbers,
+        id=DIALOG,
+        owner_id=f"{owner.pk} + CASE WHEN n % {size.people} = 0 THEN 0 ELSE n % {size.people} + 1 END",
+        title=f"'Dialog ' || n || ' of ' || {TOPIC}",
+        created_at=when,
+        active_at=when,
         group_id=f"CASE WHEN n % 20 = 7 THEN {group.pk} + n % {size.people // 10 + 1} END",
         folder="CASE WHEN n % 10 = 3 THEN 'folder ' || n / 1000 % 7 END",
-        pinned_at=f"CASE WHEN n % 1000 = 5 THEN {when} END", archived_at=f"CASE WHEN n % 5 = 4 THEN {when} END",
+        pinned_at=f"CASE WHEN n % 1000 = 5 THEN {when} END",
+        archived_at=f"CASE WHEN n % 5 = 4 THEN {when} END",
         expires_at="CASE WHEN n % 100 = 9 THEN now() + interval '30 days' END",
         origin="CASE WHEN n % 10 = 6 THEN 'key' ELSE 'person' END",
         state="CASE WHEN n % 1000 = 11 THEN 'failed' WHEN n % 1000 = 12 THEN 'waiting' ELSE 'idle' END",
-    )  # fmt: skip
+    )
     seeder.copy(Round.objects.get(dialog=first), numbers, dialog_id=DIALOG, created_at=when)
     _their_exchanges(seeder, size, first, when)
     _their_rewrites_and_questions(seeder, size, first, when)
@@ -202,9 +222,15 @@ def _their_exchanges(seeder: Seeder, size: Size, first: Any, when: str) -> None:
     for part in (0, 1):
         number = f"{call.pk} + n / 5 * 2 - 1 + {part}"
         seeder.copy(
-            call, spoken, id=number, dialog_id=DIALOG, started_at=when, finished_at=f"{when} + interval '2 s'",
-            cost_usd="0.001", first_token_ms="300",
-        )  # fmt: skip
+            call,
+            spoken,
+            id=number,
+            dialog_id=DIALOG,
+            started_at=when,
+            finished_at=f"{when} + interval '2 s'",
+            cost_usd="0.001",
+            first_token_ms="300",
+        )
         seeder.copy(snapshot, spoken, generation_id=number)
         first_seq, second_seq = f"{2 * part + 1}", f"{2 * part + 2}"
         seeder.copy(asked, spoken, seq=first_seq, position=first_seq, text=text_of(100), **of_dialog)
@@ -215,14 +241,22 @@ def _their_exchanges(seeder: Seeder, size: Size, first: Any, when: str) -> None:
 
 
 def _their_rewrites_and_questions(seeder: Seeder, size: Size, first: Any, when: str) -> None:
-    """A rewrite and a warning in each twentieth dialog, an answered question in each fiftieth, an open one in each thousandth."""
+    """A rewrite and a warning in each twentieth dialog, an answered question in each fiftieth,
+    an open one in each thousandth."""
     from dialogs.models import Question
     from remediation.models import ContextEvent, RemediationRun
 
     run = RemediationRun.objects.create(
-        dialog=first, round_number=1, policy="retention", reason="benchmark", est_before=900, est_after=700,
-        base_position=2, removed=[], view=[{"turns": [1]}, {"turns": [2]}],
-    )  # fmt: skip
+        dialog=first,
+        round_number=1,
+        policy="retention",
+        reason="benchmark",
+        est_before=900,
+        est_after=700,
+        base_position=2,
+        removed=[],
+        view=[{"turns": [1]}, {"turns": [2]}],
+    )
     met = ContextEvent.objects.create(dialog=first, code="CONTEXT_WARNING", message="It fills up.")
     asks = Question.objects.create(dialog=first, kind="question", state="answered", text="Which one?")
     of_dialog, asking = {"dialog_id": DIALOG, "created_at": when}, "md5('question ' || n)::uuid"

@@ -1,4 +1,5 @@
-"""Deleting dialogs: nobody sees them any more, their owner can bring them back, and after 30 days what was said is gone."""
+"""Deleting dialogs: nobody sees them any more, their owner can bring them back,
+and after 30 days what was said is gone."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,5 @@
-"""What a key has set to work counts against its budget, by whatever call; and each call that would is refused once that is spent."""
+"""What a key has set to work counts against its budget, by whatever call;
+and each call that would is refused once that is spent."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -113,7 +114,7 @@ class Program:
     def spend(self) -> None:
         EmbeddingUse.objects.create(
             person=self.key.owner, key=self.key, began_at=timezone.now(), agent="a", provider="p", model="m", cost_usd=1
-        )  # fmt: skip
+        )
 
     def __call__(self, method: str, path: str, body: Any = None) -> HttpResponse:
         headers = {"Authorization": f"Bearer {self.secret}", "Accept": "application/json, text/event-stream"}
@@ -141,8 +142,10 @@ def test_of_every_call_it_is_known_whether_it_asks_a_model() -> None:
     }
     assert calls == {*ASKS, *ASKS_NONE}
     assert {function.__name__ for function in ACTING} - {"answer_question", "resolve_question"} == {
-        "ask_human", "add_reminder", "remove_reminder",
-    }  # fmt: skip
+        "ask_human",
+        "add_reminder",
+        "remove_reminder",
+    }
     asking = {"v1-chat-completions", "v1-messages", "v1-responses", "v1-embeddings"}
     known = {pattern.name for pattern in urlpatterns if pattern.name}
     assert known - asking == {"v1-models", "v1-model", "v1-count-tokens", "v1-response"}
@@ -231,10 +234,15 @@ def test_a_key_that_only_reads_has_no_budget() -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("--days", "0"), ("--days", "-1"), ("--days", "99999999999"), ("--keep-days", "0"),
-        ("--budget-usd", "-1"), ("--budget-usd", "nan"), ("--budget-usd", "1e30"),
+        ("--days", "0"),
+        ("--days", "-1"),
+        ("--days", "99999999999"),
+        ("--keep-days", "0"),
+        ("--budget-usd", "-1"),
+        ("--budget-usd", "nan"),
+        ("--budget-usd", "1e30"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.django_db
 def test_the_command_holds_a_key_to_the_bounds_of_the_page(option: str, value: str) -> None:
     """``--days 0`` made a key that holds for ever."""

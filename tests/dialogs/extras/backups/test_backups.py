@@ -1,4 +1,5 @@
-"""A backup brings everything back, on PostgreSQL by its own tools and as JSON lines, on SQLite, and from one to the other."""
+"""A backup brings everything back, on PostgreSQL by its own tools and as JSON lines, on SQLite,
+and from one to the other."""
 
 import json
 import os
@@ -47,7 +48,8 @@ def dialog(script: Script) -> Dialog:
 
 
 def rows(using: str = "default") -> list[Any]:
-    """Everything stored but sessions and the database's generation, table by table, in one order whatever the database."""
+    """Everything stored but sessions and the database's generation, table by table,
+    in one order whatever the database."""
     lines = StringIO()
     portable_dump.dump(lines, using)
     tables: dict[str, list[str]] = {}

@@ -37,7 +37,7 @@ def spoken(payload: Conversation) -> list[tuple[str, str]]:
     ]
 
 
-# -- Formats -------------------------------------------------------------------------------------------------------------
+# -- Formats -----------------------------------------------------------------------------------------------------------
 
 
 def test_chatgpt_follows_the_current_branch_with_its_tools() -> None:
@@ -88,9 +88,13 @@ def test_open_webui_tells_calls_from_answers() -> None:
     (message,) = read(exports.open_webui())
     assert (message.source, message.title) == ("open-webui:w-1", "Weather")
     assert spoken(message) == [
-        ("user", "Weather in Bern?"), ("assistant", "get_weather"), ("tool", "8 C, rain"), ("assistant", "Rain, 8 degrees."),
-        ("user", "And tomorrow?"), ("assistant", "Sun."),
-    ]  # fmt: skip
+        ("user", "Weather in Bern?"),
+        ("assistant", "get_weather"),
+        ("tool", "8 C, rain"),
+        ("assistant", "Rain, 8 degrees."),
+        ("user", "And tomorrow?"),
+        ("assistant", "Sun."),
+    ]
     assert message.left_out["messages of other branches"] == 1
 
 
@@ -98,8 +102,12 @@ def test_librechat_takes_the_newest_branch_of_its_tree() -> None:
     (message,) = read(exports.librechat())
     assert (message.source, message.title) == ("librechat:l-1", "Sums")
     assert spoken(message) == [
-        ("user", "What is 6*7?"), ("assistant", "calculator"), ("tool", "42"), ("assistant", "It is 42."), ("user", "Thanks."),
-    ]  # fmt: skip
+        ("user", "What is 6*7?"),
+        ("assistant", "calculator"),
+        ("tool", "42"),
+        ("assistant", "It is 42."),
+        ("user", "Thanks."),
+    ]
     assert message.left_out["messages of other branches"] == 1
 
 
@@ -132,15 +140,29 @@ def test_a_stale_end_leads_to_the_newest_message(current: Any) -> None:
 
 def test_claude_and_librechat_mend_their_chains_too() -> None:
     said = [
-        {"uuid": name, "sender": "human", "text": name, "created_at": f"2026-03-01T09:0{at}:00Z", "parent_message_uuid": parent}
-        for at, (name, parent) in enumerate([("a", "00000000-0000-4000-8000-000000000000"), ("b", "a"), ("c", "gone"), ("d", None)])
-    ]  # fmt: skip
+        {
+            "uuid": name,
+            "sender": "human",
+            "text": name,
+            "created_at": f"2026-03-01T09:0{at}:00Z",
+            "parent_message_uuid": parent,
+        }
+        for at, (name, parent) in enumerate(
+            [("a", "00000000-0000-4000-8000-000000000000"), ("b", "a"), ("c", "gone"), ("d", None)]
+        )
+    ]
     (payload,) = read([{"uuid": "1", "name": "t", "chat_messages": said, "current_leaf_message_uuid": "gone"}])
     assert [text for _, text in spoken(payload)] == ["a", "b", "c", "d"]
     flat = [
-        {"messageId": name, "parentMessageId": parent, "isCreatedByUser": True, "text": name, "createdAt": f"2026-03-01T09:0{at}:00Z"}
+        {
+            "messageId": name,
+            "parentMessageId": parent,
+            "isCreatedByUser": True,
+            "text": name,
+            "createdAt": f"2026-03-01T09:0{at}:00Z",
+        }
         for at, (name, parent) in enumerate([("a", "00000000-0000-0000-0000-000000000000"), ("b", "a"), ("c", "gone")])
-    ]  # fmt: skip
+    ]
     (payload,) = read({"conversationId": "1", "title": "t", "messages": flat})
     assert [text for _, text in spoken(payload)] == ["a", "b", "c"]
 
@@ -178,18 +200,24 @@ def test_citation_marks_become_links_or_go() -> None:
     cite = "\ue200cite\ue202turn0search1\ue201"
     pages = [{"title": "A [page]", "url": "https://example.org/a(b)"}, {"url": "javascript:x"}]
     node = exports.chatgpt_node(
-        "a1", None, "assistant",
-        exports.text(f"Rye rises.{cite} It \ue203sours\ue204. \ue200entity\ue202[\"city\",\"Bern\"]\ue201\ue200cite\ue202x\ue201 Old【4†source】【5†none】 【kept】"),
+        "a1",
+        None,
+        "assistant",
+        exports.text(
+            f'Rye rises.{cite} It \ue203sours\ue204. \ue200entity\ue202["city","Bern"]\ue201\ue200cite\ue202x\ue201 '
+            "Old【4†source】【5†none】 【kept】"
+        ),
         metadata={
             "content_references": [{"matched_text": cite, "items": pages}],
             "citations": [{"metadata": {"title": "Old", "url": "https://example.org/old"}}],
         },
-    )  # fmt: skip
+    )
     text = node[1]["message"]["content"]["parts"][0]
     node[1]["message"]["metadata"]["citations"][0] |= {"start_ix": text.index("【4"), "end_ix": text.index("【5")}
     (payload,) = read(chatgpt_of(node, current="a1"))
     assert spoken(payload)[0][1] == (
-        "Rye rises. ([A  page](https://example.org/a%28b%29)) It sours. Bern Old ([Old](https://example.org/old)) 【kept】"
+        "Rye rises. ([A  page](https://example.org/a%28b%29)) It sours. Bern Old ([Old](https://example.org/old)) "
+        "【kept】"
     )
 
 
@@ -223,20 +251,28 @@ def test_message_lists_are_read_alone_or_wrapped(wrap: Any) -> None:
     (message,) = read(wrap(exports.message_list()))
     assert message.source.startswith("messages:")
     assert spoken(message) == [
-        ("user", "Read a.py.\n[Image or file, not imported]"), ("assistant", "read_file"), ("tool", "x = 1"),
+        ("user", "Read a.py.\n[Image or file, not imported]"),
+        ("assistant", "read_file"),
+        ("tool", "x = 1"),
         ("assistant", "It sets x."),
-    ]  # fmt: skip
+    ]
     assert message.left_out["instructions"] == 1
 
 
 def test_calls_and_results_come_to_stand_in_pairs() -> None:
     function = {"name": "mem ory.write", "arguments": "{}"}
-    (payload,) = read([
-        {"role": "user", "content": "Go."},
-        {"role": "tool", "tool_call_id": "gone", "content": "left over"},
-        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": function}, {"id": "1", "function": function}]},
-        {"role": "user", "content": "Well?"},
-    ])  # fmt: skip
+    (payload,) = read(
+        [
+            {"role": "user", "content": "Go."},
+            {"role": "tool", "tool_call_id": "gone", "content": "left over"},
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": "1", "function": function}, {"id": "1", "function": function}],
+            },
+            {"role": "user", "content": "Well?"},
+        ]
+    )
     assert spoken(payload)[1] == ("assistant", "[Result of a tool]\nleft over")
     calls = payload.messages[2].message.tool_calls
     assert len({call.id for call in calls}) == 2
@@ -276,7 +312,7 @@ def test_a_file_that_is_too_large_is_not_read_whole() -> None:
         list(conversations_in(io.BytesIO(b" " * 11), "a.json", most_bytes=10))
 
 
-# -- Dialogs -------------------------------------------------------------------------------------------------------------
+# -- Dialogs -----------------------------------------------------------------------------------------------------------
 
 
 def run(path: Path, content: Any, *options: str) -> str:
@@ -337,9 +373,15 @@ def test_a_chat_that_hit_its_limit_elsewhere_goes_on_here(script: Script, tmp_pa
 def test_what_cannot_be_stored_or_is_no_conversation_is_told(script: Script, tmp_path: Path) -> None:
     owner, agent = UserFactory.create(), AgentFactory.create()
     messages = [
-        {"id": "a", "messages": [{"role": "user", "content": "nul \x00 and half \ud83d"}, {"role": "assistant", "content": "x" * 1_000_001}]},
+        {
+            "id": "a",
+            "messages": [
+                {"role": "user", "content": "nul \x00 and half \ud83d"},
+                {"role": "assistant", "content": "x" * 1_000_001},
+            ],
+        },
         {"id": "b", "messages": [{"role": "assistant", "content": "Alone."}]},
-    ]  # fmt: skip
+    ]
     out = run(tmp_path / "list.json", messages, "--owner", owner.username, "--agent", agent.pk)
     assert "without messages of more than 1 MB (1)" in out
     assert "nobody says anything in it" in out
@@ -362,7 +404,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, options: tuple[str, ..
         run(tmp_path / "list.json", exports.message_list(), *options)
 
 
-# -- The page ------------------------------------------------------------------------------------------------------------
+# -- The page ----------------------------------------------------------------------------------------------------------
 
 
 def sent(owner: User, content: Any, agent: str, **more: str) -> HttpResponse:

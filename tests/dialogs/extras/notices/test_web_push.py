@@ -154,9 +154,12 @@ def test_a_service_that_is_busy_is_asked_again_and_one_that_refuses_is_not(
     browser.application_key = "another"
     Question.objects.update(escalations=0)
     row = Delivery.objects.create(
-        channel="push", event="question.opened", question=Question.objects.get(), person=dialog.owner,
+        channel="push",
+        event="question.opened",
+        question=Question.objects.get(),
+        person=dialog.owner,
         subscription=PushSubscription.objects.get(),
-    )  # fmt: skip
+    )
     send_due()
     row.refresh_from_db()
     assert (row.due_at, row.error) == (None, "The push service answered with HTTP 403.")
@@ -258,9 +261,11 @@ def test_the_worker_is_served_for_the_whole_site_and_never_from_a_cache() -> Non
 
 CALLED = {
     FIREFOX: "Firefox on Linux",
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/142.0 Safari/537.36 Edg/142.0": "Edge on Windows",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/142.0 Safari/537.36 "
+    "Edg/142.0": "Edge on Windows",
     "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/142.0 Mobile Safari/537.36": "Chrome on Android",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.5 Safari/605.1.15": "Safari on macOS",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.5 "
+    "Safari/605.1.15": "Safari on macOS",
     "": "A browser",
 }
 

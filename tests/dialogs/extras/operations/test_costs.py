@@ -76,7 +76,8 @@ def test_a_bar_leads_to_less_down_to_the_calls() -> None:
 
 
 def test_what_has_no_known_price_is_never_shown_as_free() -> None:
-    """On the statistics, in the settings, in the admin: a sum of nothing known is unknown, any other names what it leaves out."""
+    """On the statistics, in the settings, in the admin: a sum of nothing known is unknown,
+    any other names what it leaves out."""
     local, mixed = make_dialog(id="local"), make_dialog(id="mixed")
     day = timedelta(days=1)
     for _ in range(2):

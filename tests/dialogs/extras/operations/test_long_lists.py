@@ -263,7 +263,7 @@ def test_statistics_list_those_who_took_most_and_count_the_others(monkeypatch: p
     assert "?agent=agent-3" in page and "?agent=agent-1" not in page and "And 2 others, who took less." in page
 
 
-# -- An index of words ------------------------------------------------------------------------------------------------------
+# -- An index of words -------------------------------------------------------------------------------------------------
 
 
 def _execute(*statements: str) -> list[Any]:
