@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from remediation.recall.passages import Passage
 from remediation.recall.ranking import Corpus, Floats, Postings, idf, rank, weightiest
-from remediation.recall.words import words
+from remediation.text.words import words
 
 
 class Archive(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from remediation.recall.words import TOKEN, words
+from remediation.text.words import TOKEN, words
 
 SNIPPET_CHARS = 320
 CHARS_BEFORE = 100  # of the first word of the best place

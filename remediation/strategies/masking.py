@@ -12,8 +12,8 @@ from remediation.strategies.stand_ins import text_counter
 from remediation.text.classify import is_program
 from remediation.text.coverage import Shown
 from remediation.text.exact_tokens import exact_tokens
+from remediation.text.reading import without_routine
 from remediation.text.secret_masking import redact
-from remediation.text.statements import without_routine
 
 OPENING = "[Result of "
 FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with

@@ -19,9 +19,9 @@ from remediation.text.exact_tokens import (
     tokens_in,
     worth_of_values,
 )
+from remediation.text.reading import LONGEST_STATEMENT
 from remediation.text.secret_masking import redact
 from remediation.text.statements import (
-    LONGEST_STATEMENT,
     STRONG_RULE,
     Kind,
     RoleText,

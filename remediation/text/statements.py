@@ -5,21 +5,28 @@ The work is linear in the text: statements are of bounded length, and of what a 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from dominds.weighted_cache import Bounded
 from remediation.text.exact_tokens import Tokens, shape_of, tokens_in, worth_of_values
-from remediation.text.secret_masking import redact
+from remediation.text.reading import Sentence, sentences_of
 
-RoleText = tuple[str, str]  # "user", "assistant", "system" or "tool"; and what it said
 
-LONGEST_STATEMENT = 400  # characters; a longer sentence is cut at a blank
-MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
+class Said(NamedTuple):
+    """A text, by its role: ``user``, ``assistant``, ``system`` or ``tool``. ``turn`` is 0 where it is not known."""
+
+    role: str
+    text: str
+    turn: int = 0
+
+
+RoleText = tuple[str, str] | Said
+
 REMEMBERED_CHARS = 20_000_000  # of texts whose statements a process remembers, the statements themselves included
 SENTENCE_CHARS = 1_000  # what a remembered statement takes, in characters
-TOOL_CHARS = 6_000  # the same of what a tool printed: results stand at the beginning, verdicts at the end
 
 STRONG = 3.0  # the strength from which a rule is marked as one
 WEAK = 2.5  # of "write it without recursion"
@@ -53,6 +60,14 @@ class Statement:
     spelled: bool  # it names a number, a day or a time in words
     order: int
     source: int
+    turn: int = 0
+    speaker: str = ""  # whom it quotes; empty for the own words of who speaks
+    until: int = 0  # the turn that says something newer about the same thing; 0 while it holds
+
+    @property
+    def marked(self) -> str:
+        """The words, with the mark of what no longer holds."""
+        return f"{self.text} {until_mark(self.until)}" if self.until else self.text
 
 
 SPELLED = re.compile(
@@ -151,45 +166,9 @@ INJECTION = re.compile(
     r"|\bapprove (?:all|every)|\bsystem prompt\b|\byou are now\b|\bnew instructions?\b|\bact as\b|\bdo anything now\b",
     re.I,
 )
-STATEMENT_END = re.compile(r"(?<=[.!?;])[\"'”’)\]]{0,2}\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])")
-NO_END = re.compile(
-    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|etc|vs|approx|no|nr|dr|mr|mrs|ms|st|fig|bspw|inkl|max|min)|\b\d{1,2}|\b[A-Z])\.$",
-    re.I,
-)
-BULLET = re.compile(r"^(?:[-*•>#]+|\d{1,3}[.)])\s+")
-BLANKS = re.compile(r"\s+")
-# Encoded data, over which the patterns above would take quadratic time.
-LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")
-FENCE = re.compile(r"^\s*(?:```|~~~)")
 
-# The beginning of a log line that reports nothing unusual, and how long something took: they would crowd out the facts.
-ROUTINE = re.compile(
-    r"\[?(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d\d:\d\d(?::\d\d)?[.,\d]{0,10}Z?\]?)? ?\[?(?:TRACE|DEBUG|INFO)\b\]?:? ?"
-)
-DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")
-
-# Where a line of a program gives itself away. Words that prose begins with as well ask for more signs of a program.
-LOCATION = re.compile(r"^(?:[\w./\\-]{1,200}[:-]\d{1,6}[:-]\s?|\s{0,8}\d{1,6}\t|[+>-] {0,12}(?=[a-z@\"#]))")
-CODE = re.compile(
-    r"(?:async def|def|class|fn|func|function|impl|struct|interface|enum|namespace|typedef)\s+[\w<]"
-    r"|(?:except|catch|elif|else if|try|finally|else|do|switch|case)\b[^.?!]*[:{]$"
-    r"|[}\])]+ *(?:catch|else|finally|,|;)"
-    r"|(?:if|for|while|with|match|unless)\b[^.?!]*[:{]$"
-    r"|(?:if|for|while|switch|catch)\s*\(.*\)\s*\{?$"
-    r"|(?:raise|throw|return|yield|await|assert|del|new|delete|goto|lambda)\b.*(?:[(){}=;]|\bErr\b|\bError\b|\bException\b|\bNone\b|\bnull\b)"
-    r"|(?:from [\w.]+ import|import [\w.{*]+|#include|using |package |require\(|export |public |private |protected |static )"
-    r"|(?:const|let|var|final|auto|int|bool|string|void|char|float|double)\s+[\w<>*\[\]]+\s*[=;({:]"
-    r"|@\w[\w.]*(?:\(.*\))?$"
-    r"|[\w.\[\]\"']+\s*[-+*/|&%:]?=\s*(?:[\w.]+\(|\[|\{|lambda\b|not\b|await\b|new\b|f?[\"'].*[\"']$|[\w.]+\[|self\.|None$|True$|False$)"
-    r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
-    r"|(?:raise|return|throw|yield) [\w.]+$|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
-    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|[\w.\[\]'\", ]+\)\)*(?: as \w+)?:?,?$|[A-Z]\w+(?:Error|Exception),$"
-    r"|self\.\w+|this\.\w+|\"\"\"|'''"
-    r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
-    r"|.*\b(?:except|catch)\b.{1,60}\b(?:as|e|err|error|ex)\b\)?\s*[:{]"
-    r"|.*\berr != nil\b|.*\blog(?:ger|ging)?\.\w+\("
-)  # fmt: skip
-VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
+UNTIL = "until turn"
+QUOTE_MARK = re.compile(r"\(quoting ([^()\n]{1,80})\) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +176,8 @@ class _Sentence:
     """A statement as it stands alone: what does not depend on the texts beside it."""
 
     text: str
+    bare: str  # the same without the mark of a quote
+    speaker: str
     shape: str
     kind: Kind
     worth: float  # of its words, without the values in it
@@ -212,27 +193,39 @@ _read = Bounded[tuple[_Sentence, ...]](REMEMBERED_CHARS)
 
 
 def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
-    """All statements of ``texts`` that say something, in their order, without secrets, source code and injected orders."""
+    """All statements of ``texts`` that say something, in their order, without secrets, source code and injected orders.
+
+    A quote of what was said in another text stands there alone.
+    """
+    entries = [Said(*entry) for entry in texts]
+    own = {
+        sentence.text for entry in entries for sentence in _sentences(entry.role, entry.text) if not sentence.speaker
+    }
     results = [
-        (source, role, sentence) for source, (role, text) in enumerate(texts) for sentence in _sentences(role, text)
+        (source, entry, sentence)
+        for source, entry in enumerate(entries)
+        for sentence in _sentences(entry.role, entry.text)
+        if not sentence.speaker or sentence.bare not in own
     ]
     shapes = Counter(sentence.shape for _, _, sentence in results)
     alike = Counter({token: shape for _, _, sentence in results for token, shape, _ in sentence.values}.values())
     return [
         Statement(
-            role,
-            sentence.text,
-            sentence.kind,
-            (sentence.worth + worth_of_values(sentence.values, alike))
+            role=entry.role,
+            text=sentence.text,
+            kind=sentence.kind,
+            worth=(sentence.worth + worth_of_values(sentence.values, alike))
             * shapes[sentence.shape] ** -0.5
             * sentence.share,
-            sentence.strength,
-            sentence.tokens,
-            sentence.spelled,
-            order,
-            source,
+            strength=sentence.strength,
+            tokens=sentence.tokens,
+            spelled=sentence.spelled,
+            order=order,
+            source=source,
+            turn=entry.turn,
+            speaker=sentence.speaker,
         )
-        for order, (source, role, sentence) in enumerate(results)
+        for order, (source, entry, sentence) in enumerate(results)
     ]
 
 
@@ -240,108 +233,35 @@ def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
     known = _read.get((role, text))
     if known is None:
         known = tuple(
-            _judged(role, statement)
-            for statement in sentences_of(text, role)
-            if role != "tool" or not INJECTION.search(statement)
+            _judged(role, sentence)
+            for sentence in sentences_of(text, role)
+            if role != "tool" or not INJECTION.search(sentence.text)
         )
         _read.put((role, text), known, len(text) + SENTENCE_CHARS * len(known))
     return known
 
 
-def sentences_of(text: str, role: str = "user") -> Iterator[str]:
-    """The sentences and lines of what somebody said, without secrets and without source code."""
-    for line in redact(_excerpt(text, TOOL_CHARS if role == "tool" else MOST_CHARS)).splitlines():
-        if not line.strip():
-            continue
-        yield from _sentences_in(line, role)
+def until_mark(turn: int) -> str:
+    return f"({UNTIL} {turn})"
 
 
-def without_fences(text: str) -> str:
-    """``text`` without the fenced blocks in it."""
-    kept, inside = [], False
-    for line in text.splitlines():
-        if FENCE.match(line):
-            inside = not inside
-        elif not inside:
-            kept.append(line)
-    return "\n".join(kept)
-
-
-def _excerpt(text: str, most: int) -> str:
-    """The beginning and the end of a text that is too long to read whole; fenced code apart."""
-    if len(text) > most:
-        half = most // 2
-        text = f"{text[:half].rpartition(' ')[0] or text[:half]}\n{text[-half:].partition(' ')[2] or text[-half:]}"
-    return without_fences(text) if "```" in text or "~~~" in text else text
-
-
-def without_routine(line: str) -> str:
-    """A log line without clock time, level and durations where it reports nothing unusual."""
-    pattern_match = ROUTINE.match(line)
-    return DURATION.sub("", line[pattern_match.end() :]) if pattern_match and pattern_match.end() else line
-
-
-def _sentences_in(line: str, role: str) -> Iterator[str]:
-    if role == "tool":
-        line = without_routine(line.strip())
-    line = LONG_WORD.sub(r"\1…", line.strip())
-    if role == "tool" and line[:1] in "{[" and '": ' in line:
-        line = line.replace('"', "")  # JSON on one line is what a tool knows, and no program
-    elif is_code_line(line, role):
-        return
-    held = ""
-    for part in STATEMENT_END.split(line):
-        held = f"{held} {part.strip()}".strip()
-        if NO_END.search(held):
-            continue
-        yield from _bounded(held)
-        held = ""
-    yield from _bounded(held)
-
-
-def _bounded(sentence: str) -> Iterator[str]:
-    sentence = BLANKS.sub(" ", BULLET.sub("", sentence)).strip()
-    while len(sentence) > LONGEST_STATEMENT:
-        cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)
-        cut = LONGEST_STATEMENT if cut < 0 else cut
-        yield sentence[:cut]
-        sentence = sentence[cut:].strip()
-    if len(sentence) > 2 or (len(sentence) == 2 and not sentence.isascii()):
-        yield sentence
-
-
-def is_code_line(line: str, role: str = "tool") -> bool:
-    """Whether a line is a program's. What people and agents write is prose unless it is code beyond doubt."""
-    bare = LOCATION.sub("", line.strip(), count=1).strip() if role == "tool" else line.strip()
-    if not bare or VALUE.match(bare):
-        return False
-    if not CODE.match(bare):
-        return False
-    return role == "tool" or not _reads_as_prose(bare)
-
-
-def _reads_as_prose(line: str) -> bool:
-    """Several plain words in a row, or a sentence's end: a person may write about ``x = f(y)``."""
-    if line.endswith((".", "?", "!", "。")) or BULLET.match(line):
-        return True
-    words = line.split()
-    return (
-        sum(word.strip("`'\",.;:()").isalpha() for word in words) >= max(3, 0.6 * len(words))
-        and not line.endswith(("{", "}", ";", "):", ") {"))
-        and not re.match(r"(?:async def|def|class|except|raise|return|import|from|elif)\b", line)
-    )
-
-
-def _judged(role: str, text: str) -> _Sentence:
-    strength, failure = rule_strength(role, text), is_failure(text)
+def _judged(role: str, sentence: Sentence) -> _Sentence:
+    """What somebody quotes is told as a quote, and is nobody's rule here."""
+    earlier = QUOTE_MARK.match(sentence.text)
+    speaker = sentence.speaker or (earlier[1] if earlier else "")
+    bare = sentence.text[earlier.end() :] if earlier else sentence.text
+    text = f"(quoting {speaker}) {bare}" if speaker else bare
+    strength, failure = 0.0 if speaker else rule_strength(role, bare), is_failure(bare)
     share = {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
-    tokens, spelled = tokens_in(text), bool(SPELLED.search(text))
+    tokens, spelled = tokens_in(bare), bool(SPELLED.search(bare))
     values = tuple((token, shape_of(token), worth) for token, worth in tokens.worths)
     return _Sentence(
         text=text,
-        shape=shape_of(text),
+        bare=bare,
+        speaker=speaker,
+        shape=shape_of(bare),
         kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
-        worth=_worth_of_words(role, text, strength, failure, spelled),
+        worth=_worth_of_words(role, bare, strength, failure, spelled),
         strength=strength,
         share=share * NARRATION if role == "assistant" and NARRATES.match(text) else share,
         values=values,
