@@ -1,8 +1,9 @@
-"""The one seam for optional features: an app of Django that says in a value what it adds, and hears what dialogs go through.
+"""The one seam for optional features: an app of Django that says in a value what it adds,
+and hears what dialogs go through.
 
-An extension is an app with a module ``extension`` that holds its ``EXTENSION``. Django finds the app's templates, static
-files, commands, checks and admin by itself; the rest is said here. The core knows no extension by name. Which are switched
-on is read from the environment (``DOMINDS_EXTRAS``); see docs/extensions.md.
+An extension is an app with a module ``extension`` that holds its ``EXTENSION``. Django finds the app's templates,
+static files, commands, checks and admin by itself; the rest is said here. The core knows no extension by name. Which
+are switched on is read from the environment (``DOMINDS_EXTRAS``); see docs/extensions.md.
 """
 
 import logging
@@ -55,8 +56,8 @@ class Piece:
 class Extension:
     """What an optional feature adds. Whatever only web processes need is named in dots, and imported by them alone.
 
-    The functions of the last group are called inside the transaction of the change that they are about: what they store is
-    kept with it or not at all, what they raise undoes it, and they must not wait for anybody.
+    The functions of the last group are called inside the transaction of the change that they are about: what they store
+    is kept with it or not at all, what they raise undoes it, and they must not wait for anybody.
     """
 
     name: str

@@ -27,13 +27,16 @@ SQLITE_OPTIONS = {
     # Deferred transactions that read and then write fail at once under contention; immediate ones wait their turn.
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,  # seconds
-    # A turn changes few bytes of many pages, and the log takes each page whole: small ones, of a new file. 4 MB of log, as usual.
-    "init_command": "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4096; PRAGMA synchronous=FULL;",
+    # A turn changes few bytes of many pages, and the log takes each page whole:
+    # small ones, of a new file. 4 MB of log, as usual.
+    "init_command": "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4096; PRAGMA "
+    "synchronous=FULL;",
 }
 POSTGRESQL_OPTIONS = {
     "pool": {"min_size": 1, "max_size": env.number("DOMINDS_DB_POOL", default=16, minimum=1), "timeout": 5},
     "connect_timeout": 5,
-    "server_side_binding": True,  # so that statements can be prepared: half of PostgreSQL's work was planning the same ones
+    # So that statements can be prepared: half of PostgreSQL's work was planning the same ones.
+    "server_side_binding": True,
     "prepare_threshold": 3,
     "application_name": "dominds",
     "options": "-c lock_timeout=2s -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s",
@@ -225,22 +228,22 @@ LOCAL_SERVERS = env.servers(
     "lmstudio=http://127.0.0.1:1234,ollama=http://127.0.0.1:11434,llamacpp=http://127.0.0.1:8080",
 )
 
-# -- Mail: about questions that wait for a person. Without a server none is sent ---------------------------------------------
+# -- Mail: about questions that wait for a person. Without a server none is sent ---------------------------------------
 PUBLIC_URL = env.web_address("DOMINDS_PUBLIC_URL")  # where people reach the pages, for links in mails
 EMAIL_TIMEOUT = 10  # seconds
 globals().update(_mail := env.mail("DOMINDS_EMAIL_URL"))
 MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
 
-# -- Images that answers name by their address, fetched when a person clicks on one -------------------------------------------
+# -- Images that answers name by their address, fetched when a person clicks on one ------------------------------------
 REMOTE_IMAGES = env.flag("DOMINDS_REMOTE_IMAGES", default=True)
 PRIVATE_IMAGES = env.flag("DOMINDS_PRIVATE_IMAGES", default=False)  # they may lie on this machine and in its network
 
-# -- Push notifications of questions, to browsers that people subscribed ------------------------------------------------------
+# -- Push notifications of questions, to browsers that people subscribed -----------------------------------------------
 WEB_PUSH = env.flag("DOMINDS_WEB_PUSH", default=True)
 # Push services' addresses come from any person's browser, not from staff: nothing inside is called unless this says so.
 PRIVATE_PUSH = env.flag("DOMINDS_PRIVATE_PUSH", default=False)
 
-# -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none -----------------------------------------
+# -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none ------------------------------------
 OIDC_PROVIDERS = env.openid_providers("DOMINDS_OIDC")
 
 # -- What `up` tells the worker that it starts -------------------------------------------------------
@@ -253,7 +256,8 @@ MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # 
 BRIEF_HOURS = env.number("DOMINDS_BRIEF_HOURS", default=24)
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
 
-# Bounds of what comes from outside are read by dominds.budgets, which cannot complain: a bad value stops the start here.
+# Bounds of what comes from outside are read by dominds.budgets, which cannot complain:
+# a bad value stops the start here.
 for _bound in budgets.ALL:
     env.number(_bound.setting, default=_bound.most, minimum=1)
 

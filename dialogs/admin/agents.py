@@ -30,11 +30,13 @@ LISTED = "team.yaml, or the demo team, names this agent: at the next start its f
 class AgentForm(AgentRules):
     class Meta:
         model = Agent
-        fields = (
-            "id", "name", "provider", "model", "description", "suggestions", "instructions", "tools", "toolsets", "tool_approval", "model_params",
-            "context_policy", "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall", "prepare_rewrites", "proxy",
-            "is_default", "enabled",
-        )  # fmt: skip
+        fields = tuple(
+            """
+            id name provider model description suggestions instructions tools toolsets tool_approval model_params
+            context_policy critical_policy context_limit dialog_budget_usd llm_type priority priority_areas recall
+            prepare_rewrites proxy is_default enabled
+            """.split()
+        )
 
     def clean_id(self) -> str:
         agent_id = str(self.cleaned_data["id"])

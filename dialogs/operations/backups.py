@@ -2,7 +2,8 @@
 
 A backup is a tar archive: ``manifest.json``, the database in one consistent snapshot, and the YAML files of ``.minds``.
 The database part is what the database itself makes best (``pg_dump``; SQLite's online copy), or the portable JSON lines
-of ``dialogs.operations.portable_dump``. Left out are login sessions, Redis, the environment with its keys, and the signing key.
+of ``dialogs.operations.portable_dump``. Left out are login sessions, Redis, the environment with its keys, and the
+signing key.
 """
 
 import json
@@ -49,7 +50,7 @@ class Manifest:
     minds: list[str]
 
 
-# -- Backing up -----------------------------------------------------------------------------------------------------------
+# -- Backing up --------------------------------------------------------------------------------------------------------
 
 
 def back_up(file: Path, *, using: str, prefer_portable: bool = False) -> Manifest:
@@ -119,7 +120,7 @@ def _migrations(using: str) -> list[str]:
     return sorted(".".join(name) for name in MigrationRecorder(connections[using]).applied_migrations())
 
 
-# -- Restoring ------------------------------------------------------------------------------------------------------------
+# -- Restoring ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,8 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Files alone, each below ``folder``. By hand: ``extractall`` knows ``filter`` from Python 3.11.4 on, and Debian 12 has 3.11.2."""
+    """Files alone, each below ``folder``. By hand: ``extractall`` knows ``filter`` from Python 3.11.4 on,
+    and Debian 12 has 3.11.2."""
     for member in archive:
         path = (folder / member.name).resolve()
         if not path.is_relative_to(folder.resolve()):
@@ -190,8 +192,8 @@ def _read_database(part: Path, manifest: Manifest, using: str) -> None:
     fitting = ENGINES.get(part.name, connection.vendor)
     if fitting != connection.vendor:
         raise BackupFailed(
-            f"This backup is one of {fitting}, and DATABASE_URL names {connection.vendor}. Restore it into {fitting}, and "
-            "take a backup with --portable there: that fits either."
+            f"This backup is one of {fitting}, and DATABASE_URL names {connection.vendor}. Restore it into {fitting}, "
+            "and take a backup with --portable there: that fits either."
         )
     try:
         if part.name == POSTGRES:
@@ -212,8 +214,8 @@ def _read_database(part: Path, manifest: Manifest, using: str) -> None:
 def _check_migrations(manifest: Manifest, using: str) -> None:
     if differing := sorted(set(manifest.migrations) ^ set(_migrations(using))):
         raise BackupFailed(
-            f"The backup's tables differ from this version's ({', '.join(differing[:5])}). Restore it with the version of "
-            "Dominds that made it, then upgrade."
+            f"The backup's tables differ from this version's ({', '.join(differing[:5])}). Restore it with the version "
+            "of Dominds that made it, then upgrade."
         )
 
 

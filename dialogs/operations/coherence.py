@@ -8,7 +8,8 @@ from remediation.strategies.outcome import text_of
 
 
 def measure(run_id: int) -> float:
-    """A rewrite's coherence, from 0 to 1, by MiniLM where it is installed. Its row has it, and its reward, from now on."""
+    """A rewrite's coherence, from 0 to 1, by MiniLM where it is installed.
+    Its row has it, and its reward, from now on."""
     run = RemediationRun.objects.get(pk=run_id)
     if run.coherence is not None:
         return run.coherence

@@ -163,7 +163,8 @@ def _of(chosen: Chosen, agent: str, person: str) -> dict[str, str]:
 
 
 def sum_up_days() -> int:
-    """Keep the sums of the days of UTC that are over, each once no call of it runs any more. Returns how many rows were made."""
+    """Keep the sums of the days of UTC that are over, each once no call of it runs any more.
+    Returns how many rows were made."""
     now, made = timezone.now(), 0
     first = datetime.combine(now.date() - timedelta(days=DAYS), time(), UTC)  # where the first day begins in the East
     day = _not_summed_up(first)

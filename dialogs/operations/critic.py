@@ -32,7 +32,8 @@ ERRORS = (
 
 
 def review() -> int:
-    """Propose what the last week suggests. A proposal that is open, or was rejected within the week, is not repeated."""
+    """Propose what the last week suggests. A proposal that is open, or was rejected within the
+    week, is not repeated."""
     drafts = propose(_rewrites(), _errors())
     return sum(_keep(draft) for draft in drafts)
 

@@ -35,7 +35,7 @@ MOST_TIMED = 5_000  # generations whose times are read for the percentiles
 MOST_ROWS = 20
 
 
-# -- The moment -----------------------------------------------------------------------------------------------------------
+# -- The moment --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def held_leases() -> list[dict[str, Any]]:
     return [{"lease_owner": owner, "dialogs": dialogs} for owner, dialogs in counted]
 
 
-# -- What needs a hand ----------------------------------------------------------------------------------------------------
+# -- What needs a hand -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def undelivered() -> list[Undelivered]:
     return [Undelivered(channel, count, errors[channel], waits > 0) for channel, count, _, waits in sorted(counted)]
 
 
-# -- The last hour --------------------------------------------------------------------------------------------------------
+# -- The last hour -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,12 +307,12 @@ def percentiles(values: Sequence[float]) -> tuple[int | None, int | None]:
     return round(cuts[9]), round(cuts[18])
 
 
-# -- Over time ------------------------------------------------------------------------------------------------------------
+# -- Over time ---------------------------------------------------------------------------------------------------------
 
 
 def levels_by_hour() -> list[tuple[datetime, dict[str, int]]]:
-    """How many generations of each hour ended at which level, oldest first, for the last day. Hours of UTC, in the current zone's
-    time: so none is missing or twice where clocks change."""
+    """How many generations of each hour ended at which level, oldest first, for the last day. Hours of UTC, in the
+    current zone's time: so none is missing or twice where clocks change."""
     first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=LEVEL_HOURS - 1)
     counted = (
         HealthSnapshot.objects.filter(generation_id__gte=first_generation_since(first))

@@ -97,8 +97,8 @@ def dry_run(
 
 
 def preview(agent: Agent | None, proposed: Agent) -> DryRun:
-    """The same of fewer turns, for a page on which settings are being chosen. An agent that is new, or that nobody has talked
-    with, is tried on the newest dialogs of all. Raises ``UnknownModel``."""
+    """The same of fewer turns, for a page on which settings are being chosen. An agent that is new, or that nobody has
+    talked with, is tried on the newest dialogs of all. Raises ``UnknownModel``."""
     own = agent.dialogs.filter(last_turn_seq__gt=0) if agent else Row.objects.none()
     dialogs = list(_newest_dialogs(own if own.exists() else Row.objects.all(), PREVIEW_TURNS))
     after = _outcome(proposed, dialogs, current_config())

@@ -1,4 +1,5 @@
-"""Expired dialogs, and those deleted a while ago: what was said in them is deleted, and the numbers of their calls stay, since sums and budgets count them."""
+"""Expired dialogs, and those deleted a while ago: what was said in them is deleted, and the numbers of their calls
+stay, since sums and budgets count them."""
 
 from typing import Any
 from uuid import UUID
@@ -27,9 +28,20 @@ from remediation.models import CleanupTask, ContextEvent, PreparedRewrite, Remed
 log = structlog.get_logger(__name__)
 
 CONTENT = (
-    RemovedUnit, PreparedRewrite, CleanupTask, Event, Turn, Question, Reminder, Artifact, Attachment, RecallChoice,
-    Client, Round, RequestPart,
-)  # fmt: skip
+    RemovedUnit,
+    PreparedRewrite,
+    CleanupTask,
+    Event,
+    Turn,
+    Question,
+    Reminder,
+    Artifact,
+    Attachment,
+    RecallChoice,
+    Client,
+    Round,
+    RequestPart,
+)
 NUMBERS = (Generation, RemediationRun, ContextEvent)  # of which the words go
 
 MOST_AT_ONCE = 500

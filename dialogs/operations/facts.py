@@ -14,8 +14,8 @@ MOST_SEARCHES = 100  # for facts out of sight, the weightiest
 
 
 def measure(run_id: int) -> dict[str, Any]:
-    """``all`` of them, ``counts`` by fate, ``unsearched`` beyond what is searched for, and ``away``: what is out of sight,
-    with its values and fate. The row has it from now on.
+    """``all`` of them, ``counts`` by fate, ``unsearched`` beyond what is searched for, and ``away``: what is out of
+    sight, with its values and fate. The row has it from now on.
 
     A fact is an exact value of what people and the agent said (tool output apart), or a rule or request as a whole.
     """

@@ -1,7 +1,8 @@
-"""Numbers for Prometheus, read from the rows, under the names of OpenTelemetry's GenAI conventions where these have one.
+"""Numbers for Prometheus, read from the rows, under the names of OpenTelemetry's GenAI
+conventions where these have one.
 
-Every web process reads the same rows and so tells the same numbers: take ``max``, not ``sum``, over instances. Counters go
-on over restarts. The past is added up once per process; after that a scrape reads only what came since.
+Every web process reads the same rows and so tells the same numbers: take ``max``, not ``sum``, over instances. Counters
+go on over restarts. The past is added up once per process; after that a scrape reads only what came since.
 """
 
 import threading
@@ -53,7 +54,7 @@ def _of_generations(rows: QuerySet[Generation]) -> Sums:
     )
 
 
-# -- The collector --------------------------------------------------------------------------------------------------------
+# -- The collector -----------------------------------------------------------------------------------------------------
 
 
 class RowsCollector(Collector):
@@ -132,7 +133,7 @@ def _settled_generations() -> int:
     return newest if running is None else min(newest, running)
 
 
-# -- As metrics -----------------------------------------------------------------------------------------------------------
+# -- As metrics --------------------------------------------------------------------------------------------------------
 
 
 def _dialogs() -> Iterator[Metric]:

@@ -47,7 +47,8 @@ def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequ
 
 
 def summed(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
-    """For each combination of labels the sum of each column, by its name. Fractions are summed in parts of ``PARTS``."""
+    """For each combination of labels the sum of each column, by its name.
+    Fractions are summed in parts of ``PARTS``."""
     result = (
         rows.order_by().values(*labels).annotate(**{f"sum_{name}": Sum(column) for name, column in columns.items()})
     )

@@ -46,8 +46,8 @@ def run(ending: threading.Event) -> None:
 
 
 def run_beside(worker_before: str) -> threading.Event:
-    """Sweep in a thread of this process, after the leases of a worker that is known to be dead are freed. Setting the event
-    ends it; a failure does not."""
+    """Sweep in a thread of this process, after the leases of a worker that is known to be dead are freed.
+    Setting the event ends it; a failure does not."""
     ending = threading.Event()
 
     def go_on() -> None:
@@ -67,7 +67,8 @@ def run_beside(worker_before: str) -> threading.Event:
 
 
 def sweep() -> int:
-    """Wake what waits without a living lease. No lease is longer than it is given, also when the clock was set back. Returns how many dialogs were woken."""
+    """Wake what waits without a living lease. No lease is longer than it is given, also when the clock was set back.
+    Returns how many dialogs were woken."""
     longest = Now() + timedelta(seconds=LEASE_SECONDS)
     Dialog.objects.filter(state=State.GENERATING.value, lease_until__gt=longest).update(lease_until=longest)
     overdue = Q(state=State.QUEUED.value, active_at__lt=Now() - timedelta(seconds=GRACE_SECONDS)) | Q(
@@ -83,7 +84,8 @@ def sweep() -> int:
 
 
 def tidy() -> None:
-    """Once an hour: what may not be kept forever, the sums of days that are over, and what the critic makes of the week."""
+    """Once an hour: what may not be kept forever, the sums of days that are over,
+    and what the critic makes of the week."""
     for extension in installed():
         extension.tidy()
     discarded_log.delete_old()

@@ -36,18 +36,20 @@ HIGHLIGHT_TOTAL_CHARS = 100_000  # of one text
 CACHED_MAX_CHARS = 40_000
 
 LANGUAGE_NAMES = (
-    "bash c c++ cpp c# csharp css clojure diff docker dockerfile elixir erlang go graphql groovy haskell hcl html ini java"
-    " javascript js json jsx kotlin lua makefile markdown md nginx objective-c ocaml perl php powershell properties"
-    " protobuf py python r rb ruby rs rust scala scss sh shell sql swift terraform toml ts tsx typescript vim xml yaml yml"
-    " zig zsh"
+    "bash c c++ cpp c# csharp css clojure diff docker dockerfile elixir erlang go graphql groovy haskell hcl html ini "
+    "java javascript js json jsx kotlin lua makefile markdown md nginx objective-c ocaml perl php powershell properties"
+    " protobuf py python r rb ruby rs rust scala scss sh shell sql swift terraform toml ts tsx typescript vim xml yaml "
+    "yml zig zsh"
 )
 LANGUAGES = frozenset(LANGUAGE_NAMES.split())
 _AFTER_WWW = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}(?::\d{1,5})?(?:[/?#][^\s<>()]{0,2000})?")
-_FULL_WIDTH_MARKS = "\u201c\u201d\u2018\u2019\u2026\u3001-\u3003\u3008-\u3011\u3014-\u301f\uff01\uff02\uff07-\uff0c\uff0e\uff1a-\uff1f\uff3b-\uff3d\uff5b-\uff65"
+_FULL_WIDTH_MARKS = (
+    "\u201c\u201d\u2018\u2019\u2026\u3001-\u3003\u3008-\u3011\u3014-\u301f"
+    "\uff01\uff02\uff07-\uff0c\uff0e\uff1a-\uff1f\uff3b-\uff3d\uff5b-\uff65"
+)
 _BETWEEN_MARKS = re.compile(f"[^{_FULL_WIDTH_MARKS}]+")
-_FIRST_WORD = re.compile(
-    rf"([^\s{_FULL_WIDTH_MARKS}]{{1,2000}})([{_FULL_WIDTH_MARKS}]?)"
-)  # bounded: looked for at each address
+# Bounded: it is looked for at each address.
+_FIRST_WORD = re.compile(rf"([^\s{_FULL_WIDTH_MARKS}]{{1,2000}})([{_FULL_WIDTH_MARKS}]?)")
 _LINE_END = re.compile(r"\r\n?|\n")
 _HL = "hl-"
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix=_HL)
@@ -108,7 +110,8 @@ class GrowingText:
         return self.text[self._finished :]
 
     def newly_finished(self) -> tuple[int, str]:
-        """How many characters of the tail are finished by now, and their HTML. Changes nothing, so any thread may ask."""
+        """How many characters of the tail are finished by now, and their HTML.
+        Changes nothing, so any thread may ask."""
         tail = self.tail
         if len(self.text) > min(MARKDOWN_MAX_CHARS, TURN_CHARS.most) or not (chars := finished_chars(tail)):
             return 0, ""
@@ -122,7 +125,7 @@ class GrowingText:
             self.blocks += 1
 
 
-# -- Parser and renderer ------------------------------------------------------------------------------------------------
+# -- Parser and renderer -----------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -160,8 +163,9 @@ def _parser() -> MarkdownIt:
 
 
 def _beside_wide_letters(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """Return a rule of emphasis that holds beside Chinese, Japanese and Korean, where no space stands between words: there a mark
-    opens before, and closes behind, all but white space. CommonMark looks at punctuation, and leaves asterisks in the text."""
+    """Return a rule of emphasis that holds beside Chinese, Japanese and Korean, where no space stands between words:
+    there a mark opens before, and closes behind, all but white space. CommonMark looks at punctuation, and leaves
+    asterisks in the text."""
 
     def tokenize(state: StateInline, silent: bool) -> bool:
         start, known = state.pos, len(state.delimiters)
@@ -301,7 +305,7 @@ def _from_www(linkify: Any, match: Any) -> None:
     match.url = f"http://{match.url}"
 
 
-# -- The allow-list -----------------------------------------------------------------------------------------------------
+# -- The allow-list ----------------------------------------------------------------------------------------------------
 
 _CELLS = {"center", "right"}
 _CLASSES = {
@@ -341,8 +345,8 @@ _PLACES = re.compile(r'<sup>(\d+)</sup>|<li class="note">|<span class="back"></s
 
 
 def _linked(html: str) -> str:
-    """Marks of footnotes lead to their notes, and notes back to the first mark. Their names are ours alone, and made after
-    the cleaning: of what the notes say, so that two answers on a page do not share them."""
+    """Marks of footnotes lead to their notes, and notes back to the first mark. Their names are ours alone, and made
+    after the cleaning: of what the notes say, so that two answers on a page do not share them."""
     start = html.rfind(_NOTES)
     if start < 0:
         return html

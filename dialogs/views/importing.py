@@ -62,7 +62,8 @@ class ProgressForm(forms.Form):
 @login_required
 @require_GET
 def progress(request: PersonRequest) -> HttpResponse:
-    """A line that says how many conversations have come ``since``, and asks again for itself as long as its page stands."""
+    """A line that says how many conversations have come ``since``, and asks again for itself as
+    long as its page stands."""
     form = ProgressForm(request.GET)
     since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
     context = {"since": since.isoformat(), "come": imported_since(request.user, since)}

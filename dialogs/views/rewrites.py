@@ -35,7 +35,8 @@ ROWS = 50
 @login_required
 @require_POST
 def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseBase:
-    """Asked for by a page's script, which has put the policy's question. Without scripts the preview is the question."""
+    """Asked for by a page's script, which has put the policy's question.
+    Without scripts the preview is the question."""
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
         dialog = owned(dialog_id, request.user)
@@ -67,7 +68,8 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> None:
 
 @dialog_page
 def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """What the model would see now, unit by unit; with ``preview``, what a rewrite would take away, without doing it."""
+    """What the model would see now, unit by unit; with ``preview``, what a rewrite would take
+    away, without doing it."""
     policy = with_verb(request.GET.get("preview", ""))
     asked = policy.by_hand if policy else None
     page = DialogPage(dialog, request.user, request=request)

@@ -26,7 +26,8 @@ def matching_words(text: str, asked: Collection[str]) -> tuple[str, ...]:
 
 
 def snippet(text: str, asked: Collection[str], chars: int = SNIPPET_CHARS) -> tuple[Part, ...]:
-    """About ``chars`` characters where most words of the query stand together, with an ellipsis where text is left out."""
+    """About ``chars`` characters where most words of the query stand together,
+    with an ellipsis where text is left out."""
     places = list(_places(text, asked))
     start = max(0, _best_start(text, places, chars) - CHARS_BEFORE) if len(text) > chars else 0
     end = min(len(text), start + chars)

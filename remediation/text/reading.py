@@ -1,7 +1,7 @@
 """Messages read as what they are: blocks with a speaker and a kind, and the sentences of those that say something.
 
-Everything that judges text reads blocks. A printed program, a listing of files, the furniture of a mail and the runtime's own
-marks state nothing; what somebody quotes is told as quoted. One pass over the lines, linear in the text.
+Everything that judges text reads blocks. A printed program, a listing of files, the furniture of a mail and the
+runtime's own marks state nothing; what somebody quotes is told as quoted. One pass over the lines, linear in the text.
 """
 
 import re
@@ -41,11 +41,13 @@ class Block:
 FENCE = re.compile(r"\s*(?:```|~~~)")
 QUOTE = re.compile(r"\s{0,3}>(?!>>|=)\s?")
 MARK = re.compile(
-    r"\[(?:Result of |Omitted |Summary of |Cut, since it has |Recalled by the runtime|… [\d,]+ (?:lines|characters) left out"
+    r"\[(?:Result of |Omitted |Summary of |Cut, since it has |Recalled by the runtime"
+    r"|… [\d,]+ (?:lines|characters) left out"
     r"|I answered this; )|Previous \d+ turns?: \d|Key facts from messages that are no longer shown"
 )
 WROTE = re.compile(
-    r"(?:.{0,80}[,>:\d] )?([\w.'-]+(?: [\w.'-]+){0,3})(?: <[^<>\s]{1,80}>)? (?:wrote|writes|said|schrieb|a écrit|escribió)\s?:$"
+    r"(?:.{0,80}[,>:\d] )?([\w.'-]+(?: [\w.'-]+){0,3})(?: <[^<>\s]{1,80}>)? (?:wrote|writes|said|schrieb|a écrit"
+    r"|escribió)\s?:$"
 )
 ON_DATE = re.compile(r"(?:On|Am|Le|El) .{0,30}\d")
 HEADER = re.compile(r"(?:From|To|Cc|Sent|Date|Reply-To|Message-ID|Subject): \S")
@@ -54,7 +56,8 @@ NOTICE = re.compile(
 )
 NUMBERED = re.compile(r"\s{0,8}(\d{1,6})(?:\t|[:→|-] ?| \| ?|  )(.*)")
 LISTED = re.compile(
-    r"[-dlbcps][rwxsStT-]{9}\S?\s|total \d+$|[│├└|`\s]*[├└|`][─-]+ |(?:\.{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*$|[\w@+-][\w.@+-]*\.\w{1,5}$|[\w.@+-]+/$"
+    r"[-dlbcps][rwxsStT-]{9}\S?\s|total \d+$|[│├└|`\s]*[├└|`][─-]+ |(?:\.{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*$"
+    r"|[\w@+-][\w.@+-]*\.\w{1,5}$|[\w.@+-]+/$"
 )
 NULLS = re.compile(r'"[\w .-]{1,60}"\s*:\s*(?:null|""|\[\s*\]|\{\s*\})\s*,?')
 BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}[.)])\s+")
@@ -62,7 +65,8 @@ BLANKS = re.compile(r"\s+")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
 SENTENCE_END = re.compile(r"(?<=[.!?;])[\"'”’)\]]{0,2}\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])")
 NO_END = re.compile(
-    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms|prof|jr|sr|st|sec|fig|vol"
+    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms"
+    r"|prof|jr|sr|st|sec|fig|vol"
     r"|pp?|bspw|inkl|max|min|dept|inc|ltd|corp)|\b\d{1,2}|\b[A-Z])\.$",
     re.I,
 )
@@ -81,11 +85,14 @@ CODE = re.compile(
     r"|[}\])]+ *(?:catch|else|finally|,|;)"
     r"|(?:if|for|while|with|match|unless)\b[^.?!]*[:{]$"
     r"|(?:if|for|while|switch|catch)\s*\(.*\)\s*\{?$"
-    r"|(?:raise|throw|return|yield|await|assert|del|new|delete|goto|lambda)\b.*(?:[(){}=;]|\bErr\b|\bError\b|\bException\b|\bNone\b|\bnull\b)"
-    r"|(?:from [\w.]+ import|import [\w.{*]+|#include|using |package |require\(|export |public |private |protected |static )"
+    r"|(?:raise|throw|return|yield|await|assert|del|new|delete|goto|lambda)\b.*(?:[(){}=;]|\bErr\b|\bError\b"
+    r"|\bException\b|\bNone\b|\bnull\b)"
+    r"|(?:from [\w.]+ import|import [\w.{*]+|#include|using |package |require\(|export |public |private |protected "
+    r"|static )"
     r"|(?:const|let|var|final|auto|int|bool|string|void|char|float|double)\s+[\w<>*\[\]]+\s*[=;({:]"
     r"|@\w[\w.]*(?:\(.*\))?$"
-    r"|[\w.\[\]\"']+\s*[-+*/|&%:]?=\s*(?:[\w.]+\(|\[|\{|lambda\b|not\b|await\b|new\b|f?[\"'].*[\"']$|[\w.]+\[|self\.|None$|True$|False$)"
+    r"|[\w.\[\]\"']+\s*[-+*/|&%:]?=\s*(?:[\w.]+\(|\[|\{|lambda\b|not\b|await\b|new\b|f?[\"'].*[\"']$|[\w.]+\[|self\."
+    r"|None$|True$|False$)"
     r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
     r"|(?:raise|return|throw|yield) [\w.]+$|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
     r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|[\w.\[\]'\", ]+\)\)*(?: as \w+)?:?,?$|[A-Z]\w+(?:Error|Exception),$"
@@ -93,13 +100,14 @@ CODE = re.compile(
     r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
     r"|.*\b(?:except|catch)\b.{1,60}\b(?:as|e|err|error|ex)\b\)?\s*[:{]"
     r"|.*\berr != nil\b|.*\blog(?:ger|ging)?\.\w+\("
-)  # fmt: skip
+)
 VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """``speaker`` is who is quoted; empty for the speaker's own words, a quotation mark where the text does not name them."""
+    """``speaker`` is who is quoted; empty for the speaker's own words, a quotation mark where the
+    text does not name them."""
 
     text: str
     speaker: str = ""
@@ -198,7 +206,8 @@ def _is_tools_code(bare: str) -> bool:
 
 
 def _printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
-    """The places of lines that a program printed of files: with rising numbers before them, or nothing but their names."""
+    """The places of lines that a program printed of files: with rising numbers before them,
+    or nothing but their names."""
     places: dict[int, Kind] = {}
     run: list[int] = []
     last = -1

@@ -71,36 +71,44 @@ class Statement:
 
 
 SPELLED = re.compile(
-    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|hundred|thousand|half|twice|once|"
-    r"zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
-    r"montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|today|tomorrow|tonight|heute|morgen|übermorgen|"
-    r"yesterday|weekend|(?:last|next) (?:night|week|month|year|spring|summer|autumn|fall|winter)|(?:days?|weeks?|months?|years?) ago|"
-    r"gestern|wochenende|(?:letzte|nächste)[nrs]? (?:nacht|woche|monat|jahr)|vor \w+ (?:tagen|wochen|monaten|jahren))\b",
+    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|hundred|thousand|half|twice"
+    r"|once|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|monday|tuesday|wednesday|thursday|friday|saturday"
+    r"|sunday|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|today|tomorrow|tonight|heute|morgen"
+    r"|übermorgen|yesterday|weekend|(?:last|next) (?:night|week|month|year|spring|summer|autumn|fall|winter)"
+    r"|(?:days?|weeks?|months?|years?) ago|gestern|wochenende|(?:letzte|nächste)[nrs]? (?:nacht|woche|monat|jahr)"
+    r"|vor \w+ (?:tagen|wochen|monaten|jahren))\b",
     re.I,
 )
 
 # "don't know" and "it doesn't" report; "don't push" instructs.
 STRONG_RULE = re.compile(
-    r"\bnever\b(?! mind)|\bmust(?: not|n[’']t)\b|\bunder no circumstances\b|\b(?:forbidden|prohibited|off[- ]limits|hands off)\b"
+    r"\bnever\b(?! mind)|\bmust(?: not|n[’']t)\b|\bunder no circumstances\b"
+    r"|\b(?:forbidden|prohibited|off[- ]limits|hands off)\b"
     r"|\bno(?:t| longer) allowed\b|(?-i:\bSTOP\b)|(?<!\bI )(?<!\bwe )(?<!\bthey )\b(?:do not|don[’']t)\b"
     r"|(?:^|[,;:.!(–—-]\s*|\b(?:please|and|but|so|also|then|should|must|always|to) )(?:stop|avoid|refrain from)\b"
-    r"|\b(?:no|zero) \w+(?: \w+)? (?:before|until|after|between|without|on|this week|today|tonight|tomorrow)\b|\bnot (?:before|until)\b"
-    r"|\b(?:nie|niemals|keinesfalls|verboten|untersagt|unterlass\w*|auf keinen fall|(?:darf|darfst|dürfen) (?:\w+ ){0,4}(?:nichts?|kein\w*)|"
-    r"bitte (?:\w+ )?(?:nicht|kein\w*)|finger (?:weg|von)|(?:kein\w* .{1,40}|nichts) (?:ge)?(?:änder|fass|anfass|lösch|schick|"
-    r"send|verwend|benutz|nenn|versprech|erwähn)\w*)\b|\byou should(?: not|n[’']t)\b|\bleave .{1,40} alone\b"
-    r"|\b(?:jamais|interdit\w*|il ne faut (?:pas|plus)|nunca|jamás|prohibid\w+|proibid\w+|non (?:devi|dovete|si deve)|vietato)\b"
+    r"|\b(?:no|zero) \w+(?: \w+)? (?:before|until|after|between|without|on|this week|today|tonight|tomorrow)\b"
+    r"|\bnot (?:before|until)\b"
+    r"|\b(?:nie|niemals|keinesfalls|verboten|untersagt|unterlass\w*|auf keinen fall"
+    r"|(?:darf|darfst|dürfen) (?:\w+ ){0,4}(?:nichts?|kein\w*)|bitte (?:\w+ )?(?:nicht|kein\w*)|finger (?:weg|von)"
+    r"|(?:kein\w* .{1,40}|nichts) (?:ge)?(?:änder|fass|anfass|lösch|schick|send|verwend|benutz|nenn|versprech"
+    r"|erwähn)\w*)\b|\byou should(?: not|n[’']t)\b|\bleave .{1,40} alone\b"
+    r"|\b(?:jamais|interdit\w*|il ne faut (?:pas|plus)|nunca|jamás|prohibid\w+|proibid\w+|non (?:devi|dovete|si deve)"
+    r"|vietato)\b"
     r"|\bne pas \w+(?:er|ir|re)\b|\b(?:ne |n[’'])\w+ez (?:pas|plus|rien)\b"
-    r"|\bno (?:se (?:puede|debe)n?|debes|debemos|hay que)\b|\bbajo ning[uú]n\w* \w+|\bnão (?:pode|deve|se pode|se deve)\w*\b"
-    r"|(?:^|[.,;:¡] ?)(?:no|não) \w+[aeo]s? (?:nada|nunca|el|la|los|las|o|a|os|as|n[oa]s?)\b|(?:^|[.,;:] ?)ne \w+e pas\b"
+    r"|\bno (?:se (?:puede|debe)n?|debes|debemos|hay que)\b|\bbajo ning[uú]n\w* \w+"
+    r"|\bnão (?:pode|deve|se pode|se deve)\w*\b"
+    r"|(?:^|[.,;:¡] ?)(?:no|não) \w+[aeo]s? (?:nada|nunca|el|la|los|las|o|a|os|as|n[oa]s?)\b"
+    r"|(?:^|[.,;:] ?)ne \w+e pas\b"
     r"|\b(?:нельзя|запрещ\w+|ни в коем случае|никогда|не (?:надо|смей\w*|\w+[ауя]й(?:те)?|\w+ь?те))\b"
     r"|不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|しないで|てはいけ|てはだめ|ないでください|ないこと"
     r"|하지 ?마|지 마세요|금지|안 됩니다|ممنوع|يمنع|لا يجوز|لا يسمح|إياك",
     re.I,
-)  # fmt: skip
+)
 WEAK_RULE = re.compile(
-    r"\b(should(?: not|n[’']t)|may not|cannot|can[’']t|avoid|without|only|always|must|not to|instead of|except|unless|not|"
-    r"nicht|kein\w*|nur|immer|muss|müssen|ohne|solo|siempre|sin|toujours|sans|seulement|"
-    r"leave .{1,40} alone|keep .{1,30} (?:private|secret|unchanged))\b|^no (?!problem|idea|worries|errors?|issues?|thanks)[a-z]"
+    r"\b(should(?: not|n[’']t)|may not|cannot|can[’']t|avoid|without|only|always|must|not to|instead of|except|unless"
+    r"|not|nicht|kein\w*|nur|immer|muss|müssen|ohne|solo|siempre|sin|toujours|sans|seulement|"
+    r"leave .{1,40} alone|keep .{1,30} (?:private|secret|unchanged))\b"
+    r"|^no (?!problem|idea|worries|errors?|issues?|thanks)[a-z]"
     r"|必须|只能|不能|不可|一定要|务必|だけ|必ず|\b(?:только|всегда|должн\w+|обязательно)\b",
     re.I,
 )
@@ -115,14 +123,15 @@ REMARK = re.compile(
 )
 FAILURE = re.compile(
     r"\b(errors?|err|fail(?:ed|s|ure|ures|ing)?|exception|traceback|fatal|panic(?:ked)?|crash(?:ed|es)?|refused|denied|"
-    r"time(?:d|s)? out|unreachable|out of memory|oom|segfault|rejected|aborted|broken|broke|breaks|corrupt(?:ed)?|not found|"
-    r"does(?: not|n[’']t) (?:work|help|exist)|did(?: not|n[’']t) (?:work|help)|rolled back|regression|deadlock\w*|leak(?:s|ed)?|lost|"
-    r"wrong|bug|died|hangs?|hung|stuck|froze|freezes|no luck|no (?:difference|effect)|stopped working|won[’']t (?:start|work|load|open)|"
-    r"exit (?:status|code) [1-9]\d*|fehler\w*|fehlgeschlagen|gescheitert|abgelehnt|kaputt|abgebrochen|abgestürzt|hängt|vergeblich|"
+    r"time(?:d|s)? out|unreachable|out of memory|oom|segfault|rejected|aborted|broken|broke|breaks|corrupt(?:ed)?"
+    r"|not found|does(?: not|n[’']t) (?:work|help|exist)|did(?: not|n[’']t) (?:work|help)|rolled back|regression"
+    r"|deadlock\w*|leak(?:s|ed)?|lost|wrong|bug|died|hangs?|hung|stuck|froze|freezes|no luck|no (?:difference|effect)"
+    r"|stopped working|won[’']t (?:start|work|load|open)|exit (?:status|code) [1-9]\d*|fehler\w*|fehlgeschlagen"
+    r"|gescheitert|abgelehnt|kaputt|abgebrochen|abgestürzt|hängt|vergeblich|"
     r"(?:funktioniert|klappt|geht|startet) (?:\w+ )?nicht|nichts gebracht|"
-    r"erreurs?|échec|échoué\w*|planté\w*|bloqu[eé]\w*|ne (?:marche|fonctionne|répond|démarre) (?:pas|plus)|falló|fallo|falla|cuelga|cayó|"
-    r"no (?:funcion|arranc|sirv)\w*|caiu|trava|falhou|não funcion\w*|erros?|ошибк\w+|упал[аои]?|падает|\w*завис\w+|сбо[йи]\w*|слома\w+|"
-    r"крашит\w*|не (?:работа\w+|запуска\w+|помог\w+|удал\w+|открыва\w+))\b"
+    r"erreurs?|échec|échoué\w*|planté\w*|bloqu[eé]\w*|ne (?:marche|fonctionne|répond|démarre) (?:pas|plus)|falló|fallo"
+    r"|falla|cuelga|cayó|no (?:funcion|arranc|sirv)\w*|caiu|trava|falhou|não funcion\w*|erros?|ошибк\w+|упал[аои]?"
+    r"|падает|\w*завис\w+|сбо[йи]\w*|слома\w+|крашит\w*|не (?:работа\w+|запуска\w+|помог\w+|удал\w+|открыва\w+))\b"
     r"|\b\w{1,60}(?:Error|Exception|Timeout)\b|[✗❌]|错误|报错|出错|失败|异常|崩溃|中断|卡死|卡住|超时|没有?用|失敗|異常|エラー|固ま"
     r"|落ち(?:た|ました)|動(?:かない|きません)|いきません|실패|오류|에러|멈[춥췄]|خطأ|فشل|تعطل|لا يعمل",
     re.I,
@@ -131,27 +140,29 @@ NO_FAILURE = re.compile(
     r"\b(no|zero|0|without(?: any)?) (errors?|failures?|failed)\b|\b(errors?|failures?|failed)\s?[:=]\s?0\b", re.I
 )
 MEMORABLE = re.compile(
-    r"\b(remember|note that|important|decided?|decision|agreed|prefers?|deadline|due|owner|owned by|called|named|codename|"
-    r"nicknamed|birthday|lives? in|allergic|favou?rite|assigned to|responsible|approved|chose|choose|will use|switch(?:ed)? to|"
-    r"root cause|cause|because|the plan is|goal|budget|located|stored (?:in|at|under)|runs? on|depends on|instead|turned out|"
-    r"turns out|means that|rule[sd]? out|not a fix|the fix|fixed|confirmed|owed|remains|blocked|waiting for|next step|until|"
-    r"wichtig|entschieden|entscheidung|vereinbart|beschlossen|weil|ursache|bleibt|stattdessen|zuständig|frist|bis|"
-    r"settled on|going with|went with|opted|geeinigt|porque|decid\w+|acord\w+|nos quedamos|ficamos com|combinamos|"
-    r"parce que|finalement|retenu|convenu|решили|решено|договорились|остановились на|потому что|из-за|причин\w+|важно)\b"
+    r"\b(remember|note that|important|decided?|decision|agreed|prefers?|deadline|due|owner|owned by|called|named"
+    r"|codename|nicknamed|birthday|lives? in|allergic|favou?rite|assigned to|responsible|approved|chose|choose|will use"
+    r"|switch(?:ed)? to|root cause|cause|because|the plan is|goal|budget|located|stored (?:in|at|under)|runs? on"
+    r"|depends on|instead|turned out|turns out|means that|rule[sd]? out|not a fix|the fix|fixed|confirmed|owed|remains"
+    r"|blocked|waiting for|next step|until|wichtig|entschieden|entscheidung|vereinbart|beschlossen|weil|ursache|bleibt"
+    r"|stattdessen|zuständig|frist|bis|settled on|going with|went with|opted|geeinigt|porque|decid\w+|acord\w+"
+    r"|nos quedamos|ficamos com|combinamos|parce que|finalement|retenu|convenu|решили|решено|договорились"
+    r"|остановились на|потому что|из-за|причин\w+|важно)\b"
     r"|décidé|因为|决定|重要|记住|原因|根因|选了|定了|改用|なので|決定|決ま|ことにし|결정|정했|때문|قرر|اخترنا|اتفق|لأن",
     re.I,
 )
 REQUEST = re.compile(
-    r"\b(please|(?:could|can|would) (?:you|someone|somebody|anybody)|I(?:[’']d)? (?:want|need|like|would like|expect|prefer|appreciate)|"
-    r"we (?:want|need|should|have to)|"
+    r"\b(please|(?:could|can|would) (?:you|someone|somebody|anybody)"
+    r"|I(?:[’']d)? (?:want|need|like|would like|expect|prefer|appreciate)|we (?:want|need|should|have to)|"
     r"make sure|needs? to|has to|have to|let[’']s|later|afterwards|also|careful|must|should|write (?:that|it) down|"
-    r"bitte|ich (?:will|möchte|brauche|hätte gern)|wir (?:brauchen|wollen|sollten|müssen)|soll(?:te|en)?|muss|kannst du|"
-    r"können sie|könnten sie|später|danach|außerdem|"
+    r"bitte|ich (?:will|möchte|brauche|hätte gern)|wir (?:brauchen|wollen|sollten|müssen)|soll(?:te|en)?|muss|kannst du"
+    r"|können sie|könnten sie|später|danach|außerdem|"
     r"als nächstes|quiero|necesito|por favor|puedes|podrías?|hay que|você pode|poderia|preciso|precisamos|"
     r"je veux|j[’']ai besoin|s[’']il (?:te|vous) pla[iî]t|peux-tu|pouvez-vous|pourr(?:ais|iez)|il faut|"
     r"пожалуйста|нужно|надо|хочу|мо(?:жешь|жете|гли бы)|(?:посмотри|пришли|проверь|сделай|добавь)(?:те)?)\b"
-    r"|^(?:(?:ok(?:ay)?|now|next|then|so),? )?(?:add|build|change|check|compare|convert|create|delete|explain|find|fix|give|have a look|list|"
-    r"look|make|move|put|remove|rename|replace|run|send|set|show|switch|test|tell|try|update|use|write)\b"
+    r"|^(?:(?:ok(?:ay)?|now|next|then|so),? )?(?:add|build|change|check|compare|convert|create|delete|explain|find|fix"
+    r"|give|have a look|list|look|make|move|put|remove|rename|replace|run|send|set|show|switch|test|tell|try|update|use"
+    r"|write)\b"
     r"|请|需要|帮我|帮忙|麻烦|给我|接下来|ください|お願い|もらえ|いただけ|ほしい|주세요|부탁|هل يمكنك|من فضلك|أريد|يجب",
     re.I,
 )
@@ -162,7 +173,8 @@ NARRATES = re.compile(
     re.I,
 )
 INJECTION = re.compile(
-    r"\b(ignore|disregard|forget|override|bypass)\b.{0,40}\b(instructions?|rules?|prompts?|above|previous|prior|earlier)\b"
+    r"\b(ignore|disregard|forget|override|bypass)\b.{0,40}\b(instructions?|rules?|prompts?|above|previous|prior"
+    r"|earlier)\b"
     r"|\bapprove (?:all|every)|\bsystem prompt\b|\byou are now\b|\bnew instructions?\b|\bact as\b|\bdo anything now\b",
     re.I,
 )

@@ -9,7 +9,10 @@ from dominds.local.reachable import require_servers
 
 
 class Command(BaseCommand):
-    help = "Wake dialogs whose wake-up was lost or whose worker vanished, and send notices that are due, every 5 seconds. Several may run."
+    help = (
+        "Wake dialogs whose wake-up was lost or whose worker vanished, and send notices that are due, every 5 "
+        "seconds. Several may run."
+    )
 
     requires_system_checks = ()  # they would load every page; `prepare` checks
 

@@ -4,7 +4,8 @@ import re
 
 from dialogs.operations.importing.conversation import Item, items, mapping, text_of
 
-# A mark begins with U+E200, its parts stand between U+E202, and it ends with U+E201; U+E203 to U+E206 enclose cited text.
+# A mark begins with U+E200, its parts stand between U+E202, and it ends with U+E201;
+# U+E203 to U+E206 enclose cited text.
 MARK = re.compile("\ue200([^\ue200\ue201]*)\ue201")
 STRAY = re.compile("[\ue200-\ue206]")
 OLDER_MARK = re.compile("\u3010[^\u3010\u3011]{0,200}\u2020[^\u3010\u3011]{0,200}\u3011")
@@ -12,7 +13,8 @@ SAYS_ITSELF = ("entity", "url", "link_title")  # kinds of marks whose second par
 
 
 def without_marks(text: str, about: Item) -> str:
-    """Return the text with a link in place of each mark whose page the message's metadata name, and without the others."""
+    """Return the text with a link in place of each mark whose page the message's metadata name,
+    and without the others."""
     if "\ue200" not in text and "\u3010" not in text:
         return text
     for one in sorted(items(about.get("citations")), key=_begins, reverse=True):

@@ -31,8 +31,8 @@ def read(item: Item) -> Conversation:
 
 
 def _path(item: Item, builder: Builder) -> list[Item]:
-    """Return the messages in their order; where they name their parents, those that lead to the current one. A message that names
-    none, among others that do, follows the one before it."""
+    """Return the messages in their order; where they name their parents, those that lead to the current one. A message
+    that names none, among others that do, follows the one before it."""
     messages = list(items(item["chat_messages"]))
     if not any(message.get("parent_message_uuid") for message in messages):
         return messages

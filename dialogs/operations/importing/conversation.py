@@ -28,8 +28,8 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """``source`` names it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken; ``problem`` says
-    why nothing could be."""
+    """``source`` names it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken;
+    ``problem`` says why nothing could be."""
 
     source: str
     title: str
@@ -54,8 +54,8 @@ class Builder:
             self.messages.append(ImportedMessage(Message(role, text), at))
 
     def call(self, text: str, calls: Iterable[tuple[str, str, str]], at: datetime | None = None) -> None:
-        """``calls`` are ids, names and arguments. Ids are made unique, since exports repeat them. Calls that follow each
-        other without a word or a result between them were made at once."""
+        """``calls`` are ids, names and arguments. Ids are made unique, since exports repeat them. Calls that follow
+        each other without a word or a result between them were made at once."""
         if text or not self.making:
             self._close_calls(at)
             self.messages.append(ImportedMessage(Message(Role.ASSISTANT, text), at))
@@ -66,7 +66,8 @@ class Builder:
             self.by_given[given].append(own)
 
     def result(self, text: str, given: str = "", at: datetime | None = None) -> None:
-        """Of the open call with this id, else of the oldest open one. A result without any call is said by the agent."""
+        """Of the open call with this id, else of the oldest open one. A result without any
+        call is said by the agent."""
         self._end_answer()
         if not self.open_calls:
             self.say(Role.ASSISTANT, text and f"[Result of a tool]\n{text}", at)

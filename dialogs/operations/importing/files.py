@@ -1,4 +1,5 @@
-"""Files of exports: JSON, JSON lines, or the ZIP archive that a service sends. The first format that knows an entry reads it."""
+"""Files of exports: JSON, JSON lines, or the ZIP archive that a service sends.
+The first format that knows an entry reads it."""
 
 import json
 import re
@@ -19,8 +20,8 @@ MOST_BYTES = 500_000_000  # of one JSON text, which is read whole
 CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")  # in an archive; large exports have several
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
-    "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and LibreChat's exports, "
-    "Dominds' own in JSON, and lists of messages in OpenAI's form."
+    "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and "
+    "LibreChat's exports, Dominds' own in JSON, and lists of messages in OpenAI's form."
 )
 
 
@@ -29,7 +30,8 @@ class UnknownExport(ValueError):
 
 
 def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -> Iterator[Conversation]:
-    """Yield every conversation of an export; of an entry that cannot be read, its title and why. Raises ``UnknownExport``."""
+    """Yield every conversation of an export; of an entry that cannot be read, its title and why.
+    Raises ``UnknownExport``."""
     found = False
     for text in _texts(file, name, most_bytes):
         for entry in _entries(_content(text, name)):
@@ -79,7 +81,8 @@ class Unreadable(ValueError):
 
 
 def _content(text: bytes, name: str) -> Any:
-    """Return a file's JSON; of JSON lines, and of a list that breaks off, what can be read, and what cannot as ``Unreadable``."""
+    """Return a file's JSON; of JSON lines, and of a list that breaks off, what can be read,
+    and what cannot as ``Unreadable``."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -79,8 +79,8 @@ def _add_answer(builder: Builder, message: Item) -> None:
 
 
 def _without_details(text: str) -> tuple[str, int]:
-    """And how many they were. Behind the last closing tag there is nothing to look for: every opening one would be followed to
-    the end of the text."""
+    """And how many they were. Behind the last closing tag there is nothing to look for:
+    every opening one would be followed to the end of the text."""
     head, closing, tail = text.rpartition(CLOSING)
     space = len(tail) - len(tail.lstrip())
     kept, taken = DETAILS.subn("", head + closing + tail[:space])

@@ -22,7 +22,8 @@ class Node:
 
 
 def current_path(nodes: Iterable[Node], end: object = None) -> list[Node]:
-    """Return the nodes from the first one to ``end``; to the newest message where the export names no end that it holds.
+    """Return the nodes from the first one to ``end``; to the newest message where the export
+    names no end that it holds.
 
     Where a parent is not in the export, the path goes on with what was said before. A circle ends where it began.
     """

@@ -170,8 +170,8 @@ def _shown(table: costs.Table, chosen: costs.Chosen) -> tuple[str, list[tuple[st
 
 
 def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Cost, float, str]]:
-    """Each with its percentage of the greatest, by cost where any is known and else by tokens, and where its name leads:
-    nowhere if there is no other."""
+    """Each with its percentage of the greatest, by cost where any is known and else by tokens,
+    and where its name leads: nowhere if there is no other."""
     sizes = [float(cost.cost_usd) for _, cost in table.rows]
     sizes = sizes if any(sizes) else [float(cost.tokens) for _, cost in table.rows]
     most = max(sizes, default=0) or 1
