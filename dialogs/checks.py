@@ -12,7 +12,8 @@ from remediation.policies.registry import registry
 
 @checks.register("installation")
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
-    """But for their models, which ``sync_agents`` judges: checks run where there is no database yet, or none that answers."""
+    """But for their models, which ``sync_agents`` judges: checks run where there is no database
+    yet, or none that answers."""
     files = (team_file.current_team(with_models=False), team_file.read_team(team_file.DEMO_FILE, with_models=False))
     problems = [problem for team in files for problem in team.problems]
     return [checks.Warning(str(result), id="dialogs.W001") for result in classes_of(problems)]

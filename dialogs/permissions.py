@@ -1,5 +1,5 @@
-"""Permissions of people on dialogs: to see, act in and share their own, those that are shared with a group of theirs, and others
-by permission (``docs/spec.md#sharing``). ``is_staff`` opens the admin's index, and nothing else."""
+"""Permissions of people on dialogs: to see, act in and share their own, those that are shared with a group of theirs,
+and others by permission (``docs/spec.md#sharing``). ``is_staff`` opens the admin's index, and nothing else."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -13,7 +13,8 @@ RUNNING = frozenset({"web", "worker", "sweep"})  # commands that last, and log w
 def main() -> None:
     """Run a management command. ``python manage.py`` and ``python -m dominds`` are the same.
 
-    What only the caller can mend (a setting, a database that is unavailable) ends it with a sentence; ``--traceback`` shows where.
+    What only the caller can mend (a setting, a database that is unavailable) ends it with a sentence;
+    ``--traceback`` shows where.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
     try:

@@ -19,7 +19,8 @@ class DomindsConfig(AppConfig):
 
 
 class AdminConfig(admin_apps.SimpleAdminConfig):
-    """Loads the admin's pages with the URL configuration and for the checks: workers and commands start a fifth faster without."""
+    """Loads the admin's pages with the URL configuration and for the checks:
+    workers and commands start a fifth faster without."""
 
     default = False
 

@@ -22,7 +22,8 @@ from dominds.web.socket_origin import same_origin_only
 from dominds.web.startup import at_first_call, warm_up
 from dominds.web.watchdog import watched
 
-# The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
+# The loop needs the interpreter several times for each frame. By default each time may take 5 ms
+# while a thread draws a page.
 sys.setswitchinterval(0.0005)
 
 application = watched(

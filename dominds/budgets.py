@@ -1,7 +1,7 @@
 """Bounds of what comes from outside: what a model, a tool server or a client may make this process hold.
 
-Each bound has a setting (an environment variable) and one sentence that names both. Whoever reads from outside counts while
-reading, and stops at the bound: what was never read needs no memory.
+Each bound has a setting (an environment variable) and one sentence that names both. Whoever reads from outside counts
+while reading, and stops at the bound: what was never read needs no memory.
 """
 
 import os
@@ -20,7 +20,8 @@ class OverBudget(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound of ``most`` units. ``setting`` names the environment variable that changes it, and has if it ``is_given``."""
+    """A bound of ``most`` units. ``setting`` names the environment variable that changes it,
+    and has if it ``is_given``."""
 
     setting: str
     most: int
@@ -32,7 +33,8 @@ class Budget:
         return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
 
     def within(self, stated: int) -> int:
-        """What holds where a server may state a bound (0: it does not): the server's, unless an operator gave a lower one."""
+        """What holds where a server may state a bound (0: it does not): the server's,
+        unless an operator gave a lower one."""
         if not stated:
             return self.most
         return min(stated, self.most) if self.is_given else stated
@@ -47,8 +49,8 @@ ALL: list[Budget] = []
 
 
 def _budget(setting: str, most: int, unit: str, formerly: str = "") -> Budget:
-    """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it. ``formerly`` is a name
-    that is read where the setting has no value."""
+    """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it. ``formerly``
+    is a name that is read where the setting has no value."""
     given = os.environ.get(setting, "").strip()
     if not given and formerly:
         setting = formerly if (given := os.environ.get(formerly, "").strip()) else setting
@@ -67,7 +69,7 @@ EVENT_BYTES = _budget("DOMINDS_EVENT_BYTES", 4 * MEGABYTE, "bytes in one event")
 CALLS = _budget("DOMINDS_CALLS_PER_ANSWER", 128, "tool calls in one answer")
 ARGUMENT_CHARS = _budget("DOMINDS_ARGUMENT_CHARS", 2 * MEGABYTE, "characters of arguments in one answer")
 
-# -- Local servers' lists of models --------------------------------------------------------------------------------------
+# -- Local servers' lists of models ------------------------------------------------------------------------------------
 LISTING_BYTES = _budget("DOMINDS_LISTING_BYTES", 4 * MEGABYTE, "bytes, unpacked")
 
 # -- Servers of tools --------------------------------------------------------------------------------------------------
@@ -82,8 +84,8 @@ CONVERSATION_MESSAGES = _budget(
 RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
 
 # -- Attachments -------------------------------------------------------------------------------------------------------
-# Anthropic takes 5,242,880 bytes of base64 an image, 8,000 pixels a side (2,000 where there are more than 20 images) and
-# 32 MB a request; the others take no less.
+# Anthropic takes 5,242,880 bytes of base64 an image, 8,000 pixels a side (2,000 where there are more than 20 images)
+# and 32 MB a request; the others take no less.
 ATTACHMENT_BYTES = _budget("DOMINDS_ATTACHMENT_BYTES", 3_900_000, "bytes")
 ATTACHMENTS = _budget("DOMINDS_ATTACHMENTS", 10, "attachments in one message")
 IMAGE_PIXELS = _budget("DOMINDS_IMAGE_PIXELS", 8_000, "pixels a side")
@@ -108,6 +110,6 @@ TURN_CHARS = _budget("DOMINDS_TURN_CHARS", 50_000, "characters of one turn on a 
 ARCHIVED_UNITS = _budget("DOMINDS_ARCHIVED_MESSAGES", 100_000, "messages at once")
 REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewrite")
 
-# -- Push notifications --------------------------------------------------------------------------------------------------
+# -- Push notifications ------------------------------------------------------------------------------------------------
 # Each question is sent to all of them.
 PUSH_BROWSERS = _budget("DOMINDS_PUSH_BROWSERS", 10, "browsers of one person")

@@ -11,7 +11,8 @@ from typing import Any
 
 # First: Celery's Django part, which gives connections back after each task, looks for this when the app is made.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
-# And this when a worker starts: Django's checks would load every page, a fifth of the time that a start takes. `up` and `prepare` check.
+# And this when a worker starts: Django's checks would load every page, a fifth of the time that a start takes.
+# `up` and `prepare` check.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 from celery import Celery

@@ -68,7 +68,8 @@ def words(name: str, default: list[str]) -> list[str]:
 
 
 def servers(name: str, default: str) -> list[tuple[str, str]]:
-    """Return pairs of a kind of model server and its address, written ``KIND=ADDRESS`` with commas between; ``off`` is none."""
+    """Return pairs of a kind of model server and its address, written ``KIND=ADDRESS`` with commas
+    between; ``off`` is none."""
     value = text(name, default)
     if value == "off":
         return []
@@ -81,7 +82,8 @@ def servers(name: str, default: str) -> list[tuple[str, str]]:
 def apps(name: str, own: dict[str, str], *, group: str) -> list[str]:
     """Return Django apps by the names that a variable lists: all where it is unset, of ours and of installed packages.
 
-    A package names its app in an entry point of ``group``. ``none`` is none. A ``-`` before every name leaves those out.
+    A package names its app in an entry point of ``group``. ``none`` is none.
+    A ``-`` before every name leaves those out.
     """
     known = own | {entry.name: entry.value for entry in entry_points(group=group) if entry.name not in own}
     wanted = words(name, list(known))
@@ -131,7 +133,8 @@ def make_folder(name: str, path: Path) -> None:
 
 
 def make_named_folder(name: str, path: Path) -> None:
-    """Make the folder that a variable names where there is none, and say so: a mistyped name is then seen. The default may be missing."""
+    """Make the folder that a variable names where there is none, and say so: a mistyped name is then seen.
+    The default may be missing."""
     if text(name) and not path.exists():
         make_folder(name, path)
         sys.stderr.write(f"Made the folder {path}, since {name} names it and there was none.\n")
@@ -183,8 +186,8 @@ def issuer(name: str) -> str:
 
 
 def openid_providers(name: str) -> tuple[Registration, ...]:
-    """Return with which providers the server is registered: ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on, of further ones
-    ``NAME_2_ISSUER`` up to ``NAME_9_ISSUER``."""
+    """Return with which providers the server is registered: ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on, of further
+    ones ``NAME_2_ISSUER`` up to ``NAME_9_ISSUER``."""
     for variable in os.environ:
         match = re.fullmatch(rf"{name}_(\d+)_\w+", variable)
         if match and match[1] not in map(str, range(2, MOST_PROVIDERS + 1)):

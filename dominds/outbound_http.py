@@ -1,7 +1,7 @@
 """Requests to addresses that a person typed into a page. Those in files and the environment are the operator's own.
 
-A name is looked up once and the connection goes to what was found, so that a second look-up cannot lead elsewhere. There
-are no redirects, no proxies of the environment, and no way to this machine or its network unless that is allowed.
+A name is looked up once and the connection goes to what was found, so that a second look-up cannot lead elsewhere.
+There are no redirects, no proxies of the environment, and no way to this machine or its network unless that is allowed.
 """
 
 import http.client
@@ -47,7 +47,8 @@ def check(url: str, *, allow_private: bool, allow_loopback: bool = False) -> tup
     return addresses, port
 
 
-# Model servers are called again and again by other clients: host names that were typed, and whether private addresses are allowed.
+# Model servers are called again and again by other clients: host names that were typed,
+# and whether private addresses are allowed.
 _typed: dict[str, bool] = {}
 
 
@@ -57,7 +58,8 @@ def guard(url: str, *, allow_private: bool) -> None:
 
 
 def check_found(host: str, addresses: Iterable[str]) -> None:
-    """What a look-up by another client found for a name. Raises ``Refused``; names that nobody typed may lead anywhere."""
+    """What a look-up by another client found for a name. Raises ``Refused``;
+    names that nobody typed may lead anywhere."""
     allow_private = _typed.get(host.lower())
     if allow_private is not None:
         for address in addresses:
@@ -97,8 +99,8 @@ def _unwrapped(address: Address) -> Address:
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float, allow_private: bool) -> int:
-    """Send a POST and return the status. Raises ``Refused``, ``OSError`` or ``http.client.HTTPException``. ``timeout_seconds``
-    holds for each wait, and for the answer as a whole."""
+    """Send a POST and return the status. Raises ``Refused``, ``OSError`` or ``http.client.HTTPException``.
+    ``timeout_seconds`` holds for each wait, and for the answer as a whole."""
     with (
         _connection(url, timeout_seconds, allow_private=allow_private) as connection,
         _cut_after(timeout_seconds, connection.sock),

@@ -1,5 +1,5 @@
-"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them. What belongs to a dialog that
-its owner deleted is shown to superusers alone, until it is purged."""
+"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them. What belongs to a
+dialog that its owner deleted is shown to superusers alone, until it is purged."""
 
 from functools import reduce
 from operator import or_
@@ -44,8 +44,8 @@ class NoEdits(StaffReads):
 
 
 class Among(admin.SimpleListFilter):
-    """What a list is narrowed to or ordered by is looked for among its newest 10,000 rows, unless somebody asks for all: most
-    columns have no index. The rows of one dialog are found by theirs."""
+    """What a list is narrowed to or ordered by is looked for among its newest 10,000 rows, unless somebody asks for
+    all: most columns have no index. The rows of one dialog are found by theirs."""
 
     title, parameter_name = "looked through", "among"
     ALL = "all"

@@ -35,7 +35,8 @@ SQLITE_OPTIONS = {
 POSTGRESQL_OPTIONS = {
     "pool": {"min_size": 1, "max_size": env.number("DOMINDS_DB_POOL", default=16, minimum=1), "timeout": 5},
     "connect_timeout": 5,
-    "server_side_binding": True,  # so that statements can be prepared: half of PostgreSQL's work was planning the same ones
+    # So that statements can be prepared: half of PostgreSQL's work was planning the same ones.
+    "server_side_binding": True,
     "prepare_threshold": 3,
     "application_name": "dominds",
     "options": "-c lock_timeout=2s -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s",

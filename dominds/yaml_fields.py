@@ -34,7 +34,8 @@ SEVERITIES = {
 class Problem:
     """Something in a file that is not used, and why; ``path`` leads to it inside the file.
 
-    ``pattern`` is the path with ``*`` in the place of names that people chose; problems of one pattern are of one class.
+    ``pattern`` is the path with ``*`` in the place of names that people chose;
+    problems of one pattern are of one class.
     """
 
     file: str
@@ -88,7 +89,8 @@ class Reading:
 
     @classmethod
     def of(cls, path: Path) -> "Reading":
-        """Begin with the file's document. ``usable`` is false when it could not be read; a missing file is an empty one."""
+        """Begin with the file's document. ``usable`` is false when it could not be read;
+        a missing file is an empty one."""
         reading = cls(str(path))
         if not path.exists():
             return reading

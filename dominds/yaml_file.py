@@ -14,8 +14,8 @@ MAX_DEPTH = 30
 MAX_NODES = 100_000  # with all aliases followed: 50 of them suffice to double a list fifty times
 
 
-# libyaml's parser takes a fraction of the time of Python's, and each process reads the catalog at its start. Python's takes
-# some files that libyaml does not, and its errors say more: it has the last word.
+# libyaml's parser takes a fraction of the time of Python's, and each process reads the catalog at its start. Python's
+# takes some files that libyaml does not, and its errors say more: it has the last word.
 _FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -19,8 +19,9 @@ class HealthSnapshotAdmin(RecordAdmin):
     ordering = ("-generation_id",)  # as its own
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Of one dialog in the order of the index that has its calls: in that of ids alone, PostgreSQL reads all snapshots from
-        the newest back to those of an old dialog. It leaves out of an order what equals a constant, and so a range is asked."""
+        """Of one dialog in the order of the index that has its calls: in that of ids alone, PostgreSQL reads all
+        snapshots from the newest back to those of an old dialog. It leaves out of an order what equals a constant, and
+        so a range is asked."""
         by_dialog = as_id(request.GET.get("q", ""))
         return ("generation__dialog", "-generation") if by_dialog else self.ordering
 

@@ -10,8 +10,8 @@ LAST_GROWTHS = 5
 def growth_per_answer(prompts: Sequence[int | None]) -> float | None:
     """Tokens, the median of the last few. ``prompts`` are the reported ones of one conversation, oldest first.
 
-    What came before a missing report or a smaller prompt says nothing of what comes. ``None`` when fewer than three answers
-    are left, or nothing grows.
+    What came before a missing report or a smaller prompt says nothing of what comes.
+    ``None`` when fewer than three answers are left, or nothing grows.
     """
     growths = list[int]()
     for before, after in zip(prompts[-2::-1], prompts[:0:-1], strict=True):

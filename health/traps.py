@@ -14,8 +14,8 @@ def _no_caution_band(thresholds: Thresholds) -> str:
         return ""
     optimal, critical = thresholds.effective_optimal_max, thresholds.effective_critical_max
     return (
-        f"There is no caution band: optimal ends at {optimal:,} tokens, and critical begins above {critical:,}. The level "
-        "goes from green to red. Set optimal_max_tokens below that to be warned before."
+        f"There is no caution band: optimal ends at {optimal:,} tokens, and critical begins above {critical:,}. The "
+        "level goes from green to red. Set optimal_max_tokens below that to be warned before."
     )
 
 
@@ -25,6 +25,7 @@ def _never_red(thresholds: Thresholds, input_length: int | None) -> str:
     if input_length is None or critical is None or input_length > critical:
         return ""
     return (
-        f"The level would never turn red: at most {input_length:,} prompt tokens are accepted (input_length), and critical "
-        f"begins above {critical:,}. Set critical_max_tokens below {input_length:,}, to {input_length * 9 // 10:,} say."
+        f"The level would never turn red: at most {input_length:,} prompt tokens are accepted (input_length), and "
+        f"critical begins above {critical:,}. Set critical_max_tokens below {input_length:,}, to "
+        f"{input_length * 9 // 10:,} say."
     )

@@ -1,4 +1,5 @@
-"""Rewrites, their archive and context events in the admin, read-only. What asks for a decision stands where it is carried out."""
+"""Rewrites, their archive and context events in the admin, read-only. What asks for a decision stands
+where it is carried out."""
 
 from django.contrib import admin
 
@@ -8,10 +9,11 @@ from remediation.models import ContextEvent, ContextSettings, PreparedRewrite, R
 
 @admin.register(RemediationRun)
 class RemediationRunAdmin(RecordAdmin):
-    list_display = (
-        "id", "dialog", "round_number", "policy", "reason", "est_before", "est_after", "recovered", "reward",
-        "undone_at", "created_at",
-    )  # fmt: skip
+    list_display = tuple(
+        """
+        id dialog round_number policy reason est_before est_after recovered reward undone_at created_at
+        """.split()
+    )
     list_filter = (("policy", NewestValues), "recovered", ("undone_at", admin.EmptyFieldListFilter), "created_at")
     list_select_related = ("dialog",)
     search_fields = ("=dialog__id", "reason")

@@ -1,7 +1,8 @@
-"""``context_config``, the content of ``context.yaml``: limits, warning threshold, the breaking chain and its options, what
-retention keeps, retries.
+"""``context_config``, the content of ``context.yaml``: limits, warning threshold, the breaking chain and its options,
+what retention keeps, retries.
 
-``to_mapping`` writes a configuration back in the file's shape, so that a settings page edits it under the same validation.
+``to_mapping`` writes a configuration back in the file's shape, so that a settings page edits it
+under the same validation.
 """
 
 from collections.abc import Mapping
@@ -138,8 +139,8 @@ class RetryPolicies:
 
 @dataclass(frozen=True, slots=True)
 class ContextConfig:
-    """The configuration and its defaults. ``tokenizer`` names a counter; empty is the model's own. ``relevance`` is what breaking
-    judges units by."""
+    """The configuration and its defaults. ``tokenizer`` names a counter; empty is the model's own.
+    ``relevance`` is what breaking judges units by."""
 
     min_limit: int = 3500  # tokens; the floor under every limit
     default_limit: int = 5000  # tokens

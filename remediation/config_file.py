@@ -1,4 +1,5 @@
-"""Reading ``context_config``: a bad field is reported with its path and replaced by its default; the others still hold."""
+"""Reading ``context_config``: a bad field is reported with its path and replaced by its default;
+the others still hold."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace

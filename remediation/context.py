@@ -66,8 +66,8 @@ class Unit:
         return "\n".join(parts)
 
     def with_text(self, text: str, count: Callable[[Sequence[Message]], int]) -> "Unit":
-        """The same unit saying ``text``, without images, which its text names. Tool calls and results keep their ids: only
-        the newest result's text is replaced."""
+        """The same unit saying ``text``, without images, which its text names. Tool calls and results keep their ids:
+        only the newest result's text is replaced."""
         if len(self.messages) == 1:
             messages: tuple[Message, ...] = (replace(self.messages[0], text=text, parts=()),)
         else:
@@ -86,8 +86,8 @@ def total_tokens(units: Sequence[Unit]) -> int:
 class Assistant:
     """The model that shortens texts: the pruning agent of the settings, or the dialog's own model.
 
-    ``ask`` takes instructions and a text, returns the answer and raises ``ProviderError``. ``window`` is in tokens, None
-    where it is unknown. ``nonce`` is unguessable. ``failed`` tells the operator why an answer could not be used.
+    ``ask`` takes instructions and a text, returns the answer and raises ``ProviderError``. ``window`` is in tokens,
+    None where it is unknown. ``nonce`` is unguessable. ``failed`` tells the operator why an answer could not be used.
     """
 
     ask: Callable[[str, str], str]
@@ -100,11 +100,11 @@ class Assistant:
 class Toolbox:
     """The outside help that rewrites may use, passed in so that the rules stay pure.
 
-    ``count`` returns the estimated tokens of messages. ``summarise`` asks a model, which knows the instructions for hand-off
-    summaries, with a text to write one of about that many tokens from; it returns nothing where there is no model or the
-    call failed. ``summariser_window`` is that model's own, in tokens, 0 where unknown. ``prompt`` reads a prompt by its
-    name. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity``
-    compares two texts, 0 to 1. ``clock`` is monotonic, in milliseconds. ``report`` tells the page which phase runs.
+    ``count`` returns the estimated tokens of messages. ``summarise`` asks a model, which knows the instructions for
+    hand-off summaries, with a text to write one of about that many tokens from; it returns nothing where there is no
+    model or the call failed. ``summariser_window`` is that model's own, in tokens, 0 where unknown. ``prompt`` reads a
+    prompt by its name. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity`` compares
+    two texts, 0 to 1. ``clock`` is monotonic, in milliseconds. ``report`` tells the page which phase runs.
     """
 
     count: Callable[[Sequence[Message]], int]
@@ -120,7 +120,8 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True)
 class StrategyStep:
-    """What one strategy did, for the record and the page. ``touched`` are the ids of the units that it took or changed."""
+    """What one strategy did, for the record and the page. ``touched`` are the ids of the units
+    that it took or changed."""
 
     strategy: str
     est_before: int
@@ -170,8 +171,8 @@ class Economy:
 
 @dataclass(frozen=True, slots=True)
 class RefusedClear:
-    """Why the last forced attempt to clear the mind was refused, at which size in tokens (0: unknown), and the package that
-    the runtime drafted, where one is to be offered."""
+    """Why the last forced attempt to clear the mind was refused, at which size in tokens (0: unknown), and the package
+    that the runtime drafted, where one is to be offered."""
 
     reason: str = ""
     tokens: int = 0

@@ -83,7 +83,8 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The result cannot fit whatever is compacted; ``message`` stands in its place, the full text becomes an artifact."""
+    """The result cannot fit whatever is compacted; ``message`` stands in its place,
+    the full text becomes an artifact."""
 
     message: str
 

@@ -1,7 +1,7 @@
 """The balance of a rewrite where the provider keeps the beginning of requests in a cache. Pure.
 
-A cached token costs a tenth of an uncached one or less. A rewrite makes each later request shorter, and makes the provider
-read its new beginning once without the cache.
+A cached token costs a tenth of an uncached one or less. A rewrite makes each later request shorter, and makes the
+provider read its new beginning once without the cache.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ MOST_WAITING_PERCENT = 90  # of the limit; above it there may be no room for the
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What one rewrite saves and costs, estimated, in USD. ``saved_tokens`` and ``saving`` are of each later request."""
+    """What one rewrite saves and costs, estimated, in USD. ``saved_tokens`` and ``saving`` are
+    of each later request."""
 
     saved_tokens: int
     saving: Decimal
@@ -36,7 +37,8 @@ class Balance:
 
 
 def balance_of(before: int, after: int, price: Price) -> Balance:
-    """``before`` and ``after`` are estimated prompt tokens. What is read again is written to the cache where that is charged."""
+    """``before`` and ``after`` are estimated prompt tokens. What is read again is written to the cache
+    where that is charged."""
     cached = price.input if price.cached is None else price.cached
     uncached = price.input if price.write is None else price.write
     saved = max(0, before - after)

@@ -65,8 +65,8 @@ class Counters:
 def after_kept(counters: Counters, level: Level, *, guided: bool) -> Counters:
     """A generation of the dialog was kept and reported ``level``.
 
-    Unknown freezes everything; only guidance that was given still counts as given. A reply is kept only while no episode
-    of forced clears is open: refusals of an episode that new limits closed are not held against the next one.
+    Unknown freezes everything; only guidance that was given still counts as given. A reply is kept only while no
+    episode of forced clears is open: refusals of an episode that new limits closed are not held against the next one.
     """
     if level is Level.UNKNOWN:
         return replace(counters, kept_since_guidance=0) if guided else counters
@@ -101,7 +101,8 @@ def after_clear(counters: Counters, *, forced: bool) -> Counters:
 
 
 def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
-    """Valid is exactly one ``clear_mind`` with a package that is not blank; text and other calls beside it do not matter."""
+    """Valid is exactly one ``clear_mind`` with a package that is not blank;
+    text and other calls beside it do not matter."""
     clears = [call for call in calls if call.name == CLEAR_MIND]
     if not clears:
         called = ", ".join(sorted({call.name for call in calls}))

@@ -48,8 +48,8 @@ class Loop:
     def failure(self) -> str:
         """For the person."""
         return (
-            f"The agent made the same calls {self.times} times and got the same results, although it was told so: {self.names}. "
-            "Say what it is to do instead, or try again."
+            f"The agent made the same calls {self.times} times and got the same results, although it was told so: "
+            f"{self.names}. Say what it is to do instead, or try again."
         )
 
 

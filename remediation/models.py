@@ -12,10 +12,10 @@ class RunQuerySet(models.QuerySet["RemediationRun"]):
 class RemediationRun(models.Model):
     """One rewrite of what the model sees. The turns themselves never change.
 
-    ``view`` lists the units that stand from ``base_position`` down, oldest first: ``{"turn": seq}`` for a turn as it was, or
-    ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns ``sources``.
-    Turns after ``base_position`` follow unchanged. ``removed`` names the units that are no longer seen as they were, and by
-    which strategies; ``RemovedUnit`` has them word for word.
+    ``view`` lists the units that stand from ``base_position`` down, oldest first: ``{"turn": seq}`` for a turn as it
+    was, or ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns
+    ``sources``. Turns after ``base_position`` follow unchanged. ``removed`` names the units that are no longer seen as
+    they were, and by which strategies; ``RemovedUnit`` has them word for word.
     """
 
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="remediations")
@@ -83,8 +83,8 @@ class RemovedUnit(models.Model):
 
 
 class PreparedRewrite(models.Model):
-    """The rewrite that comes next, made while its dialog rested. It stands for the oldest units of the view under ``key``,
-    which tells all that it was made from."""
+    """The rewrite that comes next, made while its dialog rested. It stands for the oldest units of the view under
+    ``key``, which tells all that it was made from."""
 
     dialog = models.OneToOneField("dialogs.Dialog", on_delete=models.PROTECT, related_name="prepared_rewrite")
     key = models.CharField(max_length=64)

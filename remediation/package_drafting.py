@@ -96,7 +96,8 @@ def _goal(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
 
 
 def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
-    """The agent's own newest words. A package that a person or the agent wrote is kept whole, since nobody else knows it."""
+    """The agent's own newest words. A package that a person or the agent wrote is kept whole,
+    since nobody else knows it."""
     answers = [entry.text for entry in gathered.statements if entry.role == "assistant" and entry.text.strip()]
     written = (
         [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, 2 * GOAL_CHARS)}"]
@@ -156,7 +157,8 @@ def _line(text: str, limit: int = LINE_CHARS) -> str:
 
 
 def _text(text: str, limit: int) -> str:
-    """Longer text with its lines, indented so that no line of it can pass for a heading; cut at a sentence where one ends."""
+    """Longer text with its lines, indented so that no line of it can pass for a heading;
+    cut at a sentence where one ends."""
     text = re.sub(r"\n\s*\n+", "\n", text.strip())
     if len(text) > limit:
         cut = text[: limit - 1]

@@ -69,7 +69,7 @@ TOPICS = {
     "deployment": "cluster container rollout pipeline image registry node health probe traffic canary rollback release",
     "calendar": "meeting reminder timezone invitation attendee recurrence schedule agenda room conflict holiday",
     "storage": "volume snapshot backup restore bucket object retention archive replica checksum disk quota block",
-}  # fmt: skip
+}
 VERBS = "checked moved compared reviewed adjusted discussed sketched sorted renamed weighed".split()
 LINKS = ("because", "while", "although", "so", "after", "before", "since", "where", "when")
 ADJECTIVES = "small quiet likely plain useful recent older careful simple awkward steady".split()
@@ -81,8 +81,9 @@ def overflowing_dialog(
 ) -> OverflowingDialog:
     """A dialog of about ``limit * multiple`` tokens that ends in an unanswered user message.
 
-    It wanders from topic to topic. ``limit`` is in tokens and ``count`` returns those of messages. Facts are spread evenly over the dialog; what the
-    text around them says is invented; its logs hold times and durations, its code names, that compete for attention.
+    It wanders from topic to topic. ``limit`` is in tokens and ``count`` returns those of messages. Facts are spread
+    evenly over the dialog; what the text around them says is invented; its logs hold times and durations, its code
+    names, that compete for attention.
     """
     return _Writer(rng, limit, count, mix or Mix()).write(int(limit * multiple))
 

@@ -28,7 +28,8 @@ def create_key(
     keep_days: int | None = None,
     budget_usd: Decimal | None = None,
 ) -> str:
-    """Make a key for a person and return it; it cannot be read again. It holds for so many days, or until it is revoked."""
+    """Make a key for a person and return it; it cannot be read again. It holds for so many days,
+    or until it is revoked."""
     if budget_usd is not None and scope == ApiKey.Scope.READ:
         raise Invalid("A key that may only read asks no model: it has no budget.")
     key = PREFIX + secrets.token_urlsafe(32)

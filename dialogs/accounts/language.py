@@ -52,8 +52,8 @@ def in_chosen_language(get_response: Handler) -> Handler:
 
 
 def _remember(request: HttpRequest, language: str) -> None:
-    """Language and zone of the newest page, for mails and push notifications: no browser asks for these. A statement where
-    something changed."""
+    """Language and zone of the newest page, for mails and push notifications: no browser asks for these.
+    A statement where something changed."""
     own: PersonSettings | None = getattr(request, "own_settings", None)
     if own is None:
         return
@@ -70,7 +70,8 @@ def _remember(request: HttpRequest, language: str) -> None:
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """The chosen one, which a page's script repeats in its cookie; else that of the browser, or of the one used last."""
+    """The chosen one, which a page's script repeats in its cookie; else that of the browser,
+    or of the one used last."""
     own: PersonSettings | None = getattr(request, "own_settings", None)
     seen = request.COOKIES.get("zone", "")
     if own is not None and (own.zone or not seen):

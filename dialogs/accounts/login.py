@@ -53,7 +53,8 @@ def is_at_this_machine(request: HttpRequest) -> bool:
 
 
 def lacks_a_way_in(user: User) -> bool:
-    """Whether it is an administrator who asked for nothing at the first start, and so has this browser's session alone."""
+    """Whether it is an administrator who asked for nothing at the first start,
+    and so has this browser's session alone."""
     return user.is_superuser and not user.has_usable_password() and not Identity.objects.filter(user=user).exists()
 
 
@@ -74,7 +75,7 @@ def settings_of(user: User) -> PersonSettings:
     return PersonSettings.objects.filter(user=user).first() or PersonSettings(user=user)
 
 
-# -- Throttle -----------------------------------------------------------------------------------------------------------
+# -- Throttle ----------------------------------------------------------------------------------------------------------
 
 
 class LoginRefused(Exception):
@@ -103,8 +104,8 @@ def password_check() -> Iterator[None]:
 def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
     """What ``check`` answers to a posted password. Raises ``LoginRefused`` without asking it.
 
-    An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way past the
-    limits. Without Redis only the number of hashes at once is limited.
+    An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way past
+    the limits. Without Redis only the number of hashes at once is limited.
     """
     name = request.user.get_username() or request.POST.get("username", "")  # the former where a password is changed
     account = hashlib.sha256(name.strip().lower().encode()).hexdigest()[:24]
@@ -118,7 +119,8 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
 
 
 def try_to_sign_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
-    """The same of a step of a sign-in at a provider. Its own count: while the provider is down, passwords still work."""
+    """The same of a step of a sign-in at a provider. Its own count: while the provider is
+    down, passwords still work."""
     return _counted({f"dominds:sign-in:address:{address_of(request)}": ATTEMPTS_AT_PROVIDER}, check)
 
 
@@ -152,7 +154,7 @@ def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
         return []
 
 
-# -- Open pages ---------------------------------------------------------------------------------------------------------
+# -- Open pages --------------------------------------------------------------------------------------------------------
 
 
 @receiver(user_logged_out)

@@ -1,4 +1,5 @@
-"""People, as administrators keep them: invited by a link, put into groups, switched off. And groups, with what they may do."""
+"""People, as administrators keep them: invited by a link, put into groups, switched off.
+And groups, with what they may do."""
 
 import re
 
@@ -15,7 +16,8 @@ log = structlog.get_logger(__name__)
 
 
 class _Links(PasswordResetTokenGenerator):
-    """A link holds until its person logs in, changes password or mail address, or ``PASSWORD_RESET_TIMEOUT`` is over."""
+    """A link holds until its person logs in, changes password or mail address,
+    or ``PASSWORD_RESET_TIMEOUT`` is over."""
 
     key_salt = "dialogs.accounts.people.invitation"
 

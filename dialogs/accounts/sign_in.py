@@ -1,5 +1,5 @@
-"""People who sign in at OpenID providers: which account is theirs, the sign-ins that they link to it themselves, and the groups
-that providers put them in.
+"""People who sign in at OpenID providers: which account is theirs, the sign-ins that they link to it themselves,
+and the groups that providers put them in.
 
 An account is found by issuer and subject alone. Equal names and mail addresses prove nothing: there are providers where
 people choose their own.
@@ -29,8 +29,8 @@ MOST_NAME_CHARS = 120  # of the 150 that Django takes, so that a number fits beh
 MOST_GROUPS = 1000  # of one claim
 MOST_IDENTITIES = 20  # of a person
 LAST_WAY_IN = (
-    "Nothing was changed: without it you could not log in any more. Link another sign-in first, or ask your operator for a "
-    "password."
+    "Nothing was changed: without it you could not log in any more. Link another sign-in first, or ask your operator "
+    "for a password."
 )
 NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")  # what Django's user names leave out
 
@@ -46,8 +46,8 @@ def provider_of(identity: Identity) -> Registration | None:
 
 
 def person_of(claims: Mapping[str, Any], provider: Registration) -> User:
-    """Whose sign-in this is, with an account of their own from the first one on, in the groups that the claims name now.
-    Raises ``SignInFailed``."""
+    """Whose sign-in this is, with an account of their own from the first one on,
+    in the groups that the claims name now. Raises ``SignInFailed``."""
     identity = _identity_of(claims) or _made(claims, provider)
     if not identity.user.is_active:
         raise SignInFailed("Your account here is switched off. Ask your operator.", "inactive account", FORBIDDEN)
@@ -152,7 +152,8 @@ def _mail_address(claims: Mapping[str, Any]) -> str:
 
 
 def _follow_groups(identity: Identity, claimed: Any) -> None:
-    """Only groups that exist here count. Memberships that an operator or another sign-in gave stay, whatever the claim says."""
+    """Only groups that exist here count. Memberships that an operator or another sign-in gave stay,
+    whatever the claim says."""
     names = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     names = [name for name in names[:MOST_GROUPS] if isinstance(name, str) and name.isprintable()]
     with transaction.atomic():

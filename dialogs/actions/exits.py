@@ -1,7 +1,7 @@
 """Exits of a question that suspends a dialog, each as a value (``docs/spec.md#critical-exits``).
 
-To add one, write it here and name it in ``EXITS``: pages, admin, API and its OpenAPI description read that list. An exit
-performs inside the change that closes its question; an error that it raises leaves the question open.
+To add one, write it here and name it in ``EXITS``: pages, admin, API and its OpenAPI description read that list. An
+exit performs inside the change that closes its question; an error that it raises leaves the question open.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""Actions of a person on one or several of their dialogs at once: those that are ticked, or all of a folder. Each can be undone
-for an hour, by a signed token in the page that confirms it."""
+"""Actions of a person on one or several of their dialogs at once: those that are ticked, or all of a folder. Each can
+be undone for an hour, by a signed token in the page that confirms it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -92,8 +92,8 @@ def _archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
 
 
 def delete(owner: User, ids: Sequence[UUID]) -> Done:
-    """Of one's own, with the versions whose place they took: out of everybody's sight now, and removed after ``DELETED_DAYS``.
-    Those in which something runs or waits for a person stay."""
+    """Of one's own, with the versions whose place they took: out of everybody's sight now, and removed after
+    ``DELETED_DAYS``. Those in which something runs or waits for a person stay."""
     removal = Now() + timedelta(days=DELETED_DAYS)
     with transaction.atomic():
         resting = Dialog.objects.filter(owner=owner, state__in=AT_REST, lease_owner="").select_for_update(of=("self",))
@@ -119,7 +119,8 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
 
 
 def delete_one(dialog: Dialog, by: User) -> None:
-    """Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs or waits for a person in it."""
+    """Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs or
+    waits for a person in it."""
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner deletes a dialog.")
     delete(by, [dialog.pk])
@@ -128,7 +129,8 @@ def delete_one(dialog: Dialog, by: User) -> None:
 
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
-    """The archived dialogs whose place these took in the list, as other answers and wordings do: forks stand beside theirs."""
+    """The archived dialogs whose place these took in the list, as other answers and wordings do:
+    forks stand beside theirs."""
     results: set[UUID] = set()
     for dialog in chosen:
         for kin in lineage(dialog)[1:]:
@@ -221,7 +223,8 @@ def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) ->
 
 
 def _signed(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
-    """``now`` is what the act made of them: only what still stands so is put back. ``before`` are dialogs by what they were."""
+    """``now`` is what the act made of them: only what still stands so is put back.
+    ``before`` are dialogs by what they were."""
     changed = {name: [pk.hex for pk in ids] for name, ids in before.items() if ids}
     content = {"by": by.pk, "act": act, "to": now, "before": changed}
     return signing.dumps(content, salt=_SALT, compress=True) if changed else ""

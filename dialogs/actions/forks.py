@@ -51,7 +51,8 @@ def fork(branch: Branch) -> Dialog:
 
 
 def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
-    """Answer the message of this turn once more, in a dialog that ends with it. Another ``model`` stays that dialog's."""
+    """Answer the message of this turn once more, in a dialog that ends with it.
+    Another ``model`` stays that dialog's."""
     reason = model_choice.unusable_with(branch.dialog_id, (provider, model) if model else None)
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
@@ -95,7 +96,8 @@ def edit(branch: Branch, text: str) -> Dialog:
 
 
 def _made(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
-    """The branch, made once for each ``request_id``. One that ``replaces`` takes its origin's place in the owner's list."""
+    """The branch, made once for each ``request_id``. One that ``replaces`` takes its origin's
+    place in the owner's list."""
     made_id = _id_of(branch, kind)
     try:
         check_number(Turn.objects.filter(dialog=branch.dialog_id, seq__lte=branch.seq), branch.dialog_id)
@@ -146,8 +148,8 @@ def _message_of(turn: Turn) -> Turn:
 
 
 def _end_of(turn: Turn) -> int:
-    """The position up to which a turn is whole: a reply that calls tools takes all their results along, and so does each
-    of these. A call without a result would be run once more in the fork."""
+    """The position up to which a turn is whole: a reply that calls tools takes all their results along, and so does
+    each of these. A call without a result would be run once more in the fork."""
     asking = turn
     if turn.role == Turn.Role.TOOL:
         asked = _placed(turn).filter(role=Turn.Role.ASSISTANT, position__lt=turn.position)
@@ -201,7 +203,8 @@ def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_num
 
 
 def _as_history(position: int) -> dict[str, Any]:
-    """Columns of copied turns: none works for a generation, is owed, or goes on. A message at the end has no answer yet."""
+    """Columns of copied turns: none works for a generation, is owed, or goes on.
+    A message at the end has no answer yet."""
     ended = Q(status__in=UNENDED) | Q(position=position) & (Q(role=Turn.Role.USER) | Q(status=Turn.Status.INTERRUPTED))
     return {
         "status": Case(When(ended, then=Value(Turn.Status.STOPPED.value)), default=F("status")),

@@ -1,4 +1,5 @@
-"""Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored before anybody hears of it."""
+"""Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored
+before anybody hears of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -98,8 +99,8 @@ def post_message(
 ) -> Accepted:
     """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
 
-    The same ``client_message_id`` again gets the same answer; with another text or other files it is refused.
-    Who has just read the dialog with its agent gives that in place of its id, and says whether its row ``is_locked`` since.
+    The same ``client_message_id`` again gets the same answer; with another text or other files it is refused. Who has
+    just read the dialog with its agent gives that in place of its id, and says whether its row ``is_locked`` since.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
@@ -293,7 +294,8 @@ def check_open(dialog: Dialog) -> None:
     if dialog.state == State.SUSPENDED:
         raise Conflict(
             "dialog_suspended",
-            "The dialog is suspended: a question must be resolved first, about a critical context, a budget or a refusal.",
+            "The dialog is suspended: a question must be resolved first, about a critical context, a budget or a "
+            "refusal.",
         )
 
 
@@ -339,8 +341,8 @@ def check_rate(dialog: Dialog) -> None:
 
 @Select
 def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tuple[int | None, int | None]]:
-    """How many messages a person sent in the last minute, and how many of their dialogs run, ``but`` for one. Only the ``newest``
-    turns of each dialog are counted, which keeps long ones cheap."""
+    """How many messages a person sent in the last minute, and how many of their dialogs run, ``but`` for one. Only the
+    ``newest`` turns of each dialog are counted, which keeps long ones cheap."""
     minute_ago = Now() - timedelta(minutes=1)
     recent = Turn.objects.filter(
         dialog__owner=owner_id,

@@ -13,8 +13,8 @@ from dialogs.store.change import open_change
 
 
 def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
-    """From the next message on; empty names choose the agent's own. A line of the page says where another one began. Returns
-    whether that is another one than before."""
+    """From the next message on; empty names choose the agent's own. A line of the page says where another one began.
+    Returns whether that is another one than before."""
     reason = unusable_with(dialog_id, (provider, model))
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -46,7 +46,8 @@ def move(dialog: Dialog, provider: str, model: str) -> None:
 
 
 def unusable_with(dialog_id: UUID, chosen: tuple[str, str] | None = None) -> str:
-    """Why the dialog's model, or the chosen one, cannot answer in it now. Before the row is locked: its server may be asked."""
+    """Why the dialog's model, or the chosen one, cannot answer in it now. Before the row is locked:
+    its server may be asked."""
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is None:
         raise NotFound("There is no such dialog.")

@@ -1,4 +1,5 @@
-"""Rows of questions for humans (Q4H): how each is opened and closed, and who learns of it; and what allows a call of a tool.
+"""Rows of questions for humans (Q4H): how each is opened and closed, and who learns of it;
+and what allows a call of a tool.
 
 A call is asked for by an ordinary question, so every way to answer one will do.
 """
@@ -71,8 +72,8 @@ def _seen(character: re.Match[str]) -> str:
 
 
 def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
-    """By what a person allowed this call, or all calls of this tool in this dialog. A question before the reply was about
-    another call of the same id."""
+    """By what a person allowed this call, or all calls of this tool in this dialog.
+    A question before the reply was about another call of the same id."""
     answered = dialog.questions.filter(state=Question.State.ANSWERED, approves=tool)
     made_at = dialog.turns.filter(position=call.position).values("created_at")[:1]
     this_one = Q(answer=ALLOW, tool_call_id=call.id, created_at__gte=made_at)

@@ -80,7 +80,8 @@ def _different(choices: Sequence[str]) -> list[str]:
 
 
 def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None, choices: Sequence[str] = ()) -> Question:
-    """Ask for a program that runs elsewhere: in an idle dialog, or in a new one with the default agent, which is not asked."""
+    """Ask for a program that runs elsewhere: in an idle dialog, or in a new one with the default
+    agent, which is not asked."""
     if not text.strip():
         raise Invalid("The question is empty. Write what you want to know.")
     with transaction.atomic():
@@ -119,7 +120,8 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
         if question.kind in SUSPENDING:
             raise Conflict(
                 "not_answerable",
-                f"This is a {SUSPENDING[Question.Kind(question.kind)]}: it is resolved by one of its exits, not answered.",
+                f"This is a {SUSPENDING[Question.Kind(question.kind)]}: it is resolved by one of its exits, not "
+                "answered.",
             )
         if state == Question.State.ANSWERED:
             question.answer = result = approval_in(result) if question.approves else result

@@ -11,7 +11,8 @@ from dialogs.errors import Forbidden, Invalid, NotFound
 from dialogs.models import Dialog
 from dialogs.store.change import Change, open_change, poke_people
 
-# What is signed is stored, so that a link can be taken back; its signature is not, so that no copy of the database opens it.
+# What is signed is stored, so that a link can be taken back; its signature is not,
+# so that no copy of the database opens it.
 _SIGNER = Signer(sep=".", salt="dialogs.link")
 
 

@@ -11,8 +11,8 @@ from remediation.guidance import MAX_FORCED_CLEARS
 def suspend_within(change: Change, decision: Suspend, package: str = "", about: int | None = None) -> Question:
     """Stop generating until a person takes one of the exits of the question that this opens.
 
-    ``package`` is the draft to begin afresh with, where the context stayed critical. ``about`` is the message that was too
-    long, where it is not the one that still waits.
+    ``package`` is the draft to begin afresh with, where the context stayed critical. ``about`` is the message that was
+    too long, where it is not the one that still waits.
     """
     dialog = change.dialog
     is_critical = decision.kind == Question.Kind.CRITICAL

@@ -1,4 +1,5 @@
-"""Marks of a person on a turn: a thumb up or down, and whether it is recalled first, never, or as the runtime finds it."""
+"""Marks of a person on a turn: a thumb up or down, and whether it is recalled first, never,
+or as the runtime finds it."""
 
 from uuid import UUID
 

@@ -144,10 +144,11 @@ class TurnAdmin(NumberedInDialog):
 class GenerationAdmin(OfDialog):
     """``guided``: whether guidance was given with this call. Its text is stored nowhere."""
 
-    list_display = (
-        "id", "dialog", "purpose", "outcome", "attempt", "guided", "prompt_tokens", "completion_tokens", "cost_usd",
-        "level", "started_at",
-    )  # fmt: skip
+    list_display = tuple(
+        """
+        id dialog purpose outcome attempt guided prompt_tokens completion_tokens cost_usd level started_at
+        """.split()
+    )
     list_filter = ("purpose", "outcome", "guided", ("provider", NewestValues), "snapshot__level", "started_at")
     list_select_related = ("dialog", "snapshot")
     search_fields = ("=dialog__id", "model", "error_kind")

@@ -30,10 +30,11 @@ class ApiKeyAdmin(RecordAdmin):
     list_filter = ("scope", ("revoked_at", admin.EmptyFieldListFilter))
     list_select_related = ("owner",)
     search_fields = ("owner__username", "name", "last_four")
-    fields = (
-        "owner", "name", "last_four", "scope", "keep_days", "budget_usd", "created_at", "last_used_at", "expires_at",
-        "revoked_at",
-    )  # fmt: skip
+    fields = tuple(
+        """
+        owner name last_four scope keep_days budget_usd created_at last_used_at expires_at revoked_at
+        """.split()
+    )
     actions = ("revoke",)
 
     @admin.action(description="Revoke selected keys")

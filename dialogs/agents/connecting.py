@@ -97,7 +97,8 @@ def _offer(server: Server, model: str) -> Offer:
 
 
 def test(server: Server) -> Listing:
-    """What a server at a typed address answers. The rules of ``dominds.outbound_http`` hold, but for this machine itself."""
+    """What a server at a typed address answers. The rules of ``dominds.outbound_http`` hold,
+    but for this machine itself."""
     return _listed(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
 
 
@@ -115,8 +116,8 @@ def _answered(server: Server) -> Listing:
 
 
 def use(server: Server, model: str) -> Agent:
-    """Connect the server, if need be, and give the agent that answers with this model. The server is asked once more: only a
-    model that it lists can be used. Raises ``Invalid`` or ``Conflict``."""
+    """Connect the server, if need be, and give the agent that answers with this model. The server is asked once more:
+    only a model that it lists can be used. Raises ``Invalid`` or ``Conflict``."""
     listing = _answered(server)
     if model not in listing.models:
         raise Invalid(f"{server.host} does not list the model “{model[:80]}”. Choose one that it lists.")
@@ -126,8 +127,8 @@ def use(server: Server, model: str) -> Agent:
 
 
 def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
-    """Save what was typed once the server answers to it, with the models that it lists now; a sentence about them. Without a
-    key the stored one stays, which is sent to no other server. Raises ``Invalid``."""
+    """Save what was typed once the server answers to it, with the models that it lists now; a sentence about them.
+    Without a key the stored one stays, which is sent to no other server. Raises ``Invalid``."""
     server = Server.at(row.kind, address, key)
     if row.sealed_key and not key:
         if _origin(server.base_url) != _origin(row.base_url):
@@ -169,8 +170,8 @@ def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
     if same and server.key and "apiKeyEnvVar" in known.in_file.get(same.provider_id, ()):
         raise Conflict(
             "key_in_file",
-            f"llm.yaml says that the key of {same.name} is in {same.api_key_env}, and goes before what is typed here. Set "
-            f"that variable, or take the line out of llm.yaml.",
+            f"llm.yaml says that the key of {same.name} is in {same.api_key_env}, and goes before what is typed here. "
+            f"Set that variable, or take the line out of llm.yaml.",
         )
     row = ConnectedProvider.objects.filter(pk=same.provider_id).first() if same else None
     # A server of one's own runs all that it lists; a vendor lists hundreds that do not chat.

@@ -1,4 +1,5 @@
-"""Agents that people make on the page. What ``team.yaml`` names is read from there at each start, and not changed here."""
+"""Agents that people make on the page. What ``team.yaml`` names is read from there at each
+start, and not changed here."""
 
 from django.db import transaction
 
@@ -19,8 +20,8 @@ def copy_of(agent: Agent) -> Agent:
 
 
 def save(agent: Agent) -> Agent:
-    """Store it, a new one under an id made of its name; a default takes the place of the one before. Raises ``Conflict``
-    where the file speaks."""
+    """Store it, a new one under an id made of its name; a default takes the place of the one before.
+    Raises ``Conflict`` where the file speaks."""
     with transaction.atomic():
         taken = set(Agent.objects.select_for_update().values_list("pk", flat=True))
         if agent.is_listed:

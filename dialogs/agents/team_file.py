@@ -85,10 +85,11 @@ def _member(reading: Reading, here: str, fields: Fields, defaults: Fields, with_
 
 @transaction.atomic
 def synchronise() -> Synchronised:
-    """Make the rows follow the files. Agents no longer listed are disabled, never deleted; those made in the admin stay.
+    """Make the rows follow the files. Agents no longer listed are disabled, never deleted;
+    those made in the admin stay.
 
-    An operator's switch stands: a listed agent that was disabled by hand is not enabled again. While ``team.yaml`` cannot
-    be read, nothing changes, except that the demo agents appear where no agent is listed yet.
+    An operator's switch stands: a listed agent that was disabled by hand is not enabled again. While ``team.yaml``
+    cannot be read, nothing changes, except that the demo agents appear where no agent is listed yet.
     """
     team, demo = current_team(), read_team(DEMO_FILE)
     problems = [*team.problems, *demo.problems]
@@ -108,7 +109,8 @@ def synchronise() -> Synchronised:
 
 
 def _demo_members(team: Team, demo: Team, problems: list[Problem]) -> dict[str, Fields]:
-    """Without those whose id an agent of one's own has: ``team.yaml`` may well name one, but in the admin it is a slip."""
+    """Without those whose id an agent of one's own has: ``team.yaml`` may well name one,
+    but in the admin it is a slip."""
     own = set(Agent.objects.filter(pk__in=demo.members, is_demo=False).values_list("pk", flat=True))
     for member_id in sorted(own - set(team.members)):
         problems.append(Problem(str(DEMO_FILE), f"members.{member_id}", "an agent of your own has this id; it stays"))

@@ -65,7 +65,18 @@ api = Api(
     renderer=JsonRenderer(),
 )
 for subject in (
-    agents, dialogs, messages, attachments, turns, events, questions, reminders, context, requests, search, settings,
-):  # fmt: skip
+    agents,
+    dialogs,
+    messages,
+    attachments,
+    turns,
+    events,
+    questions,
+    reminders,
+    context,
+    requests,
+    search,
+    settings,
+):
     api.add_router("", subject.router)
 problems.register(api)

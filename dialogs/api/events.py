@@ -22,10 +22,10 @@ router = Router(tags=["events"])
 async def list_events(
     request: PersonRequest, dialog_id: UUID, window: Query[Window]
 ) -> list[dict[str, Any]] | HttpResponseBase:
-    """With ``Accept: text/event-stream`` the answer does not end: events come as they happen (``id`` is their number), and
-    ``event: draft`` with the text of the answer under way, by generation and position in characters; ``event: reasoning``
-    with what the model thinks, in the same way. Both may vanish;
-    the ``turn`` event has the answer that counts. ``Last-Event-ID`` works as ``after``.
+    """With ``Accept: text/event-stream`` the answer does not end: events come as they happen (``id`` is their number),
+    and ``event: draft`` with the text of the answer under way, by generation and position in characters; ``event:
+    reasoning`` with what the model thinks, in the same way. Both may vanish; the ``turn`` event has the answer that
+    counts. ``Last-Event-ID`` works as ``after``.
     """
     if "text/event-stream" not in request.headers.get("Accept", ""):
         return await sync_to_async(_listed)(request, dialog_id, window)

@@ -1,4 +1,5 @@
-"""Parameters that calls share: windows of lists, oldest first with ``after`` exclusive, and texts that can be stored."""
+"""Parameters that calls share: windows of lists, oldest first with ``after`` exclusive,
+and texts that can be stored."""
 
 from typing import Annotated, Any, TypeVar
 from uuid import UUID

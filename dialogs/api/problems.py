@@ -18,8 +18,8 @@ from dominds.web import busy_database
 log = structlog.get_logger(__name__)
 
 DAMAGED = (
-    "Something that is stored of this dialog cannot be read; it has been logged. GET /api/dialogs/{0}/export gives what can be, "
-    "POST /api/dialogs/{0}/clear begins a fresh round, /close ends it."
+    "Something that is stored of this dialog cannot be read; it has been logged. GET /api/dialogs/{0}/export gives "
+    "what can be, POST /api/dialogs/{0}/clear begins a fresh round, /close ends it."
 )
 ARGUMENTS = {"given", "window", "body", "query", "path"}  # names in the place of an error that mean nothing outside
 CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed"}

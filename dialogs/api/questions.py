@@ -75,7 +75,8 @@ def list_questions(request: PersonRequest, window: Query[QuestionWindow]) -> lis
 
 @router.post("/questions", response={201: QuestionOut})
 def ask(request: PersonRequest, given: NewQuestion) -> Status[dict[str, Any]]:
-    """Ask the people of a dialog from outside: no agent goes on when they answer. Ask again for the question to read it."""
+    """Ask the people of a dialog from outside: no agent goes on when they answer.
+    Ask again for the question to read it."""
     row = questions.ask_from_outside(request.auth, given.text, given.dialog, given.choices)
     return Status(201, _read(request.auth, row.pk))
 

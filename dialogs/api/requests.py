@@ -39,7 +39,8 @@ class Other(Schema):
 
 @router.get("/dialogs/{uuid:dialog_id}/timeline", response=list[MomentOut])
 def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWindow]) -> list[dict[str, Any]]:
-    """The newest calls for answers and clears, oldest first: sizes, parts, thresholds, and what happened around them."""
+    """The newest calls for answers and clears, oldest first: sizes, parts, thresholds,
+    and what happened around them."""
     value = moments(messages.owned(dialog_id, request.auth), window.before, window.limit)
     return [moment_json(moment) for moment in value]
 

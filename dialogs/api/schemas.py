@@ -130,15 +130,16 @@ class ToolCallOut(Schema):
 
 
 class ReasoningOut(Schema):
-    """What the model thought before it answered, as far as its provider shows it. ``ms`` from its first to its last word."""
+    """What the model thought before it answered, as far as its provider shows it.
+    ``ms`` from its first to its last word."""
 
     text: str
     ms: int
 
 
 class AttachmentOut(Schema):
-    """A file of a message. An image has pixels, and is read by its ``sha256``; the text of any other stands in the turn's
-    text."""
+    """A file of a message. An image has pixels, and is read by its ``sha256``;
+    the text of any other stands in the turn's text."""
 
     name: str
     media_type: str
@@ -296,8 +297,8 @@ class RemediationOut(Schema):
 
 
 class SearchedText(Schema):
-    """``text`` is the place where the words stand, ``marks`` are [start, end] of each in it. ``seq`` is a turn's, ``id`` a
-    unit's of the archive; the other is null."""
+    """``text`` is the place where the words stand, ``marks`` are [start, end] of each in it. ``seq`` is a turn's,
+    ``id`` a unit's of the archive; the other is null."""
 
     seq: int | None = None
     id: int | None = None
@@ -333,8 +334,8 @@ class MarkOut(Schema):
 
 
 class MomentOut(Schema):
-    """One call on the timeline. ``est_shares`` are tokens by category, empty for calls that were made before they were kept;
-    ``digest`` is the SHA-256 of the body that was sent."""
+    """One call on the timeline. ``est_shares`` are tokens by category, empty for calls that were made before they were
+    kept; ``digest`` is the SHA-256 of the body that was sent."""
 
     generation: int
     round: int
@@ -366,7 +367,8 @@ class PieceOut(Schema):
 
 
 class RequestOut(Schema):
-    """``is_equal``: the request that the pieces are of has the hash of what was sent. ``differs`` says why it has not."""
+    """``is_equal``: the request that the pieces are of has the hash of what was sent.
+    ``differs`` says why it has not."""
 
     call: MomentOut
     is_equal: bool
@@ -376,7 +378,8 @@ class RequestOut(Schema):
 
 
 class DiffRowOut(Schema):
-    """``alike`` pieces that both have, or a piece of one request, or one that became another: ``lines`` as in a diff."""
+    """``alike`` pieces that both have, or a piece of one request, or one that became another:
+    ``lines`` as in a diff."""
 
     kind: Literal["alike", "removed", "added", "changed"]
     alike: int

@@ -42,8 +42,8 @@ class Wanted(Schema):
 def search_dialog(
     request: PersonRequest, response: HttpResponse, dialog_id: UUID, wanted: Query[Wanted]
 ) -> list[dict[str, Any]]:
-    """Turns of all rounds that bear on `q`, best first. While the words of a long dialog are still being indexed, its newest
-    messages are looked at; the header `X-Dominds-Searched` says `newest` then."""
+    """Turns of all rounds that bear on `q`, best first. While the words of a long dialog are still being indexed, its
+    newest messages are looked at; the header `X-Dominds-Searched` says `newest` then."""
     result, response[SEARCHED] = found_in_dialog(request.auth, dialog_id, wanted)
     return result
 
@@ -57,9 +57,9 @@ def search_all(
         bool, Query(alias="all", description="look at every message, not at some 20,000 of the newest")
     ] = False,
 ) -> list[dict[str, Any]]:
-    """Turns of the dialogs that the caller takes part in, best first. Of some 20,000 of their newest messages, 1,000 of a
-    dialog; where there are older ones, the header `X-Dominds-Searched` says `newest`. With `all=true` it is slower, looks at
-    every message, and says `all`."""
+    """Turns of the dialogs that the caller takes part in, best first. Of some 20,000 of their newest messages, 1,000 of
+    a dialog; where there are older ones, the header `X-Dominds-Searched` says `newest`. With `all=true` it is slower,
+    looks at every message, and says `all`."""
     result, response[SEARCHED] = found_everywhere(request.auth, wanted, all_of_it=all_of_it)
     return result
 

@@ -1,6 +1,7 @@
 """Server-sent events of a dialog: its events and live text as an endless answer to one reader.
 
-As with the page's socket, Redis only notifies: every event is read from the database by the number of the last one sent.
+As with the page's socket, Redis only notifies: every event is read from the database by the
+number of the last one sent.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""A client's part in a request of ``/v1``: instructions after the agent's, system messages in the middle of the conversation,
-settings of its own, the tool it insists on."""
+"""A client's part in a request of ``/v1``: instructions after the agent's, system messages in the middle of the
+conversation, settings of its own, the tool it insists on."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from remediation.context import Unit
 
 @dataclass(frozen=True, slots=True)
 class SystemMessage:
-    """An instruction, and the number of messages of the view that it follows. To a model that takes none there it goes as the
-    user's, and marked."""
+    """An instruction, and the number of messages of the view that it follows.
+    To a model that takes none there it goes as the user's, and marked."""
 
     at: int
     text: str
@@ -43,9 +43,10 @@ def instructions_of(dialog: Dialog) -> str:
 def system_messages_of(
     dialog: Dialog, units: Sequence[Unit], *, as_user: bool = False, takes_several: bool = False
 ) -> tuple[str, tuple[SystemMessage, ...]]:
-    """What the client said as system beside its instructions, each where it was said: before the first unit that is of later turns
-    alone, so that it stands behind a summary of what went before it. Those with nothing before them are instructions, the first
-    part; but to a model that ``takes_several`` in the beginning those that stood there go as they came.
+    """What the client said as system beside its instructions, each where it was said: before the first unit that is of
+    later turns alone, so that it stands behind a summary of what went before it. Those with nothing before them are
+    instructions, the first part; but to a model that ``takes_several`` in the beginning those that stood there go as
+    they came.
     """
     client = client_of(dialog)
     stored: list[tuple[int, str]] = (client.system_messages if client else None) or []

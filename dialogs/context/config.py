@@ -51,8 +51,8 @@ def save_edits(content: dict[str, Any]) -> list[Problem]:
 
 
 def with_settings(written: str) -> tuple[ContextConfig, list[Problem]]:
-    """The configuration in force under settings of ``context.yaml`` that are not saved, and what is wrong with these. Raises
-    ``BadYaml``."""
+    """The configuration in force under settings of ``context.yaml`` that are not saved,
+    and what is wrong with these. Raises ``BadYaml``."""
     document = parse_yaml(written.encode()).document
     if document is not None and not isinstance(document, dict):
         raise BadYaml("is no mapping of settings to values")

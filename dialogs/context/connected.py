@@ -109,7 +109,8 @@ def _mark() -> bytes | None:
 
 
 def _read(mark: bytes | None) -> Connected:
-    """``mark`` was looked at before: what changes meanwhile is read next time. Before the first migration there is nothing."""
+    """``mark`` was looked at before: what changes meanwhile is read next time.
+    Before the first migration there is nothing."""
     global _known  # noqa: PLW0603 - one catalog in a process
     try:
         rows, servers = list(ConnectedProvider.objects.all()), list(ToolServer.objects.all())
@@ -137,8 +138,8 @@ def _key_of(row: ConnectedProvider) -> dict[str, str]:
         return {"apiKey": sealing.unseal(row.sealed_key)}
     except sealing.Unreadable:
         return {
-            "keyFault": f"The key of {row.name} cannot be read: SECRET_KEY is another one than when it was typed. Type it "
-            f"again on the page Connect a model, or name the earlier SECRET_KEY in SECRET_KEY_FALLBACKS."
+            "keyFault": f"The key of {row.name} cannot be read: SECRET_KEY is another one than when it was typed. Type "
+            f"it again on the page Connect a model, or name the earlier SECRET_KEY in SECRET_KEY_FALLBACKS."
         }
 
 

@@ -94,8 +94,8 @@ def _size(message: Message, bounds: ImageBounds) -> Size:
 
 
 def oldest_beyond(sizes: Sequence[Size], bounds: ImageBounds) -> int:
-    """How many of the oldest do not fit. Half of the room is free then, so that the same ones are left out for a while as
-    more are added."""
+    """How many of the oldest do not fit. Half of the room is free then, so that the same ones are left out for a
+    while as more are added."""
     first, images, size, large = 0, 0, 0, 0
     for number, (more, longer, larger) in enumerate(sizes):
         images, size, large = images + more, size + longer, large + larger

@@ -132,7 +132,8 @@ def other_models(dialog: Dialog) -> list[str]:
 
 
 def offered_models() -> list[ModelInfo]:
-    """Those that can be chosen, by provider: nothing is known against them, and their keys are there. No server is asked."""
+    """Those that can be chosen, by provider: nothing is known against them,
+    and their keys are there. No server is asked."""
     offered = [model for model in catalog().models.values() if not model.unusable and has_key(model)]
     return sorted(offered, key=lambda model: (model.provider_id, model.model_id))
 
@@ -146,7 +147,8 @@ def policy_of(subject: Dialog | Agent) -> Choice:
 
 
 def policy_for(subject: Dialog | Agent, family: str) -> Choice:
-    """Guidance alone is no way for an agent without tools: a proxy's policy is one that rewrites, unless it names none."""
+    """Guidance alone is no way for an agent without tools: a proxy's policy is one that
+    rewrites, unless it names none."""
     agent, named = (
         (subject.agent, subject.chosen_policy) if isinstance(subject, Dialog) else (subject, subject.context_policy)
     )

@@ -7,8 +7,8 @@ MOST_ANCESTORS = 200  # bounds a walk; each is a statement
 
 
 def lineage(dialog: Dialog) -> list[Dialog]:
-    """The dialog, then what it branched off, and so on. Each stands for the positions from its ``own_from`` on, up to the
-    ``own_from`` of the one before it."""
+    """The dialog, then what it branched off, and so on. Each stands for the positions from its ``own_from`` on, up to
+    the ``own_from`` of the one before it."""
     line = [dialog]
     while len(line) < MOST_ANCESTORS and (origin := line[-1].forked_from) is not None:
         line.append(origin)

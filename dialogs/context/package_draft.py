@@ -1,4 +1,5 @@
-"""Gathers from rows what a drafted re-entry package is made of; ``remediation.package_drafting`` writes it, without a model."""
+"""Gathers from rows what a drafted re-entry package is made of;
+``remediation.package_drafting`` writes it, without a model."""
 
 from typing import Any
 
@@ -15,8 +16,8 @@ TELLING = ("path", "file", "name", "query", "url", "command", "id", "seq")  # ar
 
 
 def draft_package(dialog: Dialog, answer: str | None = None) -> str:
-    """The outline that guidance asks the agent for, filled with what the rows know. Never in a transaction: it reads and
-    searches a hundred texts. ``answer`` is one that is not stored yet, to the message under way."""
+    """The outline that guidance asks the agent for, filled with what the rows know. Never in a transaction: it reads
+    and searches a hundred texts. ``answer`` is one that is not stored yet, to the message under way."""
     turns = dialog.turns.filter(position__isnull=False)
     asked = turns.filter(role=Turn.Role.USER).order_by("position").values_list("text", flat=True)
     newest = turns.filter(round_number=dialog.round_number).exclude(role=Turn.Role.NOTICE).order_by("-position")

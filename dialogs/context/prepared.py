@@ -1,4 +1,5 @@
-"""Prepared rewrites, made while a dialog rests: kept under a key of all that they were made from, used while that stands."""
+"""Prepared rewrites, made while a dialog rests: kept under a key of all that they were made from,
+used while that stands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -43,7 +44,8 @@ def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:
 
 
 def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
-    """The prepared rewrite with all that came since, word for word; None where there is none that still gains enough."""
+    """The prepared rewrite with all that came since, word for word; None where there is none
+    that still gains enough."""
     row = _standing(dialog, policy, sizes)
     if row is None or row.content is None:
         return None
@@ -62,7 +64,8 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
 def columns_of(
     dialog: Dialog, policy: str, sizes: Sizes, rewritten: Rewritten | None, prompts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Of the row that keeps it, or that it was tried in vain. Made before the dialog's row is held: it reads all units."""
+    """Of the row that keeps it, or that it was tried in vain. Made before the dialog's row is
+    held: it reads all units."""
     return {
         "key": _key(dialog, policy, sizes, sizes.units),
         "covers": len(sizes.units),
@@ -86,9 +89,15 @@ def _row(dialog_id: UUID) -> QuerySet[PreparedRewrite]:
 def _key(dialog: Dialog, policy: str, sizes: Sizes, units: Units) -> str:
     """Another one after an undo, a clear or another rewrite, under other settings, and for other messages."""
     made_from = (
-        dialog.pk.hex, dialog.history_version, policy, dialog.provider_id, dialog.model_id, sizes.limit, sizes.config,
+        dialog.pk.hex,
+        dialog.history_version,
+        policy,
+        dialog.provider_id,
+        dialog.model_id,
+        sizes.limit,
+        sizes.config,
         [(unit.id, unit.kind.value, unit.priority, unit.messages) for unit in units],
-    )  # fmt: skip
+    )
     return sha256(repr(made_from).encode(errors="replace")).hexdigest()
 
 

@@ -1,5 +1,6 @@
-"""The request for one generation. While nothing is rewritten it only grows: instructions, tools and all that was sent stay as
-they were, so that provider caches and signed reasoning hold. What is meant for one request alone stands last."""
+"""The request for one generation. While nothing is rewritten it only grows: instructions, tools and all that was sent
+stay as they were, so that provider caches and signed reasoning hold. What is meant for one request alone stands
+last."""
 
 import hashlib
 from collections.abc import Sequence

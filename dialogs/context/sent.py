@@ -45,11 +45,11 @@ UNKNOWN: StoredUse = ("", "", "")  # a text that no prompt was made into
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which the
-    request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``system`` are
-    messages of that role in the middle: how many stand before each, and its part; ``as_user`` where the model takes none.
-    ``recalled`` are turns with the parts of their texts. ``sizes`` are characters by category, up to the last that has any; an image
-    has four a token."""
+    """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which
+    the request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts.
+    ``system`` are messages of that role in the middle: how many stand before each, and its part; ``as_user`` where the
+    model takes none. ``recalled`` are turns with the parts of their texts. ``sizes`` are characters by category, up to
+    the last that has any; an image has four a token."""
 
     digest: str = ""
     epoch: int = 0
@@ -72,8 +72,8 @@ class Sent:
 
     @property
     def stored(self) -> str:
-        """Values by place, up to the last that says anything: with their names, and as numbers of the database's JSON, they took
-        twice as many bytes of each row."""
+        """Values by place, up to the last that says anything: with their names, and as numbers of the database's JSON,
+        they took twice as many bytes of each row."""
         values = [_short(getattr(self, name)) if name in _DIGESTS else getattr(self, name) for name in _PLACES]
         while values and not values[-1]:
             values.pop()
@@ -90,10 +90,12 @@ class Sent:
 
 
 # What is stored must stay readable: what is new comes last.
-_PLACES = (
-    "digest", "position", "messages", "sizes", "instructions", "tools", "traits", "output", "epoch", "statements",
-    "recalled", "system", "as_user", "goes_on", "nudge", "guidance", "called", "force",
-)  # fmt: skip
+_PLACES = tuple(
+    """
+    digest position messages sizes instructions tools traits output epoch statements recalled system as_user goes_on
+    nudge guidance called force
+    """.split()
+)
 _DIGESTS = frozenset({"digest", "instructions", "tools", "traits", "statements"})
 
 

@@ -35,9 +35,9 @@ COARSE = 0.6  # the same of characters
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """``units`` are the view's, counted and classified. ``fixed`` tokens stand in every request beside them: instructions,
-    tools, reminders, and the room for the answer if the policy reserves it. ``limit`` is the policy's own ceiling.
-    ``factor`` corrects counts of text; ``counted`` is the whole prompt before any correction."""
+    """``units`` are the view's, counted and classified. ``fixed`` tokens stand in every request beside them:
+    instructions, tools, reminders, and the room for the answer if the policy reserves it. ``limit`` is the policy's own
+    ceiling. ``factor`` corrects counts of text; ``counted`` is the whole prompt before any correction."""
 
     units: Units
     fixed: int
@@ -63,7 +63,8 @@ class Sizes:
 
     @property
     def standing(self) -> int:
-        """What no compaction takes away: the fixed part, pinned units, and the newest, which may be a call under way."""
+        """What no compaction takes away: the fixed part, pinned units, and the newest,
+        which may be a call under way."""
         newest = self.units[-1:]
         return self.fixed + sum(unit.est_tokens for unit in self.units if unit.pinned or unit in newest)
 
@@ -189,6 +190,6 @@ def too_large(dialog: Dialog, model: ModelInfo, text: str) -> str:
         return ""
     return (
         f"The message is too large for {model.model_id}: it has est. {own:,} tokens, and there is room for "
-        f"{max(0, window - beside):,}. The model takes {window:,}, and instructions and reminders have est. {beside:,} of them. "
-        "Send it in parts, or choose a model with a larger context."
+        f"{max(0, window - beside):,}. The model takes {window:,}, and instructions and reminders have est. {beside:,} "
+        "of them. Send it in parts, or choose a model with a larger context."
     )

@@ -21,8 +21,16 @@ from remediation.models import RemediationRun
 from remediation.prompts import Prompt, load, render
 
 _TURN_COLUMNS = (
-    "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items", "attachments",
-)  # fmt: skip
+    "seq",
+    "position",
+    "role",
+    "status",
+    "text",
+    "tool_calls",
+    "tool_call_id",
+    "provider_items",
+    "attachments",
+)
 WHOLE = "1:0"  # base of a view that no rewrite or clear has touched
 # Of a round, for each look; its package can be long, and is read once.
 _OPENING = ("carried", "standing_run", "has_package")
@@ -30,8 +38,9 @@ _OPENING = ("carried", "standing_run", "has_package")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The units in the order in which the model sees them, and their messages with their characters, also those of stand-ins
-    and of tools' results. ``base`` changes only when what went before is rewritten. ``position`` is that of the last turn."""
+    """The units in the order in which the model sees them, and their messages with their characters, also those of
+    stand-ins and of tools' results. ``base`` changes only when what went before is rewritten. ``position`` is that of
+    the last turn."""
 
     units: Units
     messages: tuple[Message, ...]
@@ -129,8 +138,8 @@ def _opening(has_package: bool) -> Prompt | None:
 
 
 def _opened(dialog_id: UUID, number: int, current: Any, opening: Prompt | None, most: int | None = None) -> Head:
-    """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over. Turns
-    follow up to the position ``most``."""
+    """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over.
+    Turns follow up to the position ``most``."""
     if current.standing_run is None:
         carried = _named_turns(dialog_id, current.carried)
         since = _TURNS_SINCE(dialog_id, number, 0) if most is None else _turns_until(dialog_id, number, 0, most)
@@ -229,7 +238,8 @@ def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int
 @dataclass(frozen=True, slots=True)
 class Call:
     """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of all calls of that reply, one
-    tuple for all of them. Some servers use an id again once the model sees it no more: ``position`` is that of the reply."""
+    tuple for all of them. Some servers use an id again once the model sees it no more: ``position`` is that of the
+    reply."""
 
     id: str
     name: str

@@ -16,8 +16,8 @@ _CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A view up to ``position``. ``settled`` are the units that no later turn can change, ``messages`` theirs; ``open_rows``
-    are the turns from the first tool call on that still lacks a result."""
+    """A view up to ``position``. ``settled`` are the units that no later turn can change, ``messages`` theirs;
+    ``open_rows`` are the turns from the first tool call on that still lacks a result."""
 
     position: int
     settled: Units

@@ -1,7 +1,8 @@
 """The sockets of pages: one per open page, which only receives.
 
-A socket may miss any message of Redis and still end up right: what it sends is read from the database by the number of the last
-event it sent. The page acknowledges by answering ``ping`` frames; what it does not read in time is not queued but read again later.
+A socket may miss any message of Redis and still end up right: what it sends is read from the database by the number of
+the last event it sent. The page acknowledges by answering ``ping`` frames; what it does not read in time is not queued
+but read again later.
 """
 
 import asyncio
@@ -43,7 +44,8 @@ LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
 
 
 class PageSocket(AsyncWebsocketConsumer):
-    """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its live text, and the person's badges. ``/ws/me/``: the badges."""
+    """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its live text, and the person's badges.
+    ``/ws/me/``: the badges."""
 
     scope: WebSocketScope
     language = ""
@@ -294,8 +296,8 @@ class PageSocket(AsyncWebsocketConsumer):
     async def _write_live_text(self) -> None:
         """Send the live text, unless something else comes first; then this is called again.
 
-        Live text waits for its generation's start, and so for the message that it answers and for the end of the answer before:
-        the page would show it in their place, and move it once they come.
+        Live text waits for its generation's start, and so for the message that it answers and for the end of the answer
+        before: the page would show it in their place, and move it once they come.
         """
         feed = self._feed
         if (

@@ -1,8 +1,8 @@
 """Fair scheduling of the database reads of sockets: a slow dialog or a busy person never holds up the others.
 
-A read also renders, so a few at a time keep the processor busy. One that is not done within its turn waits for the database or is
-very long: it keeps running while others start, and is cancelled where too many do. The next reads of a slow dialog take no turns:
-they have a queue of their own until one is quick again.
+A read also renders, so a few at a time keep the processor busy. One that is not done within its turn waits for the
+database or is very long: it keeps running while others start, and is cancelled where too many do. The next reads of a
+slow dialog take no turns: they have a queue of their own until one is quick again.
 """
 
 import asyncio

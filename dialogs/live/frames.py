@@ -1,7 +1,7 @@
 """Events as a browser receives them: the public data, and the pieces of the page that they change as ``html``.
 
-Pieces are rendered from the rows as they are now, so a repeated or late event can only show something newer. Within one batch
-each piece is rendered once, with the last event that asks for it.
+Pieces are rendered from the rows as they are now, so a repeated or late event can only show something newer. Within one
+batch each piece is rendered once, with the last event that asks for it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -171,7 +171,8 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
 
 
 def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
-    """The newest turn with calls, unless its own event renders it: a page may show it from before its question was asked."""
+    """The newest turn with calls, unless its own event renders it: a page may show it from before
+    its question was asked."""
     calling = page.dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__isnull=False)
     turn = calling.select_related("generation__snapshot", "author").order_by("-position").first()
     if turn is None or turn.seq in turns:
@@ -207,8 +208,8 @@ def _standing_run_piece(page: DialogPage) -> list[str]:
 
 
 def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, Frame] | None:
-    """How many questions wait for this person and how their dialogs stand, as a frame in each of the languages; the newest
-    question for a notification, and how they want their pages."""
+    """How many questions wait for this person and how their dialogs stand, as a frame in each of the languages; the
+    newest question for a notification, and how they want their pages."""
     viewer = _with_settings.first(user_id)
     if viewer is None:
         return None

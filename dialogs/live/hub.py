@@ -1,7 +1,7 @@
 """One Redis subscription per web process, shared by all its sockets.
 
-Frames arrive at most once and only announce events: a listener that may have missed some reads the database again. Everything here
-runs on one event loop and holds no lock; whatever blocks runs on the threads of ``db_threads``.
+Frames arrive at most once and only announce events: a listener that may have missed some reads the database again.
+Everything here runs on one event loop and holds no lock; whatever blocks runs on the threads of ``db_threads``.
 """
 
 import asyncio
@@ -154,7 +154,8 @@ class Hub:
         return [*self._feeds, *self._people]
 
     async def _read_forever(self) -> None:
-        """Hold the subscription; after a lost connection, subscribe to everything again and let all listeners catch up."""
+        """Hold the subscription; after a lost connection, subscribe to everything again and let
+        all listeners catch up."""
         failures = 0
         while True:
             try:

@@ -32,9 +32,12 @@ class Agent(models.Model):
         default=list, blank=True, help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out"
     )
     tool_approval = models.CharField(
-        max_length=8, choices=ToolApproval.choices, default=ToolApproval.NEVER, db_default=ToolApproval.NEVER,
+        max_length=8,
+        choices=ToolApproval.choices,
+        default=ToolApproval.NEVER,
+        db_default=ToolApproval.NEVER,
         help_text="whether a person allows calls of tools before they run: those that may change something, or all",
-    )  # fmt: skip
+    )
     model_params = models.JSONField(
         default=dict, blank=True, help_text="settings for the model, by kind of API or under general"
     )
@@ -46,9 +49,12 @@ class Agent(models.Model):
         null=True, blank=True, help_text="its budget in tokens, for policies that keep to one"
     )
     dialog_budget_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, null=True, blank=True,
+        max_digits=18,
+        decimal_places=10,
+        null=True,
+        blank=True,
         help_text="what one dialog may cost before a person is asked; empty: no budget",
-    )  # fmt: skip
+    )
     llm_type = models.CharField(max_length=40, blank=True)
     priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
     priority_areas = models.JSONField(default=list, blank=True)
@@ -56,13 +62,16 @@ class Agent(models.Model):
         default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
     )
     prepare_rewrites = models.BooleanField(
-        default=True, db_default=True,
-        help_text="make the rewrite that comes next while a person's dialog rests, so that no message waits for its summary",
-    )  # fmt: skip
+        default=True,
+        db_default=True,
+        help_text="make the rewrite that comes next while a person's dialog rests, so that no message waits for its "
+        "summary",
+    )
     proxy = models.BooleanField(
-        default=False, db_default=False,
+        default=False,
+        db_default=False,
         help_text="for programs: no tools and no words of the runtime; what a request of /v1 brings, and nothing else",
-    )  # fmt: skip
+    )
     is_default = models.BooleanField(default=False)
     is_demo = models.BooleanField(default=False)
     is_listed = models.BooleanField(

@@ -30,9 +30,12 @@ class ApiKey(models.Model):
         help_text="dialogs that it makes are removed so long after their last message; empty: never",
     )
     budget_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, null=True, blank=True,
+        max_digits=18,
+        decimal_places=10,
+        null=True,
+        blank=True,
         help_text="what its calls may cost in a calendar month; empty: no budget",
-    )  # fmt: skip
+    )
     last_used_at = models.DateTimeField(null=True, blank=True, help_text="noted once a minute at most")
 
     def __str__(self) -> str:

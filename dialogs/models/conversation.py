@@ -26,18 +26,20 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         return self.filter(permissions.within(user.pk, permissions.reach_of(user).groups))
 
     def newest_first(self, user: User) -> "DialogQuerySet":
-        """By activity: everybody's by their index, a person's sorted. PostgreSQL would read the index from its end on, until
-        enough of this person's came by; of who was away for long that is all of it."""
+        """By activity: everybody's by their index, a person's sorted. PostgreSQL would read the index from its end on,
+        until enough of this person's came by; of who was away for long that is all of it."""
         at = models.F("active_at") if permissions.reach_of(user).all else Coalesce("active_at", "created_at")
         return self.order_by(at.desc(), "pk")
 
     def whole(self) -> "DialogQuerySet":
-        """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders, and
-        the owner's budget and whether a webhook wants to hear of it."""
+        """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders,
+        and the owner's budget and whether a webhook wants to hear of it."""
         replies = Turn.objects.filter(
-            dialog=models.OuterRef("pk"), round_number=models.OuterRef("round_number"),
-            role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE,
-        )  # fmt: skip
+            dialog=models.OuterRef("pk"),
+            round_number=models.OuterRef("round_number"),
+            role=Turn.Role.ASSISTANT,
+            status=Turn.Status.COMPLETE,
+        )
         columns: dict[str, Any] = {
             "newest_reply_calls": models.Subquery(
                 replies.order_by("-seq").values(calls=models.Q(tool_calls__isnull=False))[:1]
@@ -92,9 +94,14 @@ class Dialog(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs", db_index=False
     )
     group = models.ForeignKey(
-        Group, null=True, blank=True, on_delete=models.SET_NULL, related_name="dialogs", db_index=False,
+        Group,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="dialogs",
+        db_index=False,
         help_text="whose members may read it and act in it",
-    )  # fmt: skip
+    )
     link = models.UUIDField(null=True, help_text="of the address at which anybody may read it; empty: there is none")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="dialogs", db_index=False)
     title = models.CharField(max_length=200, blank=True)
@@ -122,9 +129,12 @@ class Dialog(models.Model):
     history_version = models.PositiveIntegerField(default=0, help_text="grows with every rewrite, undo and clear")
 
     origin = models.CharField(
-        max_length=10, choices=Origin.choices, default=Origin.PERSON, db_default=Origin.PERSON,
+        max_length=10,
+        choices=Origin.choices,
+        default=Origin.PERSON,
+        db_default=Origin.PERSON,
         help_text="who opened it",
-    )  # fmt: skip
+    )
     context_policy = models.CharField(
         max_length=16, blank=True, default="", db_default="", help_text="overrides the agent's, by the newest request"
     )
@@ -133,18 +143,26 @@ class Dialog(models.Model):
     # Set with expires_at: deleted by its owner, who can bring it back until then.
     removed_at = models.DateTimeField(null=True, help_text="expired: nothing but the numbers of its calls is left")
     forked_from = models.ForeignKey(
-        "self", null=True, on_delete=models.SET_NULL, related_name="forks", db_index=False,
+        "self",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="forks",
+        db_index=False,
         help_text="the dialog that it branches off",
-    )  # fmt: skip
+    )
     own_from = models.PositiveIntegerField(
         default=1, db_default=1, help_text="the position of its first own turn; those before it were copied"
     )
     fork_count = models.PositiveIntegerField(default=0, db_default=0, help_text="dialogs that branch off this one")
 
     key = models.ForeignKey(
-        "dialogs.ApiKey", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False,
+        "dialogs.ApiKey",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
         help_text="whose call set it to work last, and pays for that; empty: a person",
-    )  # fmt: skip
+    )
     answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
     continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
     requested_rewrite = models.CharField(
@@ -199,9 +217,12 @@ class Dialog(models.Model):
     )
 
     cost_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, default=Decimal(0), db_default=Decimal(0),
+        max_digits=18,
+        decimal_places=10,
+        default=Decimal(0),
+        db_default=Decimal(0),
         help_text="of all its generations whose cost is known",
-    )  # fmt: skip
+    )
     unpriced_generations = models.PositiveIntegerField(
         default=0, db_default=0, help_text="ended without a known cost: no report, or no price"
     )
@@ -230,8 +251,8 @@ class Dialog(models.Model):
     class Meta:
         permissions = list(permissions.ALL.items())
         indexes = [
-            # Most updates of a row write its place again in each of these. None is a foreign key's own: that of the owner
-            # would be a second one, and that of the agent, a text, two.
+            # Most updates of a row write its place again in each of these. None is a foreign key's own: that of the
+            # owner would be a second one, and that of the agent, a text, two.
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["agent"], name="dialog_of_agent"),
             models.Index(
@@ -268,7 +289,8 @@ class Dialog(models.Model):
 
     @property
     def all_placed(self) -> bool:
-        """Each turn has a place in the conversation, so none is queued. False proves nothing: one may have been taken back."""
+        """Each turn has a place in the conversation, so none is queued. False proves nothing:
+        one may have been taken back."""
         return self.last_turn_seq == self.last_position
 
     @property
@@ -298,8 +320,8 @@ class TurnQuerySet(models.QuerySet["Turn"]):
 
 
 class Turn(models.Model):
-    """One append-only entry of a dialog. ``seq`` is its address; ``position`` its place in the conversation, which a queued
-    message has only once it is taken."""
+    """One append-only entry of a dialog. ``seq`` is its address; ``position`` its place in the conversation, which a
+    queued message has only once it is taken."""
 
     class Role(models.TextChoices):
         USER = "user"
@@ -348,9 +370,13 @@ class Turn(models.Model):
     )
     liked = models.BooleanField(null=True, help_text="what a person thinks of the answer; empty: nobody said")
     author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, db_index=False, on_delete=models.SET_NULL, related_name="+",
+        settings.AUTH_USER_MODEL,
+        null=True,
+        db_index=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
         help_text="the person who wrote or did it; none: an agent, the runtime, or not known",
-    )  # fmt: skip
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     objects = TurnQuerySet.as_manager()

@@ -41,7 +41,8 @@ class Delivery(models.Model):
     subscription = models.ForeignKey(PushSubscription, null=True, on_delete=models.CASCADE, related_name="+")
     body = models.TextField(
         blank=True,
-        help_text="until it was sent, a webhook's JSON, or the address of a mail to nobody who is known; others are written when they are sent",
+        help_text="until it was sent, a webhook's JSON, or the address of a mail to nobody who is known; others are "
+        "written when they are sent",
     )
     tries = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(null=True, db_default=Now())

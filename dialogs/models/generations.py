@@ -11,9 +11,9 @@ from dialogs.models.conversation import Dialog
 
 class GenerationQuerySet(models.QuerySet["Generation"]):
     def newest_of(self, dialog_id: UUID) -> "GenerationQuerySet":
-        """A dialog's calls, the newest first, by their index. In the order of ids alone PostgreSQL may read the calls of all
-        dialogs from the newest back to those of an old one; and what equals a constant it leaves out of an order, so that a
-        range of one dialog is asked for."""
+        """A dialog's calls, the newest first, by their index. In the order of ids alone PostgreSQL may read the calls
+        of all dialogs from the newest back to those of an old one; and what equals a constant it leaves out of an
+        order, so that a range of one dialog is asked for."""
         return self.filter(dialog__gte=dialog_id, dialog__lte=dialog_id).order_by("dialog_id", "-id")
 
 
@@ -37,9 +37,13 @@ class Generation(models.Model):
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="generations")
     key = models.ForeignKey(
-        "dialogs.ApiKey", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False,
+        "dialogs.ApiKey",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
         help_text="that pays for it; empty: none",
-    )  # fmt: skip
+    )
     round_number = models.PositiveIntegerField()
     purpose = models.CharField(max_length=12, choices=Purpose.choices)
     outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
@@ -59,9 +63,11 @@ class Generation(models.Model):
     cache_write_tokens = models.PositiveIntegerField(null=True, help_text="of the prompt, written to it")
     reasoning_tokens = models.PositiveIntegerField(null=True, help_text="of the completion")
     cost_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, null=True,
+        max_digits=18,
+        decimal_places=10,
+        null=True,
         help_text="by the reported tokens and the catalog's price of that day; empty where either is unknown",
-    )  # fmt: skip
+    )
     frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
     base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
     sent = models.JSONField(null=True, help_text="hash of its request, and what it is made again from: see Sent")
@@ -96,8 +102,8 @@ class Generation(models.Model):
 
 
 class CallTotals(models.Model):
-    """What the calls of one person that began in one quarter of an hour came to, by one agent and model: sums of rows that
-    change no more, made by the sweeper when a day of UTC is over. The statistics read them in place of the calls.
+    """What the calls of one person that began in one quarter of an hour came to, by one agent and model: sums of rows
+    that change no more, made by the sweeper when a day of UTC is over. The statistics read them in place of the calls.
 
     A quarter, because the days of every time zone begin at one: sums by hour would cut those of India at half past."""
 

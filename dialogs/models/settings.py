@@ -35,17 +35,28 @@ class PersonSettings(models.Model):
         max_length=12, blank=True, default="", db_default="", help_text="of the pages; empty: what the browser prefers"
     )
     seen_language = models.CharField(
-        max_length=12, blank=True, default="", db_default="", editable=False,
+        max_length=12,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
         help_text="of the page that was shown last: what mails and push notifications are in where none was chosen",
-    )  # fmt: skip
+    )
     zone = models.CharField(
-        max_length=64, blank=True, default="", db_default="",
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
         help_text="of times and days, such as Europe/Berlin; empty: that of the browser",
-    )  # fmt: skip
+    )
     seen_zone = models.CharField(
-        max_length=64, blank=True, default="", db_default="", editable=False,
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
         help_text="of the browser that was used last: what holds where none was chosen",
-    )  # fmt: skip
+    )
     notifications = models.BooleanField(default=False)
     question_mails = models.BooleanField(default=True, db_default=True)
     show_breaking_progress = models.BooleanField(default=True)
@@ -54,9 +65,12 @@ class PersonSettings(models.Model):
     highlight_p1 = models.BooleanField(default=True)
     recall = models.BooleanField(default=True)
     monthly_budget_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, null=True, blank=True,
+        max_digits=18,
+        decimal_places=10,
+        null=True,
+        blank=True,
         help_text="what this person's dialogs may cost in a calendar month; empty: no budget",
-    )  # fmt: skip
+    )
 
     class Meta:
         verbose_name_plural = "person settings"
@@ -107,17 +121,24 @@ class SiteSettings(models.Model):
     )
     keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
     generation = models.CharField(
-        max_length=32, blank=True, default="", db_default="", editable=False,
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
         help_text="of the database: another one after each restore, so that cursors of before are known as such",
-    )  # fmt: skip
+    )
     webhook_url = models.URLField(blank=True, help_text="called for questions, levels and rewrites")
     sealed_webhook_secret = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="encrypted; empty: calls are not signed"
     )
     sealed_former_webhook_secret = models.TextField(
-        blank=True, default="", db_default="", editable=False,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
         help_text="encrypted; signs beside the new one for a day after a change",
-    )  # fmt: skip
+    )
     webhook_secret_changed_at = models.DateTimeField(null=True, editable=False)
     sealed_push_key = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="encrypted; signs push notifications"
@@ -126,10 +147,13 @@ class SiteSettings(models.Model):
         null=True, blank=True, help_text="a question that is open for longer is escalated; empty: none is"
     )
     escalation_address = models.TextField(
-        blank=True, default="", db_default="", max_length=4_000,
-        help_text="who gets a mail about overdue questions, beside the dialog's owner: a line each, in the order in which they are asked, "
-        "an address and the minutes until the next one is asked",
-    )  # fmt: skip
+        blank=True,
+        default="",
+        db_default="",
+        max_length=4_000,
+        help_text="who gets a mail about overdue questions, beside the dialog's owner: a line each, in the order in "
+        "which they are asked, an address and the minutes until the next one is asked",
+    )
 
     class Meta:
         verbose_name_plural = "site settings"
@@ -150,7 +174,8 @@ class SiteSettings(models.Model):
 
     @property
     def asked_next(self) -> list[tuple[str, int]]:
-        """The addresses of who is asked about overdue questions, in this order, each with the minutes until the next one is."""
+        """The addresses of who is asked about overdue questions, in this order,
+        each with the minutes until the next one is."""
         lines = (line.split() for line in self.escalation_address.splitlines())
         usual = self.question_deadline_minutes or 0
         return [(address, int(minutes[0]) if minutes else usual) for address, *minutes in lines]

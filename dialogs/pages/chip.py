@@ -1,4 +1,5 @@
-"""Fullness of a context, in words and as parts of a gauge. Reported numbers only, and never a zero for what is unknown."""
+"""Fullness of a context, in words and as parts of a gauge. Reported numbers only,
+and never a zero for what is unknown."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -82,7 +82,8 @@ class Panel:
         if self.limit == self.window:
             return _("est. share of the window")
         return _(
-            "est. share of this policy's limit of {limit}. The health light shows the reported share of the window, {window}"
+            "est. share of this policy's limit of {limit}. The health light shows the reported share of the window, "
+            "{window}"
         ).format(limit=_number(self.limit), window=_number(self.window))
 
     @property
@@ -185,8 +186,8 @@ def _economy(balance: Balance) -> str:
             number=requests
         )
     return _(
-        "Saves est. {tokens:,} cached tokens ({saving}) in each later request; reading the new beginning once without the "
-        "cache costs est. {reread}: {pays}."
+        "Saves est. {tokens:,} cached tokens ({saving}) in each later request; reading the new beginning once without "
+        "the cache costs est. {reread}: {pays}."
     ).format(tokens=balance.saved_tokens, saving=in_usd(balance.saving), reread=in_usd(balance.reread), pays=pays)
 
 
@@ -205,7 +206,8 @@ def _waiting(situation: Situation) -> str:
 
 
 def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[RunLine]:
-    """Rewrites in their order, or the ``newest`` ones; only the newest that stands can be undone, and only while nothing runs.
+    """Rewrites in their order, or the ``newest`` ones; only the newest that stands can be undone,
+    and only while nothing runs.
 
     Without what grows with the conversation: a rewrite of 5,000 units takes a tenth of a second to read.
     """

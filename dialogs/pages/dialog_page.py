@@ -333,8 +333,8 @@ def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
 
 
 def _newest_snapshots(dialog_id: UUID, limit: int, **calls: Any) -> QuerySet[HealthSnapshot]:
-    """The snapshots of the newest calls for answers and clears, newest first. The calls first, by their index: else PostgreSQL
-    reads the snapshots of all dialogs from the newest back to these."""
+    """The snapshots of the newest calls for answers and clears, newest first. The calls first, by their index: else
+    PostgreSQL reads the snapshots of all dialogs from the newest back to these."""
     purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
     newest = Generation.objects.filter(purposes, dialog_id=dialog_id, **calls).order_by("-pk").values("pk")[:limit]
     return HealthSnapshot.objects.filter(generation__in=newest).order_by("-generation_id")
@@ -357,8 +357,8 @@ def _snapshots(limit: int) -> Select[Any]:
 
 
 def usage_points(dialog: Dialog, limit: int = SPARK_POINTS, room: int = SPARK_POINTS // 2) -> list[dict[str, Any]]:
-    """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents. The chart has
-    ``room`` for as many bars at least."""
+    """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents. The
+    chart has ``room`` for as many bars at least."""
     rows = _snapshots(limit)(dialog.pk)[::-1]
     top = highest(rows)
     points = []

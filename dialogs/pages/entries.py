@@ -32,8 +32,8 @@ FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # of a message, from which on it is fold
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call beside its result, if there is one yet. A turn's calls run one after the other: one is ``pending``, the others
-    are ``waiting``."""
+    """A tool call beside its result, if there is one yet. A turn's calls run one after the other:
+    one is ``pending``, the others are ``waiting``."""
 
     key: str
     name: str
@@ -66,8 +66,8 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the transcript: a turn, the divider at which a round or a branch begins, or a rewrite of what the model
-    sees."""
+    """One line of the transcript: a turn, the divider at which a round or a branch begins,
+    or a rewrite of what the model sees."""
 
     position: float
     turn: Turn | None = None
@@ -163,7 +163,8 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
-    """The calls without a result in the order in which they run, ``clear_mind`` last; none runs while a question is open."""
+    """The calls without a result in the order in which they run, ``clear_mind`` last;
+    none runs while a question is open."""
     pending = sorted(
         (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
     )

@@ -45,7 +45,8 @@ class HomePage:
 
     @cached_property
     def agents(self) -> list[tuple[Agent, str]]:
-        """Who was chosen or spoken with last first, then the default; each with the reason why it cannot be used now."""
+        """Who was chosen or spoken with last first, then the default; each with the reason why
+        it cannot be used now."""
         newest = Dialog.objects.filter(owner=self.viewer).order_by("-active_at").values_list("agent", flat=True).first()
         order = (self.chosen, newest)
 
@@ -82,7 +83,8 @@ class HomePage:
 
 
 def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:
-    """By provider, those that one can choose: servers whose keys are there, and the scripts of the provider ``script_of``."""
+    """By provider, those that one can choose: servers whose keys are there,
+    and the scripts of the provider ``script_of``."""
     offered = [model for model in limits.offered_models() if model.kind.is_server or model.provider_id == script_of]
     return [(name, list(models)) for name, models in groupby(offered, key=lambda model: model.provider_id)]
 

@@ -7,15 +7,19 @@ the full render at its end differs only where a link definition comes later than
 
 import functools
 import re
-from collections.abc import MutableMapping, Sequence
+import unicodedata
+from collections.abc import Callable, MutableMapping, Sequence
 from hashlib import blake2s
 from typing import Any
 from urllib.parse import urlsplit
 
 import nh3
 from django.utils.html import escape
+from linkify_it import LinkifyIt
+from linkify_it.main import Match
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline, emphasis, strikethrough
 from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 from pygments import highlight as colour
@@ -32,13 +36,20 @@ HIGHLIGHT_TOTAL_CHARS = 100_000  # of one text
 CACHED_MAX_CHARS = 40_000
 
 LANGUAGE_NAMES = (
-    "bash c c++ cpp c# csharp css clojure diff docker dockerfile elixir erlang go graphql groovy haskell hcl html ini java"
-    " javascript js json jsx kotlin lua makefile markdown md nginx objective-c ocaml perl php powershell properties"
-    " protobuf py python r rb ruby rs rust scala scss sh shell sql swift terraform toml ts tsx typescript vim xml yaml yml"
-    " zig zsh"
+    "bash c c++ cpp c# csharp css clojure diff docker dockerfile elixir erlang go graphql groovy haskell hcl html ini "
+    "java javascript js json jsx kotlin lua makefile markdown md nginx objective-c ocaml perl php powershell properties"
+    " protobuf py python r rb ruby rs rust scala scss sh shell sql swift terraform toml ts tsx typescript vim xml yaml "
+    "yml zig zsh"
 )
 LANGUAGES = frozenset(LANGUAGE_NAMES.split())
 _AFTER_WWW = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}(?::\d{1,5})?(?:[/?#][^\s<>()]{0,2000})?")
+_FULL_WIDTH_MARKS = (
+    "\u201c\u201d\u2018\u2019\u2026\u3001-\u3003\u3008-\u3011\u3014-\u301f"
+    "\uff01\uff02\uff07-\uff0c\uff0e\uff1a-\uff1f\uff3b-\uff3d\uff5b-\uff65"
+)
+_BETWEEN_MARKS = re.compile(f"[^{_FULL_WIDTH_MARKS}]+")
+# Bounded: it is looked for at each address.
+_FIRST_WORD = re.compile(rf"([^\s{_FULL_WIDTH_MARKS}]{{1,2000}})([{_FULL_WIDTH_MARKS}]?)")
 _LINE_END = re.compile(r"\r\n?|\n")
 _HL = "hl-"
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix=_HL)
@@ -99,7 +110,8 @@ class GrowingText:
         return self.text[self._finished :]
 
     def newly_finished(self) -> tuple[int, str]:
-        """How many characters of the tail are finished by now, and their HTML. Changes nothing, so any thread may ask."""
+        """How many characters of the tail are finished by now, and their HTML.
+        Changes nothing, so any thread may ask."""
         tail = self.tail
         if len(self.text) > min(MARKDOWN_MAX_CHARS, TURN_CHARS.most) or not (chars := finished_chars(tail)):
             return 0, ""
@@ -113,14 +125,16 @@ class GrowingText:
             self.blocks += 1
 
 
-# -- Parser and renderer ------------------------------------------------------------------------------------------------
+# -- Parser and renderer -----------------------------------------------------------------------------------------------
 
 
 @functools.cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "tasklists": True})
     parser.enable(["table", "strikethrough", "linkify"])
-    assert parser.linkify is not None
+    parser.inline.ruler.at("emphasis", _beside_wide_letters(emphasis.tokenize))
+    parser.inline.ruler.at("strikethrough", _beside_wide_letters(strikethrough.tokenize))
+    parser.linkify = _Addresses()
     parser.linkify.set({"fuzzy_link": False, "fuzzy_email": True, "fuzzy_ip": False})  # README.md is a file
     parser.linkify.add("//", None).add("ftp:", None).add("www.", {"validate": _www, "normalize": _from_www})
     add_math(parser)
@@ -146,6 +160,45 @@ def _parser() -> MarkdownIt:
     ):
         parser.add_render_rule(rule, function)
     return parser
+
+
+def _beside_wide_letters(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    """Return a rule of emphasis that holds beside Chinese, Japanese and Korean, where no space stands between words:
+    there a mark opens before, and closes behind, all but white space. CommonMark looks at punctuation, and leaves
+    asterisks in the text."""
+
+    def tokenize(state: StateInline, silent: bool) -> bool:
+        start, known = state.pos, len(state.delimiters)
+        done = rule(state, silent)
+        if done and state.src[start] != "_":
+            before, behind = state.src[start - 1 : start], state.src[state.pos : state.posMax][:1]
+            if _is_wide(before) or _is_wide(behind):
+                for delimiter in state.delimiters[known:]:
+                    delimiter.open = delimiter.open or bool(behind.strip())
+                    delimiter.close = delimiter.close or bool(before.strip())
+        return done
+
+    return tokenize
+
+
+def _is_wide(character: str) -> bool:
+    return bool(character) and unicodedata.east_asian_width(character) in "WFH"
+
+
+class _Addresses(LinkifyIt):  # type: ignore[misc]  # it ships no types
+    """Addresses in a text. One ends before full-width punctuation, which is the sentence's."""
+
+    def match(self, text: str) -> list[Match] | None:
+        found: list[Match] = []
+        for part in _BETWEEN_MARKS.finditer(text):
+            for match in super().match(part[0]) or ():
+                match.index, match.last_index = match.index + part.start(), match.last_index + part.start()
+                found.append(match)
+        return found or None
+
+    def match_at_start(self, text: str) -> Match | None:
+        word = _FIRST_WORD.match(text)
+        return super().match_at_start(word[1] if word and word[2] else text)
 
 
 @functools.cache
@@ -252,7 +305,7 @@ def _from_www(linkify: Any, match: Any) -> None:
     match.url = f"http://{match.url}"
 
 
-# -- The allow-list -----------------------------------------------------------------------------------------------------
+# -- The allow-list ----------------------------------------------------------------------------------------------------
 
 _CELLS = {"center", "right"}
 _CLASSES = {
@@ -292,8 +345,8 @@ _PLACES = re.compile(r'<sup>(\d+)</sup>|<li class="note">|<span class="back"></s
 
 
 def _linked(html: str) -> str:
-    """Marks of footnotes lead to their notes, and notes back to the first mark. Their names are ours alone, and made after
-    the cleaning: of what the notes say, so that two answers on a page do not share them."""
+    """Marks of footnotes lead to their notes, and notes back to the first mark. Their names are ours alone, and made
+    after the cleaning: of what the notes say, so that two answers on a page do not share them."""
     start = html.rfind(_NOTES)
     if start < 0:
         return html

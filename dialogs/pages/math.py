@@ -1,7 +1,7 @@
 r"""Formulas in Markdown: ``$x$``, ``\(x\)``, ``$$x$$`` and ``\[x\]`` as MathML, which browsers draw without scripts.
 
-Money, shell variables and escaped brackets are written with the same characters: what closes like none of the formulas is
-left as it is, and what cannot be read is shown as it was written.
+Money, shell variables and escaped brackets are written with the same characters: what closes like none of the formulas
+is left as it is, and what cannot be read is shown as it was written.
 """
 
 import re

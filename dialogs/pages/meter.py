@@ -1,4 +1,5 @@
-"""The instrument behind the ring: the last reported prompt by category, what changed it last, and how long its room lasts."""
+"""The instrument behind the ring: the last reported prompt by category, what changed it last,
+and how long its room lasts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ class Meter:
 
 
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
-    """``tokens`` are those of the last prompt; ``snapshots``, oldest first, know what requests started from and held."""
+    """``tokens`` are those of the last prompt; ``snapshots``, oldest first,
+    know what requests started from and held."""
     if tokens is None or not snapshots:
         parts = _parts(Sent(), tokens, 0, health["model_context_limit"]) if tokens is not None else ()
         return Meter(_standing(health, tokens), parts)

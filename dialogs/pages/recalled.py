@@ -16,8 +16,8 @@ WORDS_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class RecalledTurn:
-    """``words`` are those that the message and this turn have in common; none: it stands beside a turn that has some, or
-    it is pinned. ``before`` is the position from which the page shows it."""
+    """``words`` are those that the message and this turn have in common; none: it stands beside a turn that has some,
+    or it is pinned. ``before`` is the position from which the page shows it."""
 
     turn: Turn
     speaker: str

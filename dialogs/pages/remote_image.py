@@ -22,8 +22,9 @@ WINDOW_SECONDS = 60  # from a person's first image on
 
 
 def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attached:
-    """The image at ``address``, which turn ``seq`` of this dialog names, by the server: the image's host learns neither the
-    reader's address nor their cookies. Raises ``NotFound``, ``Invalid``, and ``RateLimited`` when this person had many."""
+    """The image at ``address``, which turn ``seq`` of this dialog names, by the server: the image's host learns neither
+    the reader's address nor their cookies. Raises ``NotFound``, ``Invalid``, and ``RateLimited`` when this person had
+    many."""
     if not settings.REMOTE_IMAGES:
         raise NotFound("This server fetches no images: DOMINDS_REMOTE_IMAGES is off.")
     turn = dialog.turns.filter(seq=seq, role=Turn.Role.ASSISTANT).first()
@@ -39,8 +40,8 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
 
 
 def _fetched(address: str, user_id: int) -> tuple[int, bytes]:
-    """The status and the body. The largest image is charged before, and what it did not take given back: fetches at the same
-    time stay within the bound together."""
+    """The status and the body. The largest image is charged before, and what it did not take given back: fetches at the
+    same time stay within the bound together."""
     images, received = (f"dominds:images:{kind}:{user_id}" for kind in ("number", "bytes"))
     reserved = min(ATTACHMENT_BYTES.most, REMOTE_IMAGE_BYTES.most)
     _charge(images, 1, REMOTE_IMAGES)

@@ -1,4 +1,5 @@
-"""One rewrite, aligned: what stood before beside what stands now, in the order of the dialog, and why each piece went."""
+"""One rewrite, aligned: what stood before beside what stands now, in the order of the dialog,
+and why each piece went."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,5 @@
-"""A person's dialogs in the navigation: what is pinned, folders, then the newest by the day on which something happened."""
+"""A person's dialogs in the navigation: what is pinned, folders, then the newest by the day on
+which something happened."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -89,7 +90,8 @@ def recent_states(user: User, limit: int) -> list[Any]:
 
 
 def _recent(user: User, limit: int, rows: Rows) -> list[Any]:
-    """Their own and those of their groups, each by its index: the two together have none. Most people have no groups."""
+    """Their own and those of their groups, each by its index: the two together have none.
+    Most people have no groups."""
     result = {row.pk: row for row in _own_recent(limit, rows)(user.pk)}
     if groups := reach_of(user).groups:
         result |= {row.pk: row for row in rows(_newest(Dialog.objects.filter(group__in=groups), limit))}

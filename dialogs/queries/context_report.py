@@ -1,4 +1,5 @@
-"""Report of the context as the model would see it now: the context panel, the API's dry run, the archive. All sizes are estimates."""
+"""Report of the context as the model would see it now: the context panel, the API's dry run, the archive.
+All sizes are estimates."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +22,8 @@ TEXT_SHOWN = 400
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
-    """The view with its estimated sizes and scores of importance; with ``preview``, a verb, what its rewrite would remove."""
+    """The view with its estimated sizes and scores of importance; with ``preview``, a verb,
+    what its rewrite would remove."""
     situation = situation_of(dialog)
     sizes = situation.sizes_for(policy_with(preview) if preview else situation.policy)
     body = {

@@ -1,4 +1,5 @@
-"""A dialog, whole, as a file. Pieces come one by one and each is read for itself, so that a long dialog is never in memory."""
+"""A dialog, whole, as a file. Pieces come one by one and each is read for itself,
+so that a long dialog is never in memory."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -77,8 +78,8 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def as_json(dialog: Dialog) -> Iterator[str]:
-    """One object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns, generations and images,
-    these as base64 by the ``sha256`` that their turns give."""
+    """One object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns, generations and
+    images, these as base64 by the ``sha256`` that their turns give."""
     head = {
         "dialog": overviews.of_dialog(dialog),
         "rounds": [_round_json(row) for row in dialog.rounds.all()],

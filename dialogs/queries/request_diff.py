@@ -15,8 +15,8 @@ LINE_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``alike`` pieces that both have, or one piece of the one, of the other, or one that became another with its changed
-    ``lines``."""
+    """``alike`` pieces that both have, or one piece of the one, of the other,
+    or one that became another with its changed ``lines``."""
 
     alike: int = 0
     before: Piece | None = None

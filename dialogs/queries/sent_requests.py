@@ -37,8 +37,8 @@ CHANGED = "a row that it was made of cannot be read as it was, or the key of its
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a request. Of guidance there is no text, only its size and the ``prompts`` with their versions. ``turns``
-    are the seqs that it stands for."""
+    """One piece of a request. Of guidance there is no text, only its size and the ``prompts`` with their versions.
+    ``turns`` are the seqs that it stands for."""
 
     category: Category
     label: str
@@ -50,8 +50,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """``digest`` is the SHA-256 of what was sent. ``differs`` says why the pieces are not all of it, or is empty: then the
-    request that they are of equals it byte for byte."""
+    """``digest`` is the SHA-256 of what was sent. ``differs`` says why the pieces are not all of it, or is empty: then
+    the request that they are of equals it byte for byte."""
 
     digest: str
     pieces: tuple[Piece, ...] = ()

@@ -1,4 +1,5 @@
-"""The model calls of a dialog as moments: how large each request was, of what it consisted, and what happened around it."""
+"""The model calls of a dialog as moments: how large each request was, of what it consisted,
+and what happened around it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A call. ``tokens`` are those of its prompt: reported, or else estimated. ``shares`` are estimates throughout: tokens by
-    category, split by characters, nothing where the row is older than that."""
+    """A call. ``tokens`` are those of its prompt: reported, or else estimated. ``shares`` are estimates throughout:
+    tokens by category, split by characters, nothing where the row is older than that."""
 
     generation: Generation
     tokens: int

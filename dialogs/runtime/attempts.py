@@ -30,11 +30,12 @@ from remediation.tokens.calibration import Counted
 SMALLEST = Decimal("1e-10")  # USD, as the column has it
 CIRCUIT_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model whose circuit closes come back at once
 
-_ENDED_COLUMNS = (
-    "outcome", "finished_at", "cursor", "finish_reason", "first_token_ms", "prompt_tokens", "completion_tokens",
-    "total_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "error_kind", "error",
-    "skipped_calls",
-)  # fmt: skip
+_ENDED_COLUMNS = tuple(
+    """
+    outcome finished_at cursor finish_reason first_token_ms prompt_tokens completion_tokens total_tokens
+    cache_read_tokens cache_write_tokens reasoning_tokens cost_usd error_kind error skipped_calls
+    """.split()
+)
 
 
 class AlreadyEnded(Exception):
@@ -151,7 +152,8 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
 
 
 def set_usage(change: Change, generation: Generation, usage: UsageReport, prices: Sequence[Price]) -> None:
-    """Counts as they were reported, and what they cost by the provider's list when the call began; also the dialog's sum.
+    """Counts as they were reported, and what they cost by the provider's list when the call
+    began; also the dialog's sum.
 
     The caller stores the generation, whose outcome is set. A call that failed without a report costs nothing.
     """

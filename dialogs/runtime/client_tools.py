@@ -63,11 +63,12 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
 
 def accept(locked: Dialog, results: Mapping[str, Judged], *, goes_on: bool = True) -> int:
     """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a
-    new message comes with them. Returns the seq of the message that they belong to. To be called in the transaction that has read
-    and locked the dialog.
+    new message comes with them. Returns the seq of the message that they belong to. To be called in the transaction
+    that has read and locked the dialog.
 
-    A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds. The request that brings
-    results may offer other tools than those that were called, or none: a last answer, say, is asked for without any.
+    A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds. The request that
+    brings results may offer other tools than those that were called, or none: a last answer, say, is asked for without
+    any.
     """
     unusable = messages.unusable(locked)
     with open_change(locked.pk, locked=locked) as change:

@@ -48,7 +48,8 @@ def drive(dialog_id: UUID) -> None:
     3. Rewrite, clear, suspend, fail or generate accordingly.
     4. Store the outcome in one transaction; repeat.
 
-    A dialog that is new to its person gets its title afterwards, when it rests, and one that is nearly full its rewrite.
+    A dialog that is new to its person gets its title afterwards, when it rests,
+    and one that is nearly full its rewrite.
     """
     awaits_title = is_near = False
     with claim(dialog_id) as lease:
@@ -164,7 +165,8 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
 
 
 def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
-    """Nothing could be sent: the model, its provider or its key is gone, and each further message would meet the same."""
+    """Nothing could be sent: the model, its provider or its key is gone, and each further
+    message would meet the same."""
     if repeats.asks_person(dialog):
         suspend(lease, dialog, Suspend(Question.Kind.REFUSED, reason))
     else:
@@ -182,7 +184,8 @@ def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
 
 def wait(lease: Lease, delay: float) -> None:
     if delay > PATIENCE_SECONDS:
-        lease.release_later()  # its row says when to wake it; a provider that is busy must not keep every worker waiting
+        # Its row says when to wake it; a provider that is busy must not keep every worker waiting.
+        lease.release_later()
     else:
         lease.pause(delay)
 

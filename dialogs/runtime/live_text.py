@@ -1,7 +1,8 @@
-"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it. And the newest line
-of running tools, which is published and stored nowhere.
+"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it. And the
+newest line of running tools, which is published and stored nowhere.
 
-One thread of a process writes for all its generations: at each beat one pipeline and one message, however many there are.
+One thread of a process writes for all its generations: at each beat one pipeline and one
+message, however many there are.
 """
 
 import re
@@ -178,7 +179,7 @@ class Writer:
 _writer = Writer()
 
 
-# -- Running tools --------------------------------------------------------------------------------------------------------
+# -- Running tools -----------------------------------------------------------------------------------------------------
 
 LINE_CHARS = 200
 LINE_SECONDS = 0.25  # between two messages with lines; what comes in between is replaced by what comes later
@@ -199,7 +200,8 @@ def line_of(text: str) -> str:
 
 
 class _Lines:
-    """The thread that publishes: of each call the newest line, and of all calls together, at most four times a second."""
+    """The thread that publishes: of each call the newest line, and of all calls together,
+    at most four times a second."""
 
     def __init__(self) -> None:
         self._newest: dict[str, dict[str, str]] = {}

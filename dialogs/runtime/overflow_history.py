@@ -24,8 +24,9 @@ WARNINGS_BEFORE_TASK = 3  # in an hour
 RECENT_REPLIES = 16
 RECENT = timedelta(hours=1)
 POOR = (
-    f"{POOR_IN_A_ROW} rewrites in a row gained little or left little room, so the next one waits until the limit is near. "
-    "What must stay takes most of the context: shorten instructions and reminders, clear the agent's mind, or raise the limit."
+    f"{POOR_IN_A_ROW} rewrites in a row gained little or left little room, so the next one waits until the limit is "
+    "near. What must stay takes most of the context: shorten instructions and reminders, clear the agent's mind, or "
+    "raise the limit."
 )
 
 
@@ -81,7 +82,8 @@ def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
 
 
 def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
-    """The tool calls of each reply since the newest rewrite, oldest first: what a rewrite answered must not trigger the next."""
+    """The tool calls of each reply since the newest rewrite, oldest first:
+    what a rewrite answered must not trigger the next."""
     newest = _newest_calls(dialog.pk, dialog.round_number, view.base_position)
     return [list(calls) for calls in reversed(newest) if calls]
 

@@ -36,8 +36,8 @@ def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
 
 
 def judged(dialog: Dialog, results: Mapping[str, Result], view: View | None = None) -> dict[str, Judged]:
-    """By the ids of their calls. Stores nothing, and counts tokens where the policy asks for that: to be called before a
-    transaction. ``view`` is that of a dialog that is not stored yet."""
+    """By the ids of their calls. Stores nothing, and counts tokens where the policy asks for that: to be called before
+    a transaction. ``view`` is that of a dialog that is not stored yet."""
     if not results or not policy_of(dialog).policy.on_tool_result:
         return {call_id: by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)

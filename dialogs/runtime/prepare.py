@@ -1,4 +1,5 @@
-"""Rewrites made ahead, while their dialogs rest, so that no message waits for a summary (``docs/spec.md#prepared-rewrites``)."""
+"""Rewrites made ahead, while their dialogs rest, so that no message waits for a summary
+(``docs/spec.md#prepared-rewrites``)."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +40,8 @@ _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
 
 
 class NotPrepared(Exception):
-    """A call failed, or a worker claimed the dialog meanwhile. ``in_vain``: the same call would fail again, and may cost again."""
+    """A call failed, or a worker claimed the dialog meanwhile. ``in_vain``:
+    the same call would fail again, and may cost again."""
 
     def __init__(self, cause: str, *, in_vain: bool) -> None:
         super().__init__(cause)
@@ -55,8 +57,8 @@ def may_be_near(situation: Situation) -> bool:
 
 
 def prepare_soon(dialog_id: UUID, epoch: int) -> None:
-    """Once the dialog has rested since the run of this ``epoch``. Where too many wait already, a rewrite is made when it
-    is due, as without all this."""
+    """Once the dialog has rested since the run of this ``epoch``. Where too many wait already,
+    a rewrite is made when it is due, as without all this."""
     if _threads._work_queue.qsize() < MOST_WAITING:
         _threads.submit(_prepare, dialog_id, epoch, time.monotonic() + REST_SECONDS)
 

@@ -75,8 +75,8 @@ def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
 
 
 def asks_person(dialog: Dialog) -> bool:
-    """Whether what no attempt can mend waits for somebody. A program's message fails instead: the program is told at once,
-    and asks again by itself when somebody has acted."""
+    """Whether what no attempt can mend waits for somebody. A program's message fails instead: the program is told at
+    once, and asks again by itself when somebody has acted."""
     return dialog.origin == Dialog.Origin.PERSON
 
 
@@ -104,8 +104,8 @@ def can_force(dialog: Dialog, model: ModelInfo) -> bool:
 
 
 def takes_system(dialog: Dialog, model: ModelInfo) -> bool:
-    """Whether the model takes system messages in the middle, as far as its refusals tell: chat templates differ, on one kind of
-    server too."""
+    """Whether the model takes system messages in the middle, as far as its refusals tell:
+    chat templates differ, on one kind of server too."""
     return SYSTEM not in dialog.repeats and (model.provider_id, model.model_id) not in _without_system
 
 

@@ -1,4 +1,5 @@
-"""Performs rewrites of the view and stores each as a row; ``dialogs.actions.rewrite_requests`` is how people ask for them."""
+"""Performs rewrites of the view and stores each as a row;
+``dialogs.actions.rewrite_requests`` is how people ask for them."""
 
 import secrets
 import time
@@ -347,13 +348,14 @@ def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
 
 
 def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
-    """The failure, and what its sizes leave out: they are those of messages. Where no room is left for messages, that."""
+    """The failure, and what its sizes leave out: they are those of messages.
+    Where no room is left for messages, that."""
     sizes, beside = job.sizes, "Instructions, tools and reminders"
     if sizes.limit and sizes.fixed >= sizes.limit:
         room = ", with the room for an answer," if sizes.output_room else ""
         return (
-            f"{beside}{room} alone take est. {sizes.fixed:,} of {sizes.limit:,} tokens, and no rewrite makes them smaller. "
-            "Shorten the instructions, offer fewer tools, or choose a model with a larger window."
+            f"{beside}{room} alone take est. {sizes.fixed:,} of {sizes.limit:,} tokens, and no rewrite makes them "
+            "smaller. Shorten the instructions, offer fewer tools, or choose a model with a larger window."
         )
     return f"{rewritten.failure} {beside} take est. {sizes.fixed - sizes.output_room:,} tokens beside the messages."
 

@@ -1,4 +1,5 @@
-"""A time limit for one rewrite: checked whenever the rules ask for outside help, which all long ones do again and again."""
+"""A time limit for one rewrite: checked whenever the rules ask for outside help,
+which all long ones do again and again."""
 
 import time
 from collections.abc import Callable

@@ -82,7 +82,8 @@ class Progress:
         self.since = self.clock()
 
     def shown_by(self, toolbox: Toolbox, compares_long: bool) -> Toolbox:
-        """The same toolbox, by whose calls a phase that lasts is shown; before texts are compared if that ``compares_long``."""
+        """The same toolbox, by whose calls a phase that lasts is shown;
+        before texts are compared if that ``compares_long``."""
         count, relevance = toolbox.count, toolbox.relevance
 
         def counted(messages: Sequence[Message]) -> int:

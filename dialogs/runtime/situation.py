@@ -69,7 +69,8 @@ class Situation:
     @functools.cached_property
     def lacks_room(self) -> bool:
         """Whether what is new since the last report leaves no room for a re-entry package: the clear comes first then,
-        and not a request that is refused or that nothing can follow. Never twice: what a fresh round begins with is sent."""
+        and not a request that is refused or that nothing can follow. Never twice: what a fresh round begins with is
+        sent."""
         dialog, window = self.dialog, self.thresholds.context_limit
         if (
             window is None
@@ -87,8 +88,8 @@ class Situation:
 
     @property
     def to_clear(self) -> "Situation":
-        """For a forced clear: without the message that waits, where a package would not fit beside it. It is answered in
-        the fresh round."""
+        """For a forced clear: without the message that waits, where a package would not fit beside it.
+        It is answered in the fresh round."""
         newest = self.view.units[-1]
         if not self.lacks_room or newest.role is not UnitRole.USER or len(self.view.units) == 1:
             return self
@@ -106,7 +107,8 @@ class Situation:
 
     @functools.cached_property
     def loop(self) -> Loop:
-        """Of any agent of ours. Looked up where its policy watches, or the message has had as many calls as a loop takes."""
+        """Of any agent of ours. Looked up where its policy watches, or the message has had as many
+        calls as a loop takes."""
         if self.dialog.agent.proxy:
             return NO_LOOP
         if self.watched:
@@ -187,8 +189,9 @@ class Situation:
 
     @functools.cached_property
     def context_before_generation(self) -> Context:
-        """With a limit that leaves recalled text its room and lets a policy act before the level is critical, where that
-        is the only reason to rewrite: a view that was rewritten for this message stands, and recall has what is left."""
+        """With a limit that leaves recalled text its room and lets a policy act before the level is critical, where
+        that is the only reason to rewrite: a view that was rewritten for this message stands, and recall has what is
+        left."""
         context = self.context
         is_needed = context.requested or context.overflowed or context.interrupted or context.restarts
         if context.limit is None or is_needed:
@@ -204,7 +207,8 @@ class Situation:
         return replace(context, limit=min(limits))
 
     def recalled(self) -> Recall:
-        """What the next request brings back. One whose answer filled the window, or that was refused, is not made longer."""
+        """What the next request brings back. One whose answer filled the window,
+        or that was refused, is not made longer."""
         if not self.recalls or self.dialog.overflowed or self.view.interrupted or self.dialog.restarts > 1:
             return NOTHING
         return recall.recalled_for(self.dialog, self.view, self.sizes_for(self.policy), self.model, self.thresholds)
@@ -217,8 +221,8 @@ class Situation:
         return replace(counted, text=counted.text + recalled.raw_tokens)
 
     def output_for(self, plan: Proceed, recalled: Recall = NOTHING) -> int | None:
-        """Tokens of output to ask for; None leaves it to the provider. What a package needs is asked for a forced clear,
-        whatever the agent's settings say of answers.
+        """Tokens of output to ask for; None leaves it to the provider. What a package needs is asked for a forced
+        clear, whatever the agent's settings say of answers.
 
         Only a request that may be near the end of the window is counted for it.
         """
@@ -245,8 +249,8 @@ class Situation:
 
 
 def situation_of(dialog: Dialog, view: View | None = None) -> Situation:
-    """Read it fresh, or with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` when the catalog no
-    longer has the dialog's model."""
+    """Read it fresh, or with the ``view`` of a dialog that is not stored yet.
+    Raises ``UnknownModel`` when the catalog no longer has the dialog's model."""
     model, view = model_of(dialog), view or view_of(dialog)
     if any(map(_parts, view.messages)):  # of a thousand, often
         model = as_served(model)

@@ -1,4 +1,5 @@
-"""One model call from request to reply. No other module reads providers' streams; no database connection is held here."""
+"""One model call from request to reply. No other module reads providers' streams;
+no database connection is held here."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +26,8 @@ MORE_OUTPUT = "output_length of its model, or max_tokens of the agent, allows mo
 NOTICES: dict[str, str] = {
     FinishReason.LENGTH: f"The answer was cut off where the output that was asked for ended. {MORE_OUTPUT}",
     FinishReason.THOUGHT_ONLY: (
-        f"The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer; {MORE_OUTPUT}"
+        "The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer; "
+        f"{MORE_OUTPUT}"
     ),
     FinishReason.WINDOW_EXCEEDED: "The answer was cut off: the model's context window is full.",
     FinishReason.REFUSAL: "The model, or a filter of its provider, refused to answer.",
@@ -37,7 +39,8 @@ SILENT = "The model ended without a word."
 
 @dataclass
 class Reply:
-    """The result of a call. Exactly one of ``error``, ``stopped``, ``interrupted`` is set, or none: then it is complete."""
+    """The result of a call. Exactly one of ``error``, ``stopped``, ``interrupted`` is set,
+    or none: then it is complete."""
 
     text: str = ""
     reasoning: str = ""
@@ -73,7 +76,8 @@ def stream_reply(
     watch: Watch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
-    """Read one answer to its end. Text and reasoning go to ``live`` as they come; a stop or a lost lease closes the connection."""
+    """Read one answer to its end. Text and reasoning go to ``live`` as they come;
+    a stop or a lost lease closes the connection."""
     connection.close()  # back to the pool: a model call takes minutes
     reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds

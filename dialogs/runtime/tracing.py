@@ -64,7 +64,8 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
 
 @contextmanager
 def rewriting(dialog: Dialog, policy: str, est_before: int, limit: int | None) -> Iterator[Callable[[Rewritten], None]]:
-    """Around one rewrite of what the model sees; its side calls are spans within. Pass the outcome to what this yields."""
+    """Around one rewrite of what the model sees; its side calls are spans within.
+    Pass the outcome to what this yields."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.conversation.id": str(dialog.pk),
         "dominds.rewrite.policy": policy,

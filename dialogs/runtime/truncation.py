@@ -14,7 +14,8 @@ from health.truncation import SentRequest, is_far_below, truncation_suspected
 
 
 def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage: Usage) -> bool:
-    """Compare with the last kept report of the round that was not suspected itself: a server that truncates goes on doing so.
+    """Compare with the last kept report of the round that was not suspected itself:
+    a server that truncates goes on doing so.
 
     ``dialog`` still has the report before. ``text_chars`` are those of the request's messages.
     """

@@ -1,4 +1,5 @@
-"""Changes of a dialog: one transaction that locks its row, stores what changed, numbers its events and derives its state."""
+"""Changes of a dialog: one transaction that locks its row, stores what changed,
+numbers its events and derives its state."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,7 +155,8 @@ class Change:
             prepared.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
-        """From the row alone where that is enough: an open question shows in the state before, or in an event of this change."""
+        """From the row alone where that is enough: an open question shows in the state before,
+        or in an event of this change."""
         asked = any(kind == "question" for kind, _ in self._new_events)
         if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not self.dialog.all_placed:
             return facts_of(self.dialog)
@@ -170,11 +172,12 @@ def open_change(
     whole: bool = False,
     locked: Dialog | None = None,
 ) -> Iterator[Change]:
-    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
+    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is
+    no longer the current one.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
-    ``whole`` reads along what ``DialogQuerySet.whole`` adds. ``locked`` is the row where the caller's transaction, of which this
-    becomes a part, has read and locked it.
+    ``whole`` reads along what ``DialogQuerySet.whole`` adds. ``locked`` is the row where the caller's transaction, of
+    which this becomes a part, has read and locked it.
     """
     with transaction.atomic(savepoint=locked is None):
         dialog = locked or _locked(dialog_id, durable=durable, whole=whole)

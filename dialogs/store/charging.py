@@ -1,7 +1,8 @@
 """At whose cost models are asked: that of the API key whose call set a dialog to work, or of its person alone.
 
-The key of the request under way is noted where the request comes in. A change that sets a dialog to work takes it from here,
-whatever call it belongs to, and is refused where the key's budget is used up. Each model call's row names the key.
+The key of the request under way is noted where the request comes in. A change that sets a dialog to work takes it from
+here, whatever call it belongs to, and is refused where the key's budget is used up. Each model call's row names the
+key.
 """
 
 from collections import defaultdict

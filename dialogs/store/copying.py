@@ -13,8 +13,8 @@ from remediation.models import RemediationRun, RemovedUnit
 
 
 def check_number(turns: QuerySet[Turn], dialog_id: UUID) -> None:
-    """Raises ``OverBudget`` where a fork with these turns of a dialog, and its archive, is too much for one transaction.
-    Counts no further than the bound."""
+    """Raises ``OverBudget`` where a fork with these turns of a dialog, and its archive, is too much for one
+    transaction. Counts no further than the bound."""
     most = FORK_ROWS.most + 1
     archived = RemovedUnit.objects.filter(dialog=dialog_id)
     FORK_ROWS.check(turns[:most].count() + archived[:most].count(), "The fork would copy")

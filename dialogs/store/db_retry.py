@@ -13,8 +13,8 @@ Answer = TypeVar("Answer")
 
 
 def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Repeat a change when the database was unavailable: lock time-outs and lost connections pass, and the epoch check makes the
-    repetition safe. Not ``stamina.retry``, whose log line shows all arguments, the conversation among them.
+    """Repeat a change when the database was unavailable: lock time-outs and lost connections pass, and the epoch check
+    makes the repetition safe. Not ``stamina.retry``, whose log line shows all arguments, the conversation among them.
     """
 
     @functools.wraps(function)

@@ -23,22 +23,27 @@ from dominds.db.prepared import Select
 
 NewEvent = tuple[str, dict[str, Any]]  # type and data
 FEW = 3  # turns, which a prepared statement reads: one that is made for their number takes longer
-TYPES = (
-    "turn", "generation", "state", "health", "title", "round", "question", "reminder", "notice", "remediation",
-    "contextBreakingUpdate", "context:pruned", "context:summarized",
-)  # fmt: skip
+TYPES = tuple(
+    """
+    turn generation state health title round question reminder notice remediation contextBreakingUpdate context:pruned
+    context:summarized
+    """.split()
+)
 FULL = 600  # characters of ``more`` after which the next event begins a row: the row is written anew with each addition
 
-# Data of frequent events is stored as its values in this order. What is stored must stay readable: add, and change nothing.
+# Data of frequent events is stored as its values in this order. What is stored must stay readable:
+# add, and change nothing.
 SHAPES = {
     "turn": ("turn",),
     "state": ("state", "failure"),
     "generation": ("id", "purpose", "attempt", "outcome"),
-    "health": (
-        "level", "reason", "prompt_tokens", "completion_tokens", "total_tokens", "model_context_limit", "limit_source",
-        "optimal_max_tokens", "critical_max_tokens", "hard_util", "optimal_util",
+    "health": tuple(
+        """
+        level reason prompt_tokens completion_tokens total_tokens model_context_limit limit_source optimal_max_tokens
+        critical_max_tokens hard_util optimal_util
+        """.split()
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +56,12 @@ class StoredEvent:
     created_at: datetime
 
 
-# -- Writing ---------------------------------------------------------------------------------------------------------------
+# -- Writing -----------------------------------------------------------------------------------------------------------
 
 
 def store(dialog: Dialog, first: int, new_events: Sequence[NewEvent], *, is_step: bool) -> None:
-    """Store events from number ``first`` on, and notify the browsers after the commit. The caller holds the dialog's row."""
+    """Store events from number ``first`` on, and notify the browsers after the commit.
+    The caller holds the dialog's row."""
     if not new_events:
         return
     if first == 1 or not _added(dialog.pk, new_events):
@@ -99,7 +105,7 @@ def _written(item: NewEvent) -> str:
     return "," + orjson.dumps([kind, *values]).decode()
 
 
-# -- Reading ---------------------------------------------------------------------------------------------------------------
+# -- Reading -----------------------------------------------------------------------------------------------------------
 
 
 def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """Leases of dialogs: one worker at a time drives a dialog, under a growing epoch on its row.
 
 One thread of a worker process renews its leases. The epoch is checked inside every transaction that the driver commits
-(``change.open_change``), so a worker that was paused past its lease can no longer write. Deadlines on the row use the database's clock; local ones use the monotonic clock.
+(``change.open_change``), so a worker that was paused past its lease can no longer write. Deadlines on the row use the
+database's clock; local ones use the monotonic clock.
 """
 
 import os
@@ -39,8 +40,8 @@ MAX_CRASHES = 3
 
 @dataclass(eq=False)
 class Lease:
-    """The right to drive one dialog. ``stopping`` is set when a person pressed stop, ``lost`` when another worker took over
-    or this one is draining; either calls the ``interrupt`` of ``interruptible``."""
+    """The right to drive one dialog. ``stopping`` is set when a person pressed stop, ``lost`` when another worker took
+    over or this one is draining; either calls the ``interrupt`` of ``interruptible``."""
 
     dialog_id: UUID
     epoch: int
@@ -113,7 +114,8 @@ def worker_name() -> str:
 
 @contextmanager
 def claim(dialog_id: UUID) -> Iterator[Lease | None]:
-    """Take the lease if there is work and nobody holds it; ``None`` otherwise, which a repeated wake-up may well meet."""
+    """Take the lease if there is work and nobody holds it; ``None`` otherwise,
+    which a repeated wake-up may well meet."""
     try:
         lease = None if keeper.draining else _take(dialog_id)
     except NotFound:  # it has expired since

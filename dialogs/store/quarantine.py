@@ -21,8 +21,8 @@ PASSING = (LeaseLost, OperationalError, InterfaceError)  # what says nothing abo
 
 
 def quarantine(dialog_id: UUID) -> None:
-    """End whatever the dialog owes, visibly, and fence out whoever works on it. Its other rows are neither read nor changed,
-    apart from the message's own status, if that can be."""
+    """End whatever the dialog owes, visibly, and fence out whoever works on it. Its other rows are neither read nor
+    changed, apart from the message's own status, if that can be."""
     log.exception("dialog_damaged", dialog_id=str(dialog_id))
     Dialog.objects.filter(pk=dialog_id).update(
         state=State.FAILED.value,

@@ -1,4 +1,5 @@
-"""Notifications of browsers and workers that the database has something new. They may be lost, doubled or late without harm.
+"""Notifications of browsers and workers that the database has something new.
+They may be lost, doubled or late without harm.
 
 Nothing here raises, or keeps its caller for longer than ``HEAD_START_SECONDS``."""
 
@@ -26,7 +27,8 @@ LIVE_TEXT_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process 
 STEP_SECONDS = 0.03  # how long the notification of a step waits for what follows it
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
-# How long the caller waits for the thread that sends, which is mostly enough: otherwise the two compete for the interpreter.
+# How long the caller waits for the thread that sends, which is mostly enough:
+# otherwise the two compete for the interpreter.
 HEAD_START_SECONDS = 0.005
 
 Poke = tuple[int, bytes]  # the number of the newest event, and what is published
@@ -53,7 +55,8 @@ def client() -> redis.Redis:
 
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
-    """After commit: the dialog has events up to ``seq``. A step, which others follow at once, needs no notification of its own."""
+    """After commit: the dialog has events up to ``seq``. A step, which others follow at once,
+    needs no notification of its own."""
     poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
     transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)
 

@@ -33,8 +33,8 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 @register.tag
 def icon(parser: Parser, token: Token) -> TextNode:
-    """A drawing of ``icons.svg``, by its name; words stand beside it, so it says nothing itself. Drawn once for each place in a
-    template: a turn has three or four."""
+    """A drawing of ``icons.svg``, by its name; words stand beside it, so it says nothing itself. Drawn once for each
+    place in a template: a turn has three or four."""
     _tag, name = token.split_contents()
     html = '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>'
     return TextNode(format_html(html, static("icons.svg"), name.strip("\"'")))
@@ -115,12 +115,14 @@ def chart_width(points: list[dict[str, float]]) -> float:
 
 @register.simple_tag
 def bars(points: list[dict[str, Any]]) -> SafeString:
-    """The bars of the chart. Up to sixty at each answer: as a loop in the template they took most of drawing its end."""
+    """The bars of the chart. Up to sixty at each answer: as a loop in the template they took
+    most of drawing its end."""
     reported = escape(_("{number:,} prompt tokens"))
     levels = {level: escape(_(level)) for level in Level}
     return mark_safe(  # nosec B308 B703  numbers, and words that are escaped here
         "".join(
-            f'<rect x="{point["x"]}" y="{point["y"]}" width="8" height="{point["height"]}" data-level="{escape(row.level)}">'
+            f'<rect x="{point["x"]}" y="{point["y"]}" width="8" height="{point["height"]}" '
+            f'data-level="{escape(row.level)}">'
             f"<title>{_size(row.prompt_tokens, reported)} · {levels[row.level]}</title></rect>"
             for point in points
             for row in (point["snapshot"],)

@@ -1,7 +1,7 @@
 """The runtime's own sentences, which rows hold in English, in the language of a page.
 
-Questions, failures and notices are stored as text, for programs and logs. Pages find the sentences in it by their forms. What is
-left was written by somebody else, mostly a provider, and stays as it is, marked as English.
+Questions, failures and notices are stored as text, for programs and logs. Pages find the sentences in it by their
+forms. What is left was written by somebody else, mostly a provider, and stays as it is, marked as English.
 """
 
 import re
@@ -40,11 +40,12 @@ FORMS = (
     "Choose a known one, or add it to {file}.",
     ", or add it to {file}.",
     "{model} declares LM Studio's kind and no context_length. Give it one in llm.yaml.",
-    "The provider '{provider}' needs a key, and the environment variable {variable} is not set. Set it and start again, type the key "
-    "under Models, or choose another model.",
+    "The provider '{provider}' needs a key, and the environment variable {variable} is not set. Set it and start "
+    "again, type the key under Models, or choose another model.",
     "{model} is not called for now: its last {number} calls failed.",
     "{host} did not accept a connection within {seconds} s.",
-    "No connection to {host}: {reason}. Check that the server runs, and its address (under Models, or baseUrl in llm.yaml).",
+    "No connection to {host}: {reason}. Check that the server runs, and its address (under Models, or baseUrl in "
+    "llm.yaml).",
     "The connection to {host} failed: {reason}.",
     "The connection to {host} failed during the answer: {reason}.",
     "{host} broke off its answer: {reason}.",
@@ -111,7 +112,8 @@ def _group(form: str, at: int) -> str:
 
 
 def pieces(text: str) -> list[tuple[str, bool]]:
-    """In the page's language what the runtime wrote, as it stands what others did: each with whether it is the runtime's."""
+    """In the page's language what the runtime wrote, as it stands what others did:
+    each with whether it is the runtime's."""
     pattern, ordered = _forms()
     result, end = list[tuple[str, bool]](), 0
     for match in pattern.finditer(text):

@@ -36,7 +36,8 @@ class FixedText(template.Node):
 
 @register.tag
 def translate(parser: Parser, token: Token) -> template.Node:
-    """Django's, with a short way for a literal alone: a page of forty turns has hundreds, which took a tenth of its time."""
+    """Django's, with a short way for a literal alone: a page of forty turns has hundreds,
+    which took a tenth of its time."""
     words = token.split_contents()
     if len(words) == 2 and words[1][0] in "\"'":
         return FixedText(words[1][1:-1])

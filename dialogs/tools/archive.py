@@ -25,7 +25,8 @@ PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
 
 
 def search_archive(call: Invocation) -> Result:
-    """Turns before the message that is being answered, over all rounds, and texts that rewrites once showed in their place."""
+    """Turns before the message that is being answered, over all rounds, and texts that rewrites once
+    showed in their place."""
     query = str(call.arguments["query"])
     if not words_of(query):
         return Result("The query holds no word to look for. Name what you look for.", failed=True)

@@ -45,7 +45,8 @@ def problem_with(name: str) -> str:
 
 
 def ask_at_once(names: Iterable[str]) -> None:
-    """Fetch the lists that ``tools_named`` needs for these names, so that it waits for the slowest server, not for each."""
+    """Fetch the lists that ``tools_named`` needs for these names, so that it waits for the
+    slowest server, not for each."""
     wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
     servers = [server for server_id, server in current_config().servers.items() if server_id in wanted]
     unknown = [server for server in servers if _known(server) is None]
@@ -214,8 +215,8 @@ class _Caller:
 
 
 def text_of(answer: "CallToolResult") -> str:
-    """Return what a model can read of an answer: its texts, and its data where the texts do not say the same. Pictures and sounds
-    are named, not shown."""
+    """Return what a model can read of an answer: its texts, and its data where the texts do not say the same.
+    Pictures and sounds are named, not shown."""
     texts = [text for block in answer.content if (text := _block_text(block)).strip()]
     data = answer.structured_content
     if data is not None and not _says("\n".join(texts), data):
@@ -224,7 +225,8 @@ def text_of(answer: "CallToolResult") -> str:
 
 
 def _says(text: str, data: Any) -> bool:
-    """Whether each single value of the data stands in the text, in order. A text without any says nothing of empty data."""
+    """Whether each single value of the data stands in the text, in order. A text without any says
+    nothing of empty data."""
     at = 0
     for value in _values(data):
         found = [place for form in _forms(value) if (place := text.find(form, at)) >= 0]

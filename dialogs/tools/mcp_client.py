@@ -62,8 +62,9 @@ def call_tool(
     dialog: str = "",
     repeatable: bool = False,
 ) -> CallToolResult:
-    """Run one tool, for a ``dialog`` in a session of its own where the server has one for each; once more in a new session where the server knows the old one no more, and where the connection was lost
-    while a ``repeatable`` one ran. Raises ``McpFailed`` or ``Stopped``, after which whether the call took effect is not known."""
+    """Run one tool, for a ``dialog`` in a session of its own where the server has one for each; once more in a new
+    session where the server knows the old one no more, and where the connection was lost while a ``repeatable`` one
+    ran. Raises ``McpFailed`` or ``Stopped``, after which whether the call took effect is not known."""
     progress = progress or Progress()
     place = _Place(server, dialog if server.per_dialog else "")
     work = _sessions.call_tool(place, name, dict(arguments), progress, seconds, repeatable=repeatable)
@@ -91,7 +92,8 @@ class _Place:
 class _Session:
     """One open session, in a task of its own, since it must be closed where it was opened.
 
-    A dropped one serves the calls that still run on it, and then closes. So does one of a single dialog that rested for long.
+    A dropped one serves the calls that still run on it, and then closes. So does one of a single
+    dialog that rested for long.
     """
 
     place: _Place
@@ -202,7 +204,8 @@ class _Sessions:
     async def _work(
         self, place: _Place, work: Callable[[Client], Awaitable[T]], seconds: float, *, repeatable: bool
     ) -> T:
-        """Do one piece of work, once more in a new session where the first one was lost and nothing can be done twice."""
+        """Do one piece of work, once more in a new session where the first one was lost and
+        nothing can be done twice."""
         try:
             return await self._work_once(place, work, seconds)
         except _SessionLost as lost:
@@ -211,8 +214,8 @@ class _Sessions:
         return await self._work_once(place, work, seconds)
 
     async def _work_once(self, place: _Place, work: Callable[[Client], Awaitable[T]], seconds: float) -> T:
-        """Do one piece of work in the server's session. A session that broke is not used again; one whose server refused the
-        work with a reason goes on, since the server may hold something in it."""
+        """Do one piece of work in the server's session. A session that broke is not used again; one whose server
+        refused the work with a reason goes on, since the server may hold something in it."""
         session, server_id = self._session(place), place.server.server_id
         session.users += 1
         try:
@@ -336,7 +339,8 @@ async def _connected(session: _Session) -> AsyncIterator[Client]:
 
 
 def _http_client(session: _Session) -> httpx2.AsyncClient:
-    """Counts what the server answers while it is read. What was packed although nobody asked could unpack to anything."""
+    """Counts what the server answers while it is read. What was packed although nobody asked
+    could unpack to anything."""
 
     async def bound(response: httpx2.Response) -> None:
         asked = response.request

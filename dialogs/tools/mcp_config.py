@@ -16,7 +16,8 @@ servers:
     tools: {whitelist: [read_*], blacklist: []}
     transform: [{prefix: desk_}]     # names of its tools, in place of tickets_...
 
-What restricts a server fails closed: a server with a restricting key that is not understood is off, and the reason is reported.
+What restricts a server fails closed: a server with a restricting key that is not understood is off,
+and the reason is reported.
 """
 
 import os
@@ -299,9 +300,11 @@ def _rename(step: Any) -> Rename:
 TOOL_FIELDS: dict[str, Field] = {"whitelist": texts, "blacklist": texts}
 RESTRICTIONS = ("enabled", "tools", "transform", "per_dialog")
 # Keys of other programs that restrict nothing: reported, and the server runs.
-HARMLESS = (
-    "name", "title", "description", "comment", "notes", "type", "timeout", "sessionId", "manual", "truely-stateless",
-)  # fmt: skip
+HARMLESS = tuple(
+    """
+    name title description comment notes type timeout sessionId manual truely-stateless
+    """.split()
+)
 FIELDS: dict[str, Field] = {
     "enabled": truth,
     "tools": anything,

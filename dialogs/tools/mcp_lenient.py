@@ -1,7 +1,8 @@
 """Answers of MCP servers, mended before the SDK judges them.
 
-The SDK refuses a whole list for one tool that it cannot read, and a whole result for one block, or for data that do not have the
-shape that the tool declared. Here that one tool is left out with its reason, and a result is passed on as it came.
+The SDK refuses a whole list for one tool that it cannot read, and a whole result for one block, or for data that do not
+have the shape that the tool declared. Here that one tool is left out with its reason, and a result is passed on as it
+came.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -54,8 +55,8 @@ class _MendedMessages(ObjectReceiveStream[Received]):
 
 
 def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str, Any]]:
-    """Yield the tools that the SDK will read, without what it could stumble over and nobody here uses: an icon, say, or the
-    declared shape of results."""
+    """Yield the tools that the SDK will read, without what it could stumble over and nobody here uses:
+    an icon, say, or the declared shape of results."""
     for entry in listed:
         if not isinstance(entry, dict):
             leave_out("?", f"a tool is an object, not {type(entry).__name__}")
@@ -71,7 +72,8 @@ def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str,
 
 
 def readable_content(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's ``content`` and ``structuredContent`` as the SDK reads them: a block that it does not know becomes text."""
+    """Return a result's ``content`` and ``structuredContent`` as the SDK reads them:
+    a block that it does not know becomes text."""
     content, data = result.get("content"), result.get("structuredContent")
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     readable = [block if _is_readable("tools/call", {"content": [block]}) else _text_block(block) for block in blocks]
@@ -85,8 +87,8 @@ def _text_block(value: Any) -> dict[str, Any]:
 
 
 def _object_schema(schema: Any) -> Any:
-    """Return the schema of an object, as which every tool's arguments are sent: servers leave the type out, and those written
-    in PHP send an empty list for no properties."""
+    """Return the schema of an object, as which every tool's arguments are sent: servers leave the type out, and those
+    written in PHP send an empty list for no properties."""
     if schema is None:
         return {"type": "object"}
     if not isinstance(schema, dict):

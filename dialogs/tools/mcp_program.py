@@ -29,8 +29,8 @@ GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 async def running(
     server: Server, stderr: TextIO, over_budget: Callable[[str], None], ended: Callable[[], None]
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], ObjectSendStream[SessionMessage]]]:
-    """Yield the program's messages and where to send some. ``over_budget`` hears what was too much before the messages end,
-    ``ended`` that they did."""
+    """Yield the program's messages and where to send some. ``over_budget`` hears what was too much before the messages
+    end, ``ended`` that they did."""
     to_session, received = anyio.create_memory_object_stream[Received](0)
     sending, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     process = await anyio.open_process(
@@ -62,7 +62,8 @@ async def _read(
     over_budget: Callable[[str], None],
     ended: Callable[[], None],
 ) -> None:
-    """Read until the program ends: what it writes after its session is thrown away, so that it never waits for a reader."""
+    """Read until the program ends: what it writes after its session is thrown away,
+    so that it never waits for a reader."""
     async with to_session:
         try:
             while True:

@@ -17,7 +17,8 @@ TOOLS = (
     Tool(
         ToolSpec(
             COMPLETE_MILESTONE,
-            "Say that a milestone is reached. The conversation so far is replaced by a handover summary, and you go on.",
+            "Say that a milestone is reached. The conversation so far is replaced by a handover summary, and you go "
+            "on.",
             parameters(["summary"], summary={"type": "string", "minLength": 1, "description": "what was completed"}),
         ),
         inside=complete_milestone,

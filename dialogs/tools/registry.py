@@ -34,7 +34,8 @@ def toolset_problem(name: str) -> str:
 
 
 def names_in(toolsets: Sequence[str]) -> Iterator[str]:
-    """The tools of these groups, by the names that an agent may list. What ``!name`` leaves out nothing else brings in."""
+    """The tools of these groups, by the names that an agent may list. What ``!name`` leaves out
+    nothing else brings in."""
     named = [OTHER_NAMES.get(name, name) for name in toolsets]
     left_out = {OTHER_NAMES.get(name[1:], name[1:]) for name in toolsets if name.startswith(NOT)}
     for name in [*TOOLSETS, *current_config().servers] if ALL in named else named:

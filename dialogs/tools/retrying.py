@@ -26,8 +26,8 @@ def run_with_retries(
     """``run`` the tool. A repeatable one that raises runs again, as often as its policy says, which is looked up then.
 
     ``pause`` waits for some seconds and says whether to go on: a person may press stop meanwhile. The last failure is
-    raised; a result that says ``failed`` is an answer, and is not tried again. A transaction that could not be opened is
-    no failure of the tool inside it.
+    raised; a result that says ``failed`` is an answer, and is not tried again. A transaction that could not be opened
+    is no failure of the tool inside it.
     """
     attempt = 1
     while True:

@@ -24,8 +24,8 @@ class Stopped(Exception):
 
 
 class Progress:
-    """What connects a running tool with the people who watch it. The tool calls ``report``; whoever waits for something that takes
-    long looks at ``is_stopped`` or names by ``on_stop`` what ends the wait, and raises ``Stopped``."""
+    """What connects a running tool with the people who watch it. The tool calls ``report``; whoever waits for something
+    that takes long looks at ``is_stopped`` or names by ``on_stop`` what ends the wait, and raises ``Stopped``."""
 
     def __init__(self, show: Callable[[str], None] = lambda line: None) -> None:
         self._show = show
@@ -84,15 +84,16 @@ class Tool:
         return self.spec.name
 
     def needs_approval(self, when: str) -> bool:
-        """Whether a person allows each call, by an agent's ``tool_approval``. What every agent has changes nothing outside, nor
-        does what runs in our own transaction."""
+        """Whether a person allows each call, by an agent's ``tool_approval``. What every agent has changes nothing
+        outside, nor does what runs in our own transaction."""
         if self.always or self.outside is None or when == Agent.ToolApproval.NEVER:
             return False
         return when != Agent.ToolApproval.CHANGES or not self.read_only
 
     @property
     def identity(self) -> str:
-        """What is allowed: a tool of the same name, but of another server, is another tool. Its name follows the last slash."""
+        """What is allowed: a tool of the same name, but of another server, is another tool.
+        Its name follows the last slash."""
         return f"{self.source}/{self.name}" if self.source else self.name
 
     @property
@@ -135,8 +136,8 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
 
 
 def _without_needless_nulls(schema: Any, value: Any) -> Any:
-    """Return the arguments without those that are null, may be missing, and may not be null: models send null for what they do
-    not want to say."""
+    """Return the arguments without those that are null, may be missing, and may not be null:
+    models send null for what they do not want to say."""
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, Mapping) else None
         return [_without_needless_nulls(items, item) for item in value]

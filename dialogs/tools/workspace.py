@@ -51,7 +51,8 @@ def _root() -> Path:
 
 
 def _inside(given: str) -> Path:
-    """The file or folder that a model named, with all links followed. Raises ``Outside`` for whatever leaves the root."""
+    """The file or folder that a model named, with all links followed. Raises ``Outside`` for
+    whatever leaves the root."""
     root = _root()
     if "\0" in given:
         raise Outside("The path holds a NUL character. Send a plain relative path.")

@@ -1,9 +1,9 @@
-"""Setting up, logging in and out, and sign-in at OpenID providers: off to one by a link, and back with a code. Who is logged in
-links what they come back with to their account.
+"""Setting up, logging in and out, and sign-in at OpenID providers: off to one by a link, and back with a code. Who is
+logged in links what they come back with to their account.
 
-That begins with a link, since the pages' policy lets a form lead to this server only, and a provider may send the browser on
-to any other. What the browser must bring back stands in a signed cookie of its own, so that nobody fills the table of
-sessions.
+That begins with a link, since the pages' policy lets a form lead to this server only, and a provider may send the
+browser on to any other. What the browser must bring back stands in a signed cookie of its own, so that nobody fills the
+table of sessions.
 """
 
 import secrets
@@ -107,8 +107,8 @@ class Login(LoginView):
 
 
 def _login_page(request: HttpRequest, refusal: Exception, status: int, to: str) -> HttpResponse:
-    """The page with the reason why nobody was logged in; ``to`` is where they wanted to go. Who is logged in wanted to link a
-    sign-in, and is told on the page where they began."""
+    """The page with the reason why nobody was logged in; ``to`` is where they wanted to go. Who is logged in wanted to
+    link a sign-in, and is told on the page where they began."""
     if request.user.is_authenticated:
         messages.error(request, str(refusal))
         return redirect("change-password")
@@ -130,7 +130,7 @@ class Logout(LogoutView):
     http_method_names = ["post", "options"]
 
 
-# -- Sign-in at the provider ---------------------------------------------------------------------------------------------
+# -- Sign-in at the provider -------------------------------------------------------------------------------------------
 
 
 @require_GET
@@ -190,7 +190,8 @@ def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 
 
 def link_token(user: User) -> str:
-    """For the address at which a person begins to link a sign-in: no other site knows it, so none can begin that for them."""
+    """For the address at which a person begins to link a sign-in: no other site knows it,
+    so none can begin that for them."""
     return signing.dumps(user.pk, salt=LINK_SALT)
 
 

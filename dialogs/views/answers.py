@@ -1,4 +1,5 @@
-"""Answers of views: pieces of the page for htmx, a redirect for plain forms, refusals for both, and a page for damage."""
+"""Answers of views: pieces of the page for htmx, a redirect for plain forms, refusals for both,
+and a page for damage."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +31,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ByLink:
-    """Where the question of a link is answered, and the templates of its page and of the one that says that it is done."""
+    """Where the question of a link is answered, and the templates of its page and of the one
+    that says that it is done."""
 
     address: str
     page: str
@@ -84,8 +86,8 @@ def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
 def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
     """A POST on a dialog: the view calls a service, and what changed is the answer.
 
-    The view is called with the request and the dialog; a text that it returns is said to the person. The pieces answer at once, so
-    the page is right even while its socket is down. A view that returns an answer gives that instead.
+    The view is called with the request and the dialog; a text that it returns is said to the person. The pieces answer
+    at once, so the page is right even while its socket is down. A view that returns an answer gives that instead.
     """
 
     @login_required
@@ -111,8 +113,8 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """The pieces of the page that changed since ``dialog`` was read, up to the event that the header names: the socket may
-    be faster."""
+    """The pieces of the page that changed since ``dialog`` was read, up to the event that the header names:
+    the socket may be faster."""
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     last_seq = frames[-1]["seq"] if frames else dialog.last_event_seq
     return HttpResponse("".join(frame.get("html", "") for frame in frames), headers={"X-Dominds-Seq": last_seq})

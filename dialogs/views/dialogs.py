@@ -113,7 +113,8 @@ def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, 
 
 
 def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:
-    """Those that are looked for, and whether only the newest were looked through, since no index knows what they have."""
+    """Those that are looked for, and whether only the newest were looked through,
+    since no index knows what they have."""
     is_deleted = given.get("state") == "deleted"
     dialogs = Dialog.deleted.filter(owner=request.user) if is_deleted else Dialog.objects.for_user(request.user)
     narrowed = (given.get("q") or given.get("origin")) and not given.get("all")
@@ -280,7 +281,8 @@ def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def frames(request: PersonRequest, dialog: Dialog) -> JsonResponse:
-    """What the socket would have sent after ``after``, for a page whose socket cannot connect; asked every two seconds."""
+    """What the socket would have sent after ``after``, for a page whose socket cannot connect;
+    asked every two seconds."""
     seq = number_in(request.GET.get("after")) or 0
     result = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
     draft = current_live_text(dialog.pk)

@@ -271,8 +271,8 @@ class ApiKeyForm(forms.Form):
 
 @functools.cache  # the list is read from hundreds of files
 def zones() -> dict[str, str]:
-    """Of the IANA's list those that are named after places, each with its place; older names of the same stay known to other
-    programs."""
+    """Of the IANA's list those that are named after places, each with its place;
+    older names of the same stay known to other programs."""
     names = sorted(name for name in available_timezones() if name.partition("/")[0] in AREAS)
     return {"UTC": "UTC"} | {name: name.partition("/")[2].replace("_", " ") for name in names}
 

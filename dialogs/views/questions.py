@@ -193,7 +193,8 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
 def _refused(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
-    """The reason, with what was typed kept in its form. The question is read again: another person may have been first."""
+    """The reason, with what was typed kept in its form. The question is read again:
+    another person may have been first."""
     if request.htmx and not _link_of(request):
         return refused(request, refusal, f"/d/{question.dialog_id}/")
     question = questions.question_for(request.user, question.pk)

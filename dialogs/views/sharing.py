@@ -66,7 +66,8 @@ def _changed(request: PersonRequest, dialog: Dialog) -> str:
 
 @require_GET
 def shared(request: HttpRequest, token: str) -> HttpResponse:
-    """What was said, for anyone who has the link: no navigation, nothing to press. It looks the same to who is logged in."""
+    """What was said, for anyone who has the link: no navigation, nothing to press.
+    It looks the same to who is logged in."""
     dialog = sharing.linked(token)
     entries, older = all_entries(dialog, before_of(request))
     context = {"dialog": dialog, "token": token, "entries": entries, "older": older, "user": AnonymousUser()}

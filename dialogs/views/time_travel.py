@@ -1,4 +1,5 @@
-"""Back to any model call of a dialog: its request as it was sent, all calls on one line, two requests beside each other."""
+"""Back to any model call of a dialog: its request as it was sent, all calls on one line,
+two requests beside each other."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
-"""Lists that grow without end. To count them, to skip a million rows, or to look through all for a word, takes as long as
-reading them: pages show the newest 10,000 and lead on from there, and what no index knows is looked for among as many."""
+"""Lists that grow without end. To count them, to skip a million rows, or to look through all for a word, takes as long
+as reading them: pages show the newest 10,000 and lead on from there, and what no index knows is looked for among as
+many."""
 
 from typing import Any
 
@@ -38,8 +39,8 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
         self._shown = rows if shown is None else shown
 
     def page(self, number: int | str) -> "Page[Any]":
-        """Its rows are found by their keys alone first. With all columns and joins, PostgreSQL would rather read a whole
-        table in the order of a page than the few rows of one old dialog."""
+        """Its rows are found by their keys alone first. With all columns and joins, PostgreSQL would rather read a
+        whole table in the order of a page than the few rows of one old dialog."""
         rows, number = self.object_list, self.validate_number(number)
         if not isinstance(rows, QuerySet):
             return super().page(number)
@@ -55,8 +56,8 @@ class CountedInOrder(BoundedPaginator):
 
 
 class NewestFirst(BoundedPaginator):
-    """Of rows in the falling order of one column, from its value ``until`` on downward. ``older`` is where the next 10,000
-    begin: the value of the row behind these, which may have others of its value before it."""
+    """Of rows in the falling order of one column, from its value ``until`` on downward. ``older`` is where the next
+    10,000 begin: the value of the row behind these, which may have others of its value before it."""
 
     def __init__(self, rows: QuerySet[Any], per_page: int, column: str = "pk", until: str = "", **named: Any) -> None:
         self._column, self.begins_later = column, False
@@ -85,7 +86,8 @@ def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
 
 
 def edge_of_newest(rows: QuerySet[Any], column: str) -> Any:
-    """The value that the 10,000th of these has in a column with an index, the greatest first; None: there are no more."""
+    """The value that the 10,000th of these has in a column with an index, the greatest first;
+    None: there are no more."""
     keys = rows.order_by(f"-{column}").values_list(column, flat=True)
     results = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
     return results[0] if len(results) > 1 else None

@@ -5,7 +5,8 @@ from collections import deque
 
 
 class FairSemaphore:
-    """So many places for threads, handed over in the order of waiting; who may go before others waits in a line of their own."""
+    """So many places for threads, handed over in the order of waiting; who may go before others waits
+    in a line of their own."""
 
     def __init__(self, places: int) -> None:
         self._free = places

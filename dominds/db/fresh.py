@@ -1,8 +1,8 @@
 """The tables of a new SQLite file, made as the models have them.
 
-All migrations, one after the other, take a new file 4 s of CPU, four fifths of it to draw up models that are altered again.
-What they would leave is known: the models, as `makemigrations --check` says, and no rows. A database that has any table
-is upgraded by its migrations.
+All migrations, one after the other, take a new file 4 s of CPU, four fifths of it to draw up models that are altered
+again. What they would leave is known: the models, as `makemigrations --check` says, and no rows. A database that has
+any table is upgraded by its migrations.
 """
 
 from django.apps import apps
@@ -12,7 +12,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 
 def lay(alias: str = DEFAULT_DB_ALIAS) -> bool:
-    """Make all tables in one transaction and note the migrations as done, where there is no table yet; whether it was done."""
+    """Make all tables in one transaction and note the migrations as done,
+    where there is no table yet; whether it was done."""
     connection = connections[alias]
     if connection.vendor != "sqlite" or connection.introspection.table_names():
         return False

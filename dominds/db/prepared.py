@@ -177,7 +177,8 @@ def _update_sql(
     names: tuple[str, ...],
     expressions: tuple[tuple[str, Expression], ...],
 ) -> tuple[str, tuple[tuple["_Column | None", Any], ...]]:
-    """The SQL, and for each placeholder its column and the name of its value, or no column and a value that never changes."""
+    """The SQL, and for each placeholder its column and the name of its value,
+    or no column and a value that never changes."""
     made = dict(expressions)
     query = model._base_manager.all().query
     compiler = query.get_compiler(connection=connection)
@@ -320,7 +321,8 @@ def _changed(db: Any, sql: str, params: Sequence[Any]) -> int:
 
 
 def _executed(db: Any, sql: str, params: Sequence[Any], result: Callable[[Any], Result]) -> Result:
-    """By the driver's own cursor, without the layers that Django's puts around it, unless somebody looks at what is executed."""
+    """By the driver's own cursor, without the layers that Django's puts around it,
+    unless somebody looks at what is executed."""
     if db.execute_wrappers or db.queries_logged:
         with db.cursor() as cursor:
             cursor.execute(sql, params)

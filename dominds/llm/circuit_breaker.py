@@ -1,8 +1,8 @@
 """Circuit breaker: a model that fails again and again is left alone for a while, by all dialogs of a worker together.
 
 Without this, fifty dialogs of a provider that is down ask it fifty times as often as one does, five times each, and all
-have given up within seconds. No token bucket goes with it: providers tell their limits by 429, in no other common way, and
-what their ``Retry-After`` says is kept here for every dialog of the model.
+have given up within seconds. No token bucket goes with it: providers tell their limits by 429, in no other common way,
+and what their ``Retry-After`` says is kept here for every dialog of the model.
 """
 
 import threading
@@ -41,8 +41,8 @@ class Circuit:
 
 
 def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Circuit:
-    """What a call's end says of its model. Behind an open time all may call again; one more failure opens the circuit again,
-    for twice as long."""
+    """What a call's end says of its model. Behind an open time all may call again;
+    one more failure opens the circuit again, for twice as long."""
     if isinstance(error, SAYS_NOTHING):
         return circuit
     if not isinstance(error, FAULTS_OF_THE_PROVIDER):

@@ -17,8 +17,8 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
-    """The key from the environment; for a provider that names no variable the one that was typed into the page, or nothing.
-    Raises ``AuthFailed``."""
+    """The key from the environment; for a provider that names no variable the one that was typed into the page,
+    or nothing. Raises ``AuthFailed``."""
     if not model.api_key_env:
         remember(model.api_key)
         return model.api_key

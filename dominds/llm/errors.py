@@ -26,19 +26,51 @@ from dominds.llm.provider import (
 MAX_MESSAGE_CHARS = 500
 READ_CHARS = 4000  # of a refusal: some quote the whole request
 
-RATE_LIMIT_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "resource_exhausted",
-                    "throttling", "throttling.ratequota", "too_many_requests", "tokens"}  # fmt: skip
-OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded",
-                  "context_window_exceeded", "context_window_exceeded_error", "prompt_too_long", "request_too_large",
-                  "string_above_max_length", "1261"}  # fmt: skip
+RATE_LIMIT_CODES = {
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "rate_limit_reached_error",
+    "resource_exhausted",
+    "throttling",
+    "throttling.ratequota",
+    "too_many_requests",
+    "tokens",
+}
+OVERFLOW_CODES = {
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+    "context_window_exceeded",
+    "context_window_exceeded_error",
+    "prompt_too_long",
+    "request_too_large",
+    "string_above_max_length",
+    "1261",
+}
 AUTH_CODES = {"authentication_error", "permission_error", "invalid_api_key", "permission_denied", "unauthenticated"}
-OVERLOAD_CODES = {"overloaded_error", "server_error", "api_error", "internal_server_error", "internal_error",
-                  "unavailable", "engine_overloaded_error", "service_unavailable"}  # fmt: skip
+OVERLOAD_CODES = {
+    "overloaded_error",
+    "server_error",
+    "api_error",
+    "internal_server_error",
+    "internal_error",
+    "unavailable",
+    "engine_overloaded_error",
+    "service_unavailable",
+}
 BUSY_CODES = {"overloaded_error", "unavailable", "engine_overloaded_error", "service_unavailable"}
 BUSY_STATUSES = (409, 425, 503, 529)
 REFUSAL_CODES = {"invalid_request_error", "invalid_argument", "content_filter", "invalid_prompt"}
-FINAL_CODES = {"insufficient_quota", "billing_error", "model_not_found", "not_found_error", "not_found",
-               "model_not_available", "model_deprecated", "account_deactivated"}  # fmt: skip
+FINAL_CODES = {
+    "insufficient_quota",
+    "billing_error",
+    "model_not_found",
+    "not_found_error",
+    "not_found",
+    "model_not_available",
+    "model_deprecated",
+    "account_deactivated",
+}
 STALE_CODES = {"invalid_encrypted_content"}
 TIMEOUT_CODES = {"timeout_error", "deadline_exceeded"}
 
@@ -54,7 +86,8 @@ FINAL_TEXT = re.compile(
 )
 FORCING_TEXT = re.compile(r"\btool[_ ]choice\b", re.I)
 FORCING_WRONG = re.compile(  # beside a mention of it
-    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot|(only|must be) .{0,20}auto",
+    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot"
+    r"|(only|must be) .{0,20}auto",
     re.I,
 )
 SYSTEM_TEXT = re.compile(
@@ -70,14 +103,16 @@ SYSTEM_TEXT = re.compile(
 STALE_TEXT = re.compile(
     "|".join(
         (
-            r"invalid `?signature`? in `?thinking`? block",  # Anthropic: tampered with, or bound to another conversation
+            # Anthropic: tampered with, or bound to another conversation
+            r"invalid `?signature`? in `?thinking`? block",
             r"bound to a different (conversation|account)",
             r"expected `?thinking`? or `?redacted_thinking`?",  # Anthropic, with a budget
             r"blocks in the latest assistant message cannot be modified",
             r"without its required (following item|'?reasoning'? item|.{0,20}reasoning)",  # OpenAI Responses
             r"encrypted content .{0,80}could not be (verified|decrypted)",
             r"thought.?signature",  # Google: missing, or not valid
-            r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)",  # DeepSeek, in both dresses; Kimi
+            # DeepSeek, in both dresses; Kimi
+            r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)",
         )
     ),
     re.I | re.S,
@@ -128,12 +163,14 @@ BUDGET_TEXTS = tuple(
     re.compile(pattern, re.I | re.S)
     for pattern in (
         # vLLM
-        rf"maximum context length is {WINDOW} tokens.{{0,60}}requested {OUTPUT} output tokens.{{0,60}}at least {PROMPT} input",
+        rf"maximum context length is {WINDOW} tokens.{{0,60}}requested {OUTPUT} output tokens"
+        rf".{{0,60}}at least {PROMPT} input",
         # OpenAI (older), DeepSeek, vLLM (older)
         rf"maximum context length is {WINDOW} tokens.{{0,80}}\({PROMPT} in (?:the|your) (?:messages|prompt)"
         rf".{{0,60}}?{OUTPUT} in the completion",
         # SGLang
-        rf"maximum context length of {WINDOW} tokens.{{0,80}}: {PROMPT} tokens from the input.{{0,30}} and {OUTPUT} tokens",
+        rf"maximum context length of {WINDOW} tokens.{{0,80}}: {PROMPT} tokens from the input"
+        rf".{{0,30}} and {OUTPUT} tokens",
         # Anthropic up to 4.1
         rf"`max_tokens` exceed context limit: {PROMPT} \+ {OUTPUT} > {WINDOW}",
         # Text Generation Inference
@@ -144,7 +181,8 @@ LEAST_ROOM = 16  # tokens of output that are worth another try
 
 # Whether a call is tried again is the driver's to say: it alone knows how often it was.
 ADVICE: dict[type[ProviderError], str] = {
-    AuthFailed: "Check the provider's key: the one that was typed under Models, or the variable that apiKeyEnvVar names.",
+    AuthFailed: "Check the provider's key: the one that was typed under Models, or the variable that apiKeyEnvVar "
+    "names.",
     ContextOverflow: "The request has to become shorter, or the model's window larger.",
     OutputBudgetTooLarge: "Less output has to be asked for, or the request become shorter.",
     RefusedForGood: "Check the account, or choose another model.",
@@ -158,8 +196,8 @@ SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a provider said went wrong. ``codes`` are its machine-readable words in lower case, and ``param`` is the field
-    of the request that it names."""
+    """What a provider said went wrong. ``codes`` are its machine-readable words in lower case,
+    and ``param`` is the field of the request that it names."""
 
     text: str
     codes: frozenset[str] = frozenset()

@@ -24,7 +24,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool offered to the model. ``parameters`` is a JSON schema of type object, which calls keep to if ``strict``."""
+    """A tool offered to the model. ``parameters`` is a JSON schema of type object,
+    which calls keep to if ``strict``."""
 
     name: str
     description: str
@@ -37,8 +38,8 @@ class ImagePart:
     """A picture, with a media type such as ``image/png``.
 
     Where its bytes are stored elsewhere ``content`` is empty, and ``key`` says which they are; ``size`` counts them.
-    ``pixels`` are width and height, where they are known. ``detail`` is how closely OpenAI's models are to look: low, high,
-    original, or empty where the model chooses.
+    ``pixels`` are width and height, where they are known. ``detail`` is how closely OpenAI's models are to look: low,
+    high, original, or empty where the model chooses.
     """
 
     media_type: str
@@ -99,8 +100,8 @@ ANY_TOOL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call. ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider can
-    insist; the list of tools stays whole, since caches and signed thinking bind to it.
+    """One model call. ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider
+    can insist; the list of tools stays whole, since caches and signed thinking bind to it.
 
     ``epoch`` counts the rewrites of the conversation, changes of instructions and of tools among them: what an answer
     of an earlier epoch was thought on is gone, so its reasoning is not sent. ``conversation`` is stable over a dialog

@@ -157,7 +157,8 @@ class AnswerTooLarge(ProviderError):
 
 
 class Unreachable(ProviderTimeout):
-    """Nobody took the connection in time. That took long enough to tell a person at once, not after several more tries."""
+    """Nobody took the connection in time. That took long enough to tell a person at once,
+    not after several more tries."""
 
     kind = "unreachable"
     retryable = False

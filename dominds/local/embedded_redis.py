@@ -86,8 +86,8 @@ def command_for(place: RedisPlace) -> list[str]:
 
 
 def answers(place: RedisPlace) -> bool:
-    """Say whether this very server answers; a stranger on the port would refuse the password. Without the client's library,
-    which would take ten times the memory of all else in ``up``."""
+    """Say whether this very server answers; a stranger on the port would refuse the password. Without the client's
+    library, which would take ten times the memory of all else in ``up``."""
     try:
         with socket.create_connection(("127.0.0.1", place.port), timeout=1) as server, server.makefile("rb") as answer:
             server.sendall(f"AUTH {place.password}\r\nPING\r\n".encode())

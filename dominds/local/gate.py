@@ -1,4 +1,5 @@
-"""Gate of the parts that ``up`` starts: they load their code while the database is prepared, and wait here until that is done."""
+"""Gate of the parts that ``up`` starts: they load their code while the database is prepared,
+and wait here until that is done."""
 
 import fcntl
 import os
@@ -11,7 +12,8 @@ VARIABLE = "DOMINDS_GATE"  # the file whose lock `up` holds; other starts wait f
 
 @contextmanager
 def closed(folder: Path) -> Iterator[dict[str, str]]:
-    """Hold back whatever is started with this environment until the block ends. The kernel opens it when ``up`` dies."""
+    """Hold back whatever is started with this environment until the block ends.
+    The kernel opens it when ``up`` dies."""
     path = folder / "up.gate"
     with path.open("w") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)

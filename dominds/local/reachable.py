@@ -18,7 +18,8 @@ class Unreachable(ImproperlyConfigured):
 
 
 def require_servers() -> None:
-    """Return once database and Redis answer; ``Unreachable`` after 5 s. What started keeps trying; a wrong address never would."""
+    """Return once database and Redis answer; ``Unreachable`` after 5 s. What started keeps trying;
+    a wrong address never would."""
     require_database()
     require_redis()
 

@@ -147,7 +147,8 @@ class Supervisor:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Keep what the parts say until the block ends; when it fails, that is why, and nobody needs to read the rest."""
+        """Keep what the parts say until the block ends; when it fails, that is why,
+        and nobody needs to read the rest."""
         self._kept = []
         yield
         with self._saying:

@@ -109,8 +109,8 @@ def run(host: str, port: int | None, concurrency: int) -> None:
 
 
 def kept_bytecode(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Where Python must not write bytecode beside the sources, as in many containers, let it write into the data folder: each
-    part would compile all that it imports at each start, 2.5 s of CPU.
+    """Where Python must not write bytecode beside the sources, as in many containers, let it write into the data
+    folder: each part would compile all that it imports at each start, 2.5 s of CPU.
 
     Not on a disk that is nearly full: Python leaves files there that are cut short, and no later start gets past them.
     """
@@ -223,7 +223,8 @@ def web_command(host: str, port: int) -> list[str]:
 
 
 def worker_part(concurrency: int) -> Part:
-    """Return the worker, which sweeps as well. It gets a new name at each start, and frees the dead one's leases by name."""
+    """Return the worker, which sweeps as well. It gets a new name at each start,
+    and frees the dead one's leases by name."""
     names = [""]
 
     def command() -> list[str]:

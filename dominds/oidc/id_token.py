@@ -1,5 +1,5 @@
-"""Verification of ID tokens (OpenID Connect Core 1.0, 3.1.3.7). A module of its own: PyJWT is loaded where people sign in, and
-nowhere else."""
+"""Verification of ID tokens (OpenID Connect Core 1.0, 3.1.3.7). A module of its own:
+PyJWT is loaded where people sign in, and nowhere else."""
 
 import secrets
 from typing import Any
@@ -9,8 +9,18 @@ import jwt
 LEEWAY_SECONDS = 60  # between the provider's clock and ours
 MOST_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2
 # Never HS*, whose key is the client secret, nor none.
-KEY_TYPES = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "PS256": "RSA", "PS384": "RSA", "PS512": "RSA",
-             "ES256": "EC", "ES384": "EC", "ES512": "EC", "EdDSA": "OKP"}  # fmt: skip
+KEY_TYPES = {
+    "RS256": "RSA",
+    "RS384": "RSA",
+    "RS512": "RSA",
+    "PS256": "RSA",
+    "PS384": "RSA",
+    "PS512": "RSA",
+    "ES256": "EC",
+    "ES384": "EC",
+    "ES512": "EC",
+    "EdDSA": "OKP",
+}
 
 
 class Untrusted(Exception):

@@ -71,7 +71,7 @@ def _run(registration: Registration, asking: Coroutine[Any, Any, Answer]) -> Ans
         raise registration.away(f"{type(error).__name__}: {error}") from error
 
 
-# -- What is asked of the provider ---------------------------------------------------------------------------------------
+# -- What is asked of the provider -------------------------------------------------------------------------------------
 
 _kept: dict[str, tuple[float, dict[str, Any]]] = {}  # by address; touched on the loop alone
 

@@ -15,8 +15,8 @@ class SignInFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What the operators of the provider and of this server agreed on. ``name`` stands on the button; ``number`` is that of
-    the environment, and part of the redirect address from the second one on."""
+    """What the operators of the provider and of this server agreed on. ``name`` stands on the button; ``number`` is
+    that of the environment, and part of the redirect address from the second one on."""
 
     name: str
     issuer: str

@@ -2,7 +2,8 @@
 
 After a restart all pages come back within seconds. Taken in together they all took longer than a browser waits for a
 handshake (ten seconds), so they left, came again, and a server that was busy with those who had left took in nobody: of
-2,000 pages 195 were back after three minutes. A connection that would wait too long is therefore refused soon, and tries again later.
+2,000 pages 195 were back after three minutes. A connection that would wait too long is therefore refused soon, and
+tries again later.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""Headers that OpenAI's clients read of every answer: its id, as the log has it, and what is left of a limit, where one applies."""
+"""Headers that OpenAI's clients read of every answer: its id, as the log has it,
+and what is left of a limit, where one applies."""
 
 from contextvars import ContextVar
 

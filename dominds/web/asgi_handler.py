@@ -1,8 +1,8 @@
 """Django's ASGI handler, with one change of thread for each request.
 
-Django's own sends its signals, the middlewares, the view and the end of the answer to a thread one after another, and gives
-each request a thread of its own, which another one ends. Here all of a request runs as under WSGI, in one go, on a thread that
-stays. A view that is asynchronous, and what a response streams, run on the loop.
+Django's own sends its signals, the middlewares, the view and the end of the answer to a thread one after another, and
+gives each request a thread of its own, which another one ends. Here all of a request runs as under WSGI, in one go, on
+a thread that stays. A view that is asynchronous, and what a response streams, run on the loop.
 """
 
 import asyncio

@@ -53,7 +53,8 @@ def marked(response: HttpResponse) -> HttpResponse:
 
 @sync_only_middleware
 def asked_again(get_response: Handler) -> Handler:
-    """Repeat a read once when the database was unavailable for a moment: it changes nothing, and nobody needs to hear of it."""
+    """Repeat a read once when the database was unavailable for a moment: it changes nothing,
+    and nobody needs to hear of it."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         began = time.monotonic()

@@ -10,14 +10,18 @@ from dominds import budgets
 RECEIVE_SECONDS = budgets.RECEIVE_SECONDS.most  # for a request, head and body, and a second more for each
 BYTES_PER_SECOND = 32_768  # so that a long body may come over a slow line, and a byte a second may not
 IDLE_SECONDS = 60  # between two requests of a connection; proxies keep theirs for as long
-REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+REFUSAL = (
+    b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "
+    b"%d\r\n\r\n"
+)
 
 
 def patch_sending() -> None:
     """Let long turns reach their pages, and short ones at once. Does nothing under another server.
 
-    Autobahn holds both directions to one number, ``--websocket-max-message-size``, and Daphne sets it always: an answer beyond it
-    raised ``PayloadExceededError``, and its page got nothing any more. A browser may send no more than that, as before.
+    Autobahn holds both directions to one number, ``--websocket-max-message-size``, and Daphne sets it always: an answer
+    beyond it raised ``PayloadExceededError``, and its page got nothing any more. A browser may send no more than that,
+    as before.
     """
     if "daphne.server" not in sys.modules:
         return
@@ -47,7 +51,8 @@ def patch_sending() -> None:
 
 
 def _wait() -> None:
-    """In place of asking the reactor for a turn: for each frame that is two system calls and one more round of the loop."""
+    """In place of asking the reactor for a turn: for each frame that is two system calls and one
+    more round of the loop."""
 
 
 def patch_receiving() -> None:

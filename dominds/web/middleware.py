@@ -17,7 +17,8 @@ PROBES = frozenset({"/livez", "/readyz"})
 
 @sync_only_middleware
 def readable_only(get_response: Handler) -> Handler:
-    """Refuse NUL and half of a surrogate pair in an address: no name holds them, and they cannot be stored or logged."""
+    """Refuse NUL and half of a surrogate pair in an address: no name holds them,
+    and they cannot be stored or logged."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         try:
@@ -47,7 +48,8 @@ def asked_by_address(get_response: Handler) -> Handler:
 def own_sockets(get_response: Handler) -> Handler:
     """Let a page open sockets to the very origin it came from, and to no other port or host.
 
-    Browsers disagree on whether ``'self'`` covers sockets, so the origin is named too. A policy cannot name an IPv6 address.
+    Browsers disagree on whether ``'self'`` covers sockets, so the origin is named too.
+    A policy cannot name an IPv6 address.
     """
 
     def named(request: HttpRequest) -> HttpResponseBase:
@@ -75,6 +77,6 @@ def address_of(request: HttpRequest) -> str:
 
 @receiver(bind_extra_request_metadata)
 def note_address(request: HttpRequest, **_: Any) -> None:
-    """For each line of the log. django-structlog's own look takes a tenth of a POST's Python calls, and believes what any
-    client writes into a header."""
+    """For each line of the log. django-structlog's own look takes a tenth of a POST's Python calls,
+    and believes what any client writes into a header."""
     bind_contextvars(ip=address_of(request))

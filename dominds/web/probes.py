@@ -14,7 +14,8 @@ from django_prometheus.exports import ExportToDjangoView
 from redis import Redis, RedisError
 
 PROBE_TIMEOUT_SECONDS = 5  # a probe must not hang with what it probes
-# Of each part its own: questions that hang at one would hold up those to the other, which was then said not to answer either.
+# Of each part its own: questions that hang at one would hold up those to the other,
+# which was then said not to answer either.
 _database_threads, _redis_threads = ThreadPoolExecutor(4), ThreadPoolExecutor(4)
 
 
@@ -54,7 +55,8 @@ def _ask_redis() -> None:
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus: openly on a loopback-only server, else to who has the permission, or the holder of DOMINDS_METRICS_TOKEN."""
+    """Answer Prometheus: openly on a loopback-only server, else to who has the permission,
+    or the holder of DOMINDS_METRICS_TOKEN."""
     if not (settings.LOOPBACK_ONLY or _may_read_metrics(request)):
         return HttpResponse("Not found\n", status=404, content_type="text/plain")
     answer: HttpResponse = ExportToDjangoView(request)

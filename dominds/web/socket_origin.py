@@ -1,7 +1,7 @@
 """Origin check of sockets: only pages of this server itself may open one, by scheme, host and port.
 
-A browser sends cookies to every port of a host and sockets know no same-origin rule of their own, so without this another
-program on this machine could read a person's dialogs through a page of its own.
+A browser sends cookies to every port of a host and sockets know no same-origin rule of their own, so without this
+another program on this machine could read a person's dialogs through a page of its own.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""Start-up work on the first call of an ASGI application, since no server announces an earlier moment; and warm-up beside a
-process's first calls, of what somebody's first answer would otherwise wait for."""
+"""Start-up work on the first call of an ASGI application, since no server announces an earlier moment; and warm-up
+beside a process's first calls, of what somebody's first answer would otherwise wait for."""
 
 from collections.abc import Awaitable, Callable
 from threading import Thread

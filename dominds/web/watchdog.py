@@ -32,8 +32,9 @@ def watched(application: Application) -> Application:
 class Watchdog:
     """A thread that asks a loop to set an event, four times a second, and sees whether it does.
 
-    A process that is frozen, or that gets no processor, is not a loop that is held up: then this thread does not run either.
-    So time counts as far as this thread was awake, or the process was busy (one C call that keeps all other threads out).
+    A process that is frozen, or that gets no processor, is not a loop that is held up: then this thread does not run
+    either. So time counts as far as this thread was awake, or the process was busy (one C call that keeps all other
+    threads out).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:

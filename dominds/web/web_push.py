@@ -1,5 +1,5 @@
-"""Web Push: a message encrypted for one browser (RFC 8291, in the coding ``aes128gcm`` of RFC 8188), and the token by which a push
-service knows who sends it (VAPID, RFC 8292). Knows no Django; who sends brings the keys and the time."""
+"""Web Push: a message encrypted for one browser (RFC 8291, in the coding ``aes128gcm`` of RFC 8188), and the token by
+which a push service knows who sends it (VAPID, RFC 8292). Knows no Django; who sends brings the keys and the time."""
 
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -26,8 +26,9 @@ def encrypted(
     sender: ec.EllipticCurvePrivateKey | None = None,
     salt: bytes | None = None,
 ) -> bytes:
-    """The body for a browser that gave this public key and secret. ``sender`` and ``salt`` are new for each message; only a test
-    gives them. Raises ``ValueError`` for a key that is no point of the curve, and for a text over ``MOST_BYTES``."""
+    """The body for a browser that gave this public key and secret. ``sender`` and ``salt`` are new for each message;
+    only a test gives them. Raises ``ValueError`` for a key that is no point of the curve, and for a text over
+    ``MOST_BYTES``."""
     if len(text) > MOST_BYTES:
         raise ValueError(f"A push message has {MOST_BYTES:,} bytes at most, this one {len(text):,}.")
     sender, salt = sender or ec.generate_private_key(CURVE), salt or os.urandom(SALT_BYTES)
@@ -45,8 +46,8 @@ def _derived(salt: bytes, keying: bytes, purpose: bytes, length: int) -> bytes:
 
 
 def authorization(key: ec.EllipticCurvePrivateKey, address: str, contact: str, unix_seconds: int) -> str:
-    """The header for a message to ``address``. ``contact`` is a ``mailto:`` or ``https:`` address of whoever runs this server;
-    the RFC asks for none, but the services of Mozilla and Apple refuse a token without."""
+    """The header for a message to ``address``. ``contact`` is a ``mailto:`` or ``https:`` address of whoever runs this
+    server; the RFC asks for none, but the services of Mozilla and Apple refuse a token without."""
     import jwt  # 0.03 s that a process without subscribers never pays
 
     parts = urlsplit(address)
@@ -54,7 +55,7 @@ def authorization(key: ec.EllipticCurvePrivateKey, address: str, contact: str, u
     return f"vapid t={jwt.encode(claims, key, 'ES256')}, k={as_text(point_of(key))}"
 
 
-# -- Keys ----------------------------------------------------------------------------------------------------------------
+# -- Keys --------------------------------------------------------------------------------------------------------------
 
 
 def new_key() -> str:

@@ -1,7 +1,7 @@
 """Canary of a worker: one that no longer hears its queue ends, so that the supervisor starts another.
 
-Celery workers have gone deaf after a broker restart in several releases (celery#8030, #10205): they live, answer pings and
-consume nothing. So each worker sends itself a message every ten seconds, over the broker, to a queue of its own.
+Celery workers have gone deaf after a broker restart in several releases (celery#8030, #10205): they live, answer pings
+and consume nothing. So each worker sends itself a message every ten seconds, over the broker, to a queue of its own.
 """
 
 import os

@@ -66,7 +66,8 @@ def leave(name: str) -> None:
 
 
 def heartbeats() -> list[Heartbeat]:
-    """Every part with a heartbeat in the last five minutes, by name. Raises ``RedisError`` when Redis is unavailable."""
+    """Every part with a heartbeat in the last five minutes, by name. Raises ``RedisError``
+    when Redis is unavailable."""
     with _client() as client:
         names = sorted(name.decode() for name in client.smembers(_NAMES))
         with client.pipeline(transaction=False) as pipe:

@@ -1,5 +1,5 @@
-"""Celery's way to Redis, with one client for the commands of a channel. Kombu makes one for each command, which takes it longer
-than the command. A lost Redis does not end the worker."""
+"""Celery's way to Redis, with one client for the commands of a channel. Kombu makes one for each command, which takes
+it longer than the command. A lost Redis does not end the worker."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from kombu.transport import redis
 
 
 class QoS(redis.QoS):
-    """Gives messages in hand back, unless Redis was lost: kombu has no address any more by then, and its error ended the worker
-    with all answers under way. The sweeper wakes their dialogs."""
+    """Gives messages in hand back, unless Redis was lost: kombu has no address any more by then, and its error ended
+    the worker with all answers under way. The sweeper wakes their dialogs."""
 
     def restore_unacked(self, client: Any = None) -> None:
         if self.channel.connection.client is None:

@@ -1,4 +1,5 @@
-"""How many dialogs a worker works on at once. One whose model talks has given its seat back, so many more may wait for answers."""
+"""How many dialogs a worker works on at once. One whose model talks has given its seat back,
+so many more may wait for answers."""
 
 import threading
 from collections.abc import Iterator

@@ -13,7 +13,8 @@ NO_RESULT = "[No result was recorded for this call.]"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message as the file has it. ``words`` is what somebody said, without a name or date that the loader put before it."""
+    """One message as the file has it. ``words`` is what somebody said,
+    without a name or date that the loader put before it."""
 
     id: str
     speaker: str

@@ -37,7 +37,8 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """One thing that was needed, and where it stood. ``position`` is the quarter of the dialog where it was said last."""
+    """One thing that was needed, and where it stood. ``position`` is the quarter of the dialog
+    where it was said last."""
 
     measure: str
     kind: str
@@ -67,7 +68,8 @@ def normalised(text: str) -> str:
 
 
 def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
-    """Feed the dialog; judge each tool call on the way, and at the end each question and, where asked for, all ``facts``."""
+    """Feed the dialog; judge each tool call on the way, and at the end each question and,
+    where asked for, all ``facts``."""
     simulation = Simulation(dialog, setup)
     fates: list[Fate] = []
     requests: list[Request] = []
@@ -108,7 +110,8 @@ def _shared(earlier: Request, later: Request, fixed: int) -> int:
 
 
 def answerable(dialog: Dialog) -> tuple[Probe, ...]:
-    """Without the questions whose answer never stood in the dialog in these words: nothing could bring it into sight."""
+    """Without the questions whose answer never stood in the dialog in these words:
+    nothing could bring it into sight."""
     everything = normalised("\n".join(turn.words for turn in dialog.turns))
     return tuple(probe for probe in dialog.probes if probe.evidence or _holds_answer(everything, probe))
 

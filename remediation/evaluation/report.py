@@ -110,10 +110,17 @@ def to_markdown(report: Report) -> str:
 
 def _fates_table(results: Sequence[Result]) -> str:
     rows = [
-        [*_names(result), measure, f"{counts.needed:,}", _percent(counts.in_sight, counts.needed),
-         _percent(counts.one_search_away, counts.needed), _percent(counts.lost, counts.needed)]
-        for result in results for measure, counts in result.tallies.items()
-    ]  # fmt: skip
+        [
+            *_names(result),
+            measure,
+            f"{counts.needed:,}",
+            _percent(counts.in_sight, counts.needed),
+            _percent(counts.one_search_away, counts.needed),
+            _percent(counts.lost, counts.needed),
+        ]
+        for result in results
+        for measure, counts in result.tallies.items()
+    ]
     return "## What is needed\n\n" + _table([*NAMES, "measure", "needed", "in sight", "one search away", "lost"], rows)
 
 
@@ -142,14 +149,33 @@ def _order(group: str) -> tuple[int, str]:
 
 
 def _costs_table(results: Sequence[Result]) -> str:
-    head = [*NAMES, "dialogs", "requests", "tokens a request", "cache-readable", "recalled", "over budget", "rewrites",
-            "ms a rewrite", "ms a recall"]  # fmt: skip
+    head = [
+        *NAMES,
+        "dialogs",
+        "requests",
+        "tokens a request",
+        "cache-readable",
+        "recalled",
+        "over budget",
+        "rewrites",
+        "ms a rewrite",
+        "ms a recall",
+    ]
     rows = [
-        [*_names(r), f"{r.dialogs:,}", f"{r.requests:,}", f"{r.tokens_sent / max(1, r.requests):,.0f}",
-         f"{100 * r.cached_share:.0f} %", f"{100 * r.recalled_share:.0f} %", f"{r.over_budget:,}", f"{r.rewrites:,}",
-         f"{r.rewrite_millis / max(1, r.rewrites):.1f}", f"{r.recall_millis:.1f}"]
+        [
+            *_names(r),
+            f"{r.dialogs:,}",
+            f"{r.requests:,}",
+            f"{r.tokens_sent / max(1, r.requests):,.0f}",
+            f"{100 * r.cached_share:.0f} %",
+            f"{100 * r.recalled_share:.0f} %",
+            f"{r.over_budget:,}",
+            f"{r.rewrites:,}",
+            f"{r.rewrite_millis / max(1, r.rewrites):.1f}",
+            f"{r.recall_millis:.1f}",
+        ]
         for r in results
-    ]  # fmt: skip
+    ]
     return "## What it costs\n\n" + _table(head, rows)
 
 

@@ -1,4 +1,5 @@
-"""Questions to the policies: budgets, then a person's request goes first, guidance stands behind; the first answer that objects wins."""
+"""Questions to the policies: budgets, then a person's request goes first, guidance stands behind;
+the first answer that objects wins."""
 
 from remediation.context import Context
 from remediation.decisions import (

@@ -29,7 +29,8 @@ class Ahead:
 
 
 def rewrite_ahead(policy: Policy, context: Context) -> Ahead | None:
-    """The rewrite that the policy will want once more is said; None while it is far, does not pay or no budget is left."""
+    """The rewrite that the policy will want once more is said; None while it is far,
+    does not pay or no budget is left."""
     if policy.rewrite is None or context.limit is None:
         return None
     now, near = context.est_tokens, context.est_tokens * 100 // NEAR_PERCENT

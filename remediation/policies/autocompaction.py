@@ -88,14 +88,14 @@ def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
         return Accept()
     if context.standing_tokens + result_tokens > limit:
         return Reject(
-            f"The tool result has est. {result_tokens:,} tokens, what must stay beside it est. {context.standing_tokens:,}, "
-            f"and the model's whole context is {limit:,}. No compaction can make it fit. Use a model with a larger context, "
-            "or read the result in parts with read_artifact."
+            f"The tool result has est. {result_tokens:,} tokens, what must stay beside it est. "
+            f"{context.standing_tokens:,}, and the model's whole context is {limit:,}. No compaction can make it fit. "
+            "Use a model with a larger context, or read the result in parts with read_artifact."
         )
     return Compact("tool result would overflow") if context.est_tokens + result_tokens > limit else Accept()
 
 
-# -- The rewrite ---------------------------------------------------------------------------------------------------------
+# -- The rewrite -------------------------------------------------------------------------------------------------------
 
 
 class PruningFailed(Exception):

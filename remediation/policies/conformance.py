@@ -39,7 +39,7 @@ LETTERS = str.maketrans("0123456789abcdef", "bdfghklmnprstvwz")
 FIXED_TOKENS = 100  # beside the units of every task
 Row = tuple[str, UnitKind, int, bool, int]  # who, kind, priority, pinned, words
 
-# -- Units and toolboxes -------------------------------------------------------------------------------------------------
+# -- Units and toolboxes -----------------------------------------------------------------------------------------------
 
 
 def count(messages: Sequence[Message]) -> int:
@@ -139,7 +139,8 @@ def task(units: Units, limit: int, target: int) -> RewriteTask:
 
 
 def assistant_of(units: Units, manner: str) -> Assistant | None:
-    """A model that answers: as the pruning agent should, with nonsense, or with nothing; or no model, as in a preview."""
+    """A model that answers: as the pruning agent should, with nonsense, or with nothing;
+    or no model, as in a preview."""
     answers = {
         "prunes": json.dumps(
             {"prunedConversation": [{"id": u.id} for u in units[::2]], "summary": "The rest was old."}
@@ -157,7 +158,7 @@ def assistant_of(units: Units, manner: str) -> Assistant | None:
     )
 
 
-# -- What hypothesis draws -----------------------------------------------------------------------------------------------
+# -- What hypothesis draws ---------------------------------------------------------------------------------------------
 
 rows: st.SearchStrategy[list[Row]] = st.lists(
     st.tuples(
@@ -200,12 +201,12 @@ facts = st.builds(
 lawful = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.differing_executors])
 
 
-# -- The laws ------------------------------------------------------------------------------------------------------------
+# -- The laws ----------------------------------------------------------------------------------------------------------
 
 
 class PolicyConformance:
-    """``keeps_priority_one``: whether units of priority 1 stay word for word, short of a recovery. Not every policy goes
-    by priorities: one that goes by a score or a model's judgement says so here."""
+    """``keeps_priority_one``: whether units of priority 1 stay word for word, short of a recovery. Not every policy
+    goes by priorities: one that goes by a score or a model's judgement says so here."""
 
     policy: ClassVar[Policy]
     keeps_priority_one: ClassVar[bool] = True

@@ -1,4 +1,5 @@
-"""A fresh start from a handover summary: by hand, at a milestone, or when breaking did not help. No agent's own policy."""
+"""A fresh start from a handover summary: by hand, at a milestone, or when breaking did not help.
+No agent's own policy."""
 
 import json
 

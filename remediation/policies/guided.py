@@ -1,4 +1,5 @@
-"""Guidance in caution, forced clears in critical, and a human when they fail; the end of a loop that nothing else ended."""
+"""Guidance in caution, forced clears in critical, and a human when they fail;
+the end of a loop that nothing else ended."""
 
 from health.levels import Level
 from remediation.context import Context
@@ -32,8 +33,8 @@ def _passed_on(context: Context) -> Decision:
     if context.overflowed and context.changed:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
-            "The provider refuses the request as too long, and no policy makes it shorter. Send less, or choose a model "
-            "with a larger context.",
+            "The provider refuses the request as too long, and no policy makes it shorter. Send less, or choose a "
+            "model with a larger context.",
         )
     return Proceed()
 
@@ -50,8 +51,8 @@ def _countdown(context: Context) -> Decision:
     if context.overflowed and context.failed_clears >= MAX_FORCED_CLEARS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
-            f"The provider refuses the message as too long even in a fresh round, {MAX_FORCED_CLEARS} times now. Send a "
-            "shorter one, or choose a model with a larger context.",
+            f"The provider refuses the message as too long even in a fresh round, {MAX_FORCED_CLEARS} times now. Send "
+            "a shorter one, or choose a model with a larger context.",
         )
     remaining = COUNTDOWN_GENERATIONS - context.guided_generations
     if context.overflowed or remaining <= 0:

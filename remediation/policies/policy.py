@@ -18,7 +18,8 @@ Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event 
 
 @dataclass(frozen=True, slots=True)
 class CountingFacts:
-    """What a policy's limit and tokenizer may follow from. ``tokenizer`` is the catalog's, empty for the model's usual one."""
+    """What a policy's limit and tokenizer may follow from. ``tokenizer`` is the catalog's,
+    empty for the model's usual one."""
 
     window: int | None  # tokens; None: unknown
     model_id: str
@@ -113,8 +114,8 @@ class ByHand:
     def question(self) -> str:
         """What a page asks before it is done."""
         return self.confirm or (
-            f"{self.label} the context now? The agent no longer sees the messages that go. They stay in the archive, and "
-            f"“Undo” in the transcript brings them back."
+            f"{self.label} the context now? The agent no longer sees the messages that go. They stay in the archive, "
+            f"and “Undo” in the transcript brings them back."
         )
 
 
@@ -130,9 +131,9 @@ def _never(_config: ContextConfig) -> bool:
 class Policy:
     """A way to keep a context within its limit. What is left out takes no part.
 
-    The questions are answered by values of ``remediation.decisions``. What a reply is worth is not asked: only guidance,
-    which stands behind every policy, refuses one. ``rewrite`` is pure: same task, same view. It asks a model only through
-    ``toolbox.assistant``, which is None in a preview.
+    The questions are answered by values of ``remediation.decisions``. What a reply is worth is not asked: only
+    guidance, which stands behind every policy, refuses one. ``rewrite`` is pure: same task, same view. It asks a model
+    only through ``toolbox.assistant``, which is None in a preview.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""The policies there are: the product's own, and those of installed packages (entry points, see ``docs/plugins.md``)."""
+"""The policies there are: the product's own, and those of installed packages (entry points,
+see ``docs/plugins.md``)."""
 
 import logging
 from collections.abc import Iterable

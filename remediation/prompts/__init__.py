@@ -1,4 +1,5 @@
-"""Prompts as files: each can be overridden by a file of the same name in a folder of the operator's, and has a version."""
+"""Prompts as files: each can be overridden by a file of the same name in a folder of the
+operator's, and has a version."""
 
 import functools
 import re
@@ -9,10 +10,12 @@ from pathlib import Path
 from string import Template
 
 SHIPPED = Path(__file__).parent
-NAMES = (
-    "hand_off_summary", "summary_repair", "pruning", "guidance", "guidance_countdown", "forced_clear_first",
-    "forced_clear_second", "forced_clear_third", "re_entry_package", "milestone", "loop_nudge", "title",
-)  # fmt: skip
+NAMES = tuple(
+    """
+    hand_off_summary summary_repair pruning guidance guidance_countdown forced_clear_first forced_clear_second
+    forced_clear_third re_entry_package milestone loop_nudge title
+    """.split()
+)
 HEAD = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.S)
 NUMBER = re.compile(r"^version:\s*(\d{1,6})\s*$", re.M)
 
@@ -45,7 +48,8 @@ class PromptError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``text`` has placeholders such as ``$words``. ``number`` counts what people meant to change; the hash tells any change."""
+    """``text`` has placeholders such as ``$words``. ``number`` counts what people meant to change;
+    the hash tells any change."""
 
     name: str
     number: int
@@ -133,12 +137,28 @@ def _in_version(use: Use, folder: Path | None) -> Prompt:
 
 # What a preview shows of each prompt, where nothing at hand fills it.
 SAMPLES: dict[str, str] = {
-    "words": "450", "remaining": "3 more generations", "attempt": "2", "attempts": "3", "draft": "Goal and scope\n- ...",
-    "reason": "clear_mind with a blank package", "size": "61,200 of 64,000 tokens", "target": "16,000", "tokens": "40,000",
-    "nonce": "5f3a9c21", "missing": "- never push to main (turn 3)", "package": "Goal and scope\n- ...", "name": "Schema done",
-    "calls": "read_file({\"path\": \"a.py\"})", "times": "4", "result": "No such file",
-    "task": "Fix the pool.", "total": "40,000", "aim": "16,000", "part": "1 of 2", "earlier": "none",
-}  # fmt: skip
+    "words": "450",
+    "remaining": "3 more generations",
+    "attempt": "2",
+    "attempts": "3",
+    "draft": "Goal and scope\n- ...",
+    "reason": "clear_mind with a blank package",
+    "size": "61,200 of 64,000 tokens",
+    "target": "16,000",
+    "tokens": "40,000",
+    "nonce": "5f3a9c21",
+    "missing": "- never push to main (turn 3)",
+    "package": "Goal and scope\n- ...",
+    "name": "Schema done",
+    "calls": 'read_file({"path": "a.py"})',
+    "times": "4",
+    "result": "No such file",
+    "task": "Fix the pool.",
+    "total": "40,000",
+    "aim": "16,000",
+    "part": "1 of 2",
+    "earlier": "none",
+}
 
 
 def preview(name: str, folder: Path | None = None) -> str:

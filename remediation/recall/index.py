@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from remediation.recall.passages import Passage
 from remediation.recall.ranking import Corpus, Postings
-from remediation.recall.words import words
+from remediation.text.words import words
 
 Ints = NDArray[np.int32]
 NONE = np.zeros(0, np.int32)

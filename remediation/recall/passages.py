@@ -1,4 +1,5 @@
-"""Passages of the index: a short text whole, a long one cut, so that a line of a large tool result can come back alone."""
+"""Passages of the index: a short text whole, a long one cut, so that a line of a large tool
+result can come back alone."""
 
 import re
 from collections.abc import Callable, Iterator

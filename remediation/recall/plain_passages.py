@@ -17,8 +17,8 @@ _PAIRS = (
 
 
 def without_marks(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The same parts, without Markdown's marks. Where a word that was looked for stands in a mark, as in a link's address, the
-    mark stays."""
+    """The same parts, without Markdown's marks. Where a word that was looked for stands in a mark,
+    as in a link's address, the mark stays."""
     text = "".join(part.text for part in parts)
     asked, gone, start = set[int](), set[int](), 0
     for part in parts:

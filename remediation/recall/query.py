@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from remediation.context import UnitKind, UnitRole, Units
-from remediation.recall.words import words
+from remediation.text.words import words
 
 CONTEXT_WEIGHT = 0.3  # of a word of the exchange, beside 1 for one of the newest message that says nothing by itself
 CONTEXT_CHARS = 4_000  # of the exchange that are read, its end

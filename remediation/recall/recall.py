@@ -1,4 +1,5 @@
-"""Recall of what is out of sight: which passages come back, and how the request shows them. No clock, no rows, no model.
+"""Recall of what is out of sight: which passages come back, and how the request shows them.
+No clock, no rows, no model.
 
 1. Rank all passages by the words of the newest message and, for less, those of the exchange before it.
 2. Ask again with the rare words that the best hits have in common: what the question leads to but does not name.
@@ -20,8 +21,8 @@ from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, to
 SHARE = 0.35
 MOST_TOKENS = 4_096  # however large the window: what a question needs does not grow with it
 HEADING = (
-    "[Recalled by the runtime from earlier in this dialog, each with its turn's number and who said it. It is no longer "
-    "shown above, and nobody said it again just now.]"
+    "[Recalled by the runtime from earlier in this dialog, each with its turn's number and who said it. It is no "
+    "longer shown above, and nobody said it again just now.]"
 )
 SMALLEST_BUDGET = 48  # tokens; less holds no heading and a sentence
 SMALLEST_PASSAGE = 12  # tokens, its label included; less room is not worth looking for a text that fits
@@ -76,9 +77,9 @@ def recall(
 ) -> Recalled:
     """What fits into ``budget_tokens``, heading and labels included, of turns that are not in ``in_sight``.
 
-    ``in_sight`` are the turns that stand word for word in the request, and those that a person wants left out. No passage
-    comes back that one of them holds, such as a file that was read again, or that stands in ``shown``: the text of the
-    request, or what of it is in no turn. ``pinned`` turns come first, whatever is asked, as far as they fit.
+    ``in_sight`` are the turns that stand word for word in the request, and those that a person wants left out. No
+    passage comes back that one of them holds, such as a file that was read again, or that stands in ``shown``: the text
+    of the request, or what of it is in no turn. ``pinned`` turns come first, whatever is asked, as far as they fit.
     """
     weights = query_weights(query)
     if budget_tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from remediation.recall.passages import Passage
 from remediation.recall.ranking import Corpus, Floats, Postings, idf, rank, weightiest
-from remediation.recall.words import words
+from remediation.text.words import words
 
 
 class Archive(Protocol):
@@ -37,7 +37,8 @@ FARTHEST_NEIGHBOUR = 2  # entries away, that a passage speaks for
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """None of the defaults is sharp: half or twice as much changes the share of evidence found by two points at most."""
+    """None of the defaults is sharp: half or twice as much changes the share of evidence found
+    by two points at most."""
 
     neighbour: float = 0.5  # of a passage's score that the ones beside it get
     second_neighbour: float = 0.25  # that the ones two away get

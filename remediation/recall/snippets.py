@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from remediation.recall.words import TOKEN, words
+from remediation.text.words import TOKEN, words
 
 SNIPPET_CHARS = 320
 CHARS_BEFORE = 100  # of the first word of the best place
@@ -26,7 +26,8 @@ def matching_words(text: str, asked: Collection[str]) -> tuple[str, ...]:
 
 
 def snippet(text: str, asked: Collection[str], chars: int = SNIPPET_CHARS) -> tuple[Part, ...]:
-    """About ``chars`` characters where most words of the query stand together, with an ellipsis where text is left out."""
+    """About ``chars`` characters where most words of the query stand together,
+    with an ellipsis where text is left out."""
     places = list(_places(text, asked))
     start = max(0, _best_start(text, places, chars) - CHARS_BEFORE) if len(text) > chars else 0
     end = min(len(text), start + chars)

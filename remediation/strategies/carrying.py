@@ -30,8 +30,9 @@ def ledger_budget(limit: int) -> int:
 
 
 def ledger_reserve(limit: int, units: Units) -> int:
-    """Tokens to leave for the ledger beside an account by rule. Where no tool was called, that quotes what was said, and lines
-    cut out of others tell less than one more message or sentence: then only rules and failures need a place."""
+    """Tokens to leave for the ledger beside an account by rule. Where no tool was called, that quotes what was said,
+    and lines cut out of others tell less than one more message or sentence: then only rules and failures need a
+    place."""
     budget = ledger_budget(limit)
     quoted = plainness(units) if any(unit.role is UnitRole.TOOL for unit in units) else 1.0
     return max(min(budget, TALK_LEDGER), budget - int(budget * quoted * (1 - TALK_SHARE)))

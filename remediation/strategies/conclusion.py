@@ -12,7 +12,8 @@ from remediation.strategies.outcome import is_ledger
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A rewrite under way: what it began with, within which limit in tokens, when (``clock`` milliseconds), and its steps."""
+    """A rewrite under way: what it began with, within which limit in tokens,
+    when (``clock`` milliseconds), and its steps."""
 
     before: Units
     limit: int
@@ -62,8 +63,8 @@ def _with_headroom(attempt: Attempt, after: Units, est_after: int) -> tuple[Stra
     newest = after[-1:] if after and after[-1] not in standing else ()
     size = total_tokens((*standing, *newest))
     note = (
-        f"less than a quarter of {attempt.limit:,} tokens is free: instructions, pinned messages, priority 1 and the newest "
-        f"message take est. {size:,}"
+        f"less than a quarter of {attempt.limit:,} tokens is free: instructions, pinned messages, priority 1 and the "
+        f"newest message take est. {size:,}"
     )
     *earlier, last = attempt.steps
     return (*earlier, replace(last, note="; ".join(part for part in (last.note, note) if part)))

@@ -1,4 +1,5 @@
-"""An answer that the stream watch cut, and that is itself too long to go on from: its head goes, its tail stays word for word."""
+"""An answer that the stream watch cut, and that is itself too long to go on from:
+its head goes, its tail stays word for word."""
 
 from bisect import bisect_right
 from collections.abc import Callable

@@ -70,7 +70,8 @@ def _entries(unit: Unit) -> Iterator[Entry]:
 
 
 def _read_back(text: str) -> Iterator[Entry]:
-    """An earlier summary: its labelled lines as they were said, any other line as a person's, since it stands for both."""
+    """An earlier summary: its labelled lines as they were said, any other line as a person's,
+    since it stands for both."""
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip())
         if entry:
@@ -80,7 +81,8 @@ def _read_back(text: str) -> Iterator[Entry]:
 
 
 def texts_in_summary(text: str) -> list[tuple[str, str]]:
-    """Roles and texts of an earlier summary. Labelled lines keep their speaker; the agent wrote the others, and calls say nothing."""
+    """Roles and texts of an earlier summary. Labelled lines keep their speaker;
+    the agent wrote the others, and calls say nothing."""
     texts = []
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip())
@@ -159,8 +161,8 @@ def _worths(statements: Sequence[Statement], talk_share: float, agents_share: fl
 
 
 def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> list[float]:
-    """The words of a statement that others do not say, the rarest most; names, values and dates among them add to it. What a
-    question asks for stands in its answer."""
+    """The words of a statement that others do not say, the rarest most; names, values and dates among them add to it.
+    What a question asks for stands in its answer."""
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
     rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
@@ -247,8 +249,8 @@ def _take(
 
 
 def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_whole: float) -> list[list[int]]:
-    """A text of at most ``most_whole`` tokens is taken whole or not at all: parts of it say little. Of a longer one, each
-    sentence is judged by itself."""
+    """A text of at most ``most_whole`` tokens is taken whole or not at all: parts of it say little.
+    Of a longer one, each sentence is judged by itself."""
     candidates: list[list[int]] = []
     for _, group in groupby(range(len(statements)), key=lambda place: statements[place].source):
         places = list(group)

@@ -1,4 +1,5 @@
-"""The newest tool results: one that leaves too little room for all else is cut to its head, its tail and the lines that matter."""
+"""The newest tool results: one that leaves too little room for all else is cut to its head,
+its tail and the lines that matter."""
 
 import math
 from collections import Counter
@@ -21,10 +22,11 @@ MARK_TOKENS = 6  # of the mark where lines are left out
 
 
 def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) -> Units:
-    """The newest units, which masking spares, with long results cut so that each leaves half of the free room to the others.
+    """The newest units, which masking spares, with long results cut so that each leaves half of
+    the free room to the others.
 
-    ``aim`` tokens are for all units. What takes at most ``whole`` tokens stays as it is, as do pinned units and priority 1,
-    and people's words always.
+    ``aim`` tokens are for all units. What takes at most ``whole`` tokens stays as it is,
+    as do pinned units and priority 1, and people's words always.
     """
     room = max(SMALLEST_RESULT, (aim - standing_tokens(units)) // FRESH_SHARE)
     return tuple(
@@ -77,7 +79,10 @@ def _fair_share(sizes: Sequence[int], room: int) -> int:
 
 def _cut_result(message: Message, room: int, words: frozenset[str], unit: Unit, count: Callable[[str], int]) -> Message:
     total = count(message.text)
-    says = f"[Cut, since it has est. {total:,} tokens: its beginning, its end and lines that seem to matter. {where_it_is(unit.source)}.]"
+    says = (
+        f"[Cut, since it has est. {total:,} tokens: its beginning, its end and lines that seem to matter. "
+        f"{where_it_is(unit.source)}.]"
+    )
     pieces = _pieces(message.text)
     density = total / max(1, len(message.text))  # counting each line would take longer than all else
     chosen = _chosen(pieces, [len(piece) * density + 1 for piece in pieces], room - count(says), words)

@@ -36,7 +36,8 @@ def start_fresh(units: Units, toolbox: Toolbox, limit: int, opening: str = HANDO
 def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING) -> Rewritten:
     """One handover of priority 1 in place of all but system prompts, pinned units and the newest user message.
 
-    Units of priority 1 stay too while they fit half the limit, and so does an exchange of tools under way (the newest unit).
+    Units of priority 1 stay too while they fit half the limit, and so does an exchange of tools
+    under way (the newest unit).
     """
     attempt = replace(attempt, recovered=True)
     limit = attempt.limit

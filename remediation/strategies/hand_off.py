@@ -1,4 +1,5 @@
-"""The one hand-off summary, for whichever strategy takes units away: asked for, judged, repaired once, else made by rule."""
+"""The one hand-off summary, for whichever strategy takes units away: asked for, judged,
+repaired once, else made by rule."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,14 +29,15 @@ ANSWER_SHARE = 4  # of the summariser's window, left for its answer
 PEOPLE_SHARE = 5  # people's messages stay whole within the limit divided by this
 
 BESIDE = (
-    "Beside your summary the agent will see: the newest messages word for word, a short list of key facts, and its tools "
-    "search_archive and read_archive for everything else."
+    "Beside your summary the agent will see: the newest messages word for word, a short list of key facts, and its "
+    "tools search_archive and read_archive for everything else."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class HandOff:
-    """``text`` is empty where nothing was worth saying. ``note`` tells what happened to a model's summary, for the record."""
+    """``text`` is empty where nothing was worth saying. ``note`` tells what happened to a model's
+    summary, for the record."""
 
     text: str
     note: str = ""
@@ -47,8 +49,8 @@ def hand_off(
 ) -> HandOff:
     """At most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take ``most``.
 
-    A model writes it where there is one. What it must not lack is what people and the agent said; if it does, it is told
-    once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
+    A model writes it where there is one. What it must not lack is what people and the agent said; if it does, it is
+    told once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
     """
     written = by_model(gone, remaining, max(room, most), toolbox)
     return written if written.by_model else by_rule(gone, room, toolbox, people_room, written.note)
@@ -159,7 +161,8 @@ SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 
 
 def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[str]:
-    """One text for each call, so that each fits the summariser's window; later ones revise what the first ones wrote."""
+    """One text for each call, so that each fits the summariser's window;
+    later ones revise what the first ones wrote."""
     parts = _parts([entry for unit in gone for entry in entries_of(unit)], toolbox)
     nonce = sha256("\0".join(map("\n".join, parts)).encode(errors="replace")).hexdigest()[:12]
     for number, part in enumerate(parts, 1):
@@ -202,7 +205,9 @@ def entries_of(unit: Unit) -> Iterator[str]:
 def _entries(message: Message, turn: str, names: dict[str, str], unit: Unit) -> Iterator[str]:
     if message.role is Role.TOOL:
         result = _cut_middle(message.text, RESULT_HEAD, RESULT_TAIL)
-        yield f"{turn}result of {names.get(message.tool_call_id, 'a tool')}{' (failed)' if unit.failed else ''}: {result}"
+        yield (
+            f"{turn}result of {names.get(message.tool_call_id, 'a tool')}{' (failed)' if unit.failed else ''}: {result}"
+        )
         return
     if message.text.strip():
         role = "system" if unit.role is UnitRole.SYSTEM else message.role.value

@@ -35,7 +35,8 @@ def should_stop(poor: Sequence[bool]) -> bool:
 
 
 def stops(context: Context, rewrite: Rewrite, own_policy: str) -> bool:
-    """Whether a rewrite is put off, since the last two were poor: another one would only come again at the next message.
+    """Whether a rewrite is put off, since the last two were poor: another one would only come
+    again at the next message.
 
     Near the limit it is made all the same, and so is what a person, an overflow or a recovery asks for.
     """

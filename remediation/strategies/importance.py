@@ -36,12 +36,29 @@ RESCUED_PERCENT = 75  # of the free room, which constraints and failures may fil
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
 FAILURE_WORDS = (
-    "error", "exception", "traceback", "failed", "failure", "failing", "fatal", "panic", "crash", "timed out", "denied",
-)  # fmt: skip
+    "error",
+    "exception",
+    "traceback",
+    "failed",
+    "failure",
+    "failing",
+    "fatal",
+    "panic",
+    "crash",
+    "timed out",
+    "denied",
+)
 OPERATION_WORDS = ("tool", "function call", "operation", "execut", "command")
 CONSTRAINT_WORDS = (
-    "never ", "do not ", "don't ", "don’t ", "must not ", "mustn't ", "avoid ", "under no circumstances",
-)  # fmt: skip
+    "never ",
+    "do not ",
+    "don't ",
+    "don’t ",
+    "must not ",
+    "mustn't ",
+    "avoid ",
+    "under no circumstances",
+)
 
 Count = Callable[[Sequence[Message]], int]
 
@@ -93,7 +110,8 @@ def score(unit: Unit, index: int, total: int, weights: Weights) -> float:
 
 
 class _Reading(NamedTuple):
-    """What a unit's text is about. Read once for score and urgency: searching the text is most of the work of pruning."""
+    """What a unit's text is about. Read once for score and urgency:
+    searching the text is most of the work of pruning."""
 
     fails: bool
     operates: bool
@@ -148,8 +166,8 @@ def _mentions(lowered: str, words: Iterable[str]) -> bool:
 def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Pruned:
     """Keep what must stay, then the best-scored units that fit into ``max_tokens``, in their order.
 
-    User constraints and failures that fit are chosen before the scores decide, within three quarters of the free room: the score
-    alone would drop an old "never push" for a newer pleasantry.
+    User constraints and failures that fit are chosen before the scores decide, within three quarters of the free room:
+    the score alone would drop an old "never push" for a newer pleasantry.
     """
     sizes = [unit.est_tokens or count(unit.messages) for unit in units]
     if sum(sizes) <= max_tokens:
@@ -175,7 +193,8 @@ def _indispensable(units: Units) -> set[int]:
 
 
 def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
-    """The best exchanges that fit: a question and its answer are one choice, with the better one's score for their tokens."""
+    """The best exchanges that fit: a question and its answer are one choice,
+    with the better one's score for their tokens."""
     readings = {index: _read(unit, weights) for index, unit in enumerate(units) if index not in kept}
     scores = {
         index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
@@ -284,7 +303,8 @@ def _number(amount: int, noun: str) -> str:
 
 
 def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
-    """The policy's rewrite, down to ``target_tokens``: old tool output first, then whole exchanges, the least important first.
+    """The policy's rewrite, down to ``target_tokens``: old tool output first, then whole exchanges,
+    the least important first.
 
     One line of counts, a hand-off summary and the key facts stand for what goes.
     """
@@ -319,7 +339,8 @@ def _is_account(unit: Unit) -> bool:
 
 
 def with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
-    """Where the first unit that is no longer seen stood: one line of counts, earlier ones included, and the hand-off."""
+    """Where the first unit that is no longer seen stood: one line of counts,
+    earlier ones included, and the hand-off."""
     kept = {unit.id: unit for unit in pruned}
     gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}
     replaced = tuple(units[index] for index in sorted(gone))

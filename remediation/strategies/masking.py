@@ -1,4 +1,5 @@
-"""The cheapest loss: old tool output gives way to one line that says what it was, how large, and how to read it again."""
+"""The cheapest loss: old tool output gives way to one line that says what it was, how large,
+and how to read it again."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,8 +13,8 @@ from remediation.strategies.stand_ins import text_counter
 from remediation.text.classify import is_program
 from remediation.text.coverage import Shown
 from remediation.text.exact_tokens import exact_tokens
+from remediation.text.reading import without_routine
 from remediation.text.secret_masking import redact
-from remediation.text.statements import without_routine
 
 OPENING = "[Result of "
 FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with
@@ -34,7 +35,8 @@ def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units
 
 
 def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
-    """``shorten`` units, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS`` stay as they are."""
+    """``shorten`` units, oldest first, until ``target_tokens`` is reached.
+    The newest ``FRESH_UNITS`` stay as they are."""
     result, excess = list(units), total_tokens(units) - target_tokens
     for index in touchable(units):
         if excess <= 0 or index >= len(units) - FRESH_UNITS:

@@ -13,8 +13,8 @@ STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that st
 class StrategyOutcome:
     """The units after a strategy, its progress kept even where the target was not reached.
 
-    ``fresh_start`` says that only a fresh start can help: everything is relevant. ``excess`` are the tokens that a model's
-    good summary takes beyond the target: nothing else is to go for them.
+    ``fresh_start`` says that only a fresh start can help: everything is relevant. ``excess`` are the tokens that a
+    model's good summary takes beyond the target: nothing else is to go for them.
     """
 
     units: Units
@@ -44,7 +44,8 @@ def touchable(units: Units) -> list[int]:
 
 
 def standing(units: Units) -> set[int]:
-    """The indices of what no rewrite may change or take away: system prompts, pinned units and the newest user message."""
+    """The indices of what no rewrite may change or take away: system prompts,
+    pinned units and the newest user message."""
     newest = newest_user(units)
     return {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned or index == newest}
 

@@ -168,8 +168,8 @@ def _entry(item: dict[str, Any]) -> PrunedEntry:
 def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int) -> Rewritten:
     """The view that the reply describes, with everything that must stay put back.
 
-    An entry is matched by its id, else by its exact text; content of unknown entries joins the summary. A new text takes
-    effect only if it passes the gate; otherwise the unit stays as it is.
+    An entry is matched by its id, else by its exact text; content of unknown entries joins the summary. A new text
+    takes effect only if it passes the gate; otherwise the unit stays as it is.
     """
     attempt = Attempt(units, limit, toolbox.clock())
     kept_by_rule = must_stay(units, limit)
@@ -181,7 +181,10 @@ def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int)
     }
     after = _with_summary(units, view, _summary_text(units, reply, toolbox), toolbox)
     before, left = total_tokens(units), total_tokens(after)
-    note = f"kept {len(view)} of {in_units(len(units))}, {100 * (before - left) / max(1, before):.0f} % less by our own count"
+    note = (
+        f"kept {len(view)} of {in_units(len(units))}, {100 * (before - left) / max(1, before):.0f} % less by our "
+        "own count"
+    )
     step = step_of("prune", units, after, note)
     return conclude(Attempt(units, limit, attempt.started_at, (step,)), after, toolbox)
 
@@ -256,12 +259,13 @@ def fallback(
     target_tokens: int | None = None,
     whole_result: int = 0,
 ) -> Rewritten:
-    """System message, task and last five, cut between units so that no tool result is orphaned, and a hand-off of the rest.
+    """System message, task and last five, cut between units so that no tool result is orphaned,
+    and a hand-off of the rest.
 
-    Pinned units and the newest user message stay as well. The newest unit, perhaps a tool exchange under way, stays if it
-    fits into ``limit``; the task and the others of the last five, their old tool output masked, if they fit into half of
-    what ``target_tokens`` leaves (the limit where there is none). The hand-off has the other half. A newest result of more
-    than ``whole_result`` tokens may be cut.
+    Pinned units and the newest user message stay as well. The newest unit, perhaps a tool exchange under way, stays if
+    it fits into ``limit``; the task and the others of the last five, their old tool output masked, if they fit into
+    half of what ``target_tokens`` leaves (the limit where there is none). The hand-off has the other half. A newest
+    result of more than ``whole_result`` tokens may be cut.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_reserve(limit, units)

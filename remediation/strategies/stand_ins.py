@@ -25,7 +25,8 @@ BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"
 def stand_in(
     kind: UnitKind, text: str, replaced: Sequence[Unit], toolbox: Toolbox, taken: Sequence[Unit], prefix: str = ""
 ) -> Unit:
-    """A unit saying ``text`` in place of ``replaced``, whose id no unit of ``taken`` bears. Spoken in the user's role."""
+    """A unit saying ``text`` in place of ``replaced``, whose id no unit of ``taken`` bears.
+    Spoken in the user's role."""
     messages = (Message(role=Role.USER, text=text),)
     return Unit(
         id=_free_id(prefix or f"{kind.value}-", text, replaced, {unit.id for unit in taken}),
@@ -109,7 +110,8 @@ def without_heading(text: str) -> str:
 
 
 def shortened(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
-    """The unit saying ``text``. A provider's opaque items would still say the old one, so a plain message drops them."""
+    """The unit saying ``text``. A provider's opaque items would still say the old one,
+    so a plain message drops them."""
     changed = unit.with_text(text, toolbox.count)
     if len(changed.messages) > 1 or not changed.messages[0].provider_items:
         return changed

@@ -10,7 +10,8 @@ from remediation.strategies.outcome import is_ledger, standing
 
 
 def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritten:
-    """System prompts, pinned units and the newest user message; then priority 1, up to the limit; then the newest others.
+    """System prompts, pinned units and the newest user message; then priority 1,
+    up to the limit; then the newest others.
 
     Others are kept without a gap, newest first, while they fit into ``target_tokens``.
     """

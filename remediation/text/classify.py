@@ -17,10 +17,41 @@ MIN_SHARE = 0.5  # of the lines that are not blank
 
 CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");", "(", "[")
 CODE_STARTS = (
-    "def ", "class ", "import ", "from ", "return", "async def ", "@", "if (", "for (", "while (", "const ", "let ",
-    "var ", "function ", "export ", "public ", "private ", "static ", "#include", "fn ", "impl ", "package ", "func ",
-    "struct ", "SELECT ", "INSERT ", "UPDATE ", "CREATE TABLE", "elif ", "else:", "try:", "except ", "raise ", "</",
-)  # fmt: skip
+    "def ",
+    "class ",
+    "import ",
+    "from ",
+    "return",
+    "async def ",
+    "@",
+    "if (",
+    "for (",
+    "while (",
+    "const ",
+    "let ",
+    "var ",
+    "function ",
+    "export ",
+    "public ",
+    "private ",
+    "static ",
+    "#include",
+    "fn ",
+    "impl ",
+    "package ",
+    "func ",
+    "struct ",
+    "SELECT ",
+    "INSERT ",
+    "UPDATE ",
+    "CREATE TABLE",
+    "elif ",
+    "else:",
+    "try:",
+    "except ",
+    "raise ",
+    "</",
+)
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 
 # Endings of files that hold a program or its data, by what it says about a tool's output that it was read from one.
@@ -37,7 +68,8 @@ PATH_FIELDS = re.compile(r"path|file|name|target|source|uri|url|location|documen
 # A command whose output is the file itself, and the files that it names.
 READING_COMMAND = re.compile(r"(?:^|[;&|]\s*|\s)(?:cat|sed|head|tail|nl|less|more|bat|type|show|awk|tac)\b")
 RUNNING_COMMAND = re.compile(
-    r"(?:^|[;&|]\s*)\s*(?:sudo )?(?:python[\d.]*|pytest|node|ruby|make|go|cargo|npm|grep|rg|find|ls|git (?:log|status|push|commit)|psql)\b"
+    r"(?:^|[;&|]\s*)\s*(?:sudo )?(?:python[\d.]*|pytest|node|ruby|make|go|cargo|npm|grep|rg|find|ls"
+    r"|git (?:log|status|push|commit)|psql)\b"
 )
 COMMAND_WORD = re.compile(r"[^\s'\"|;&<>()]+")
 READING_TOOL = re.compile(r"read|view|open|cat|fetch|get|show|load|file|source|content|artifact|download", re.I)
@@ -49,8 +81,8 @@ LONGEST_ARGUMENT = 2_000  # characters that may be a path or a command
 # Each pattern is anchored to one line and repeats no group inside another: linear on any input.
 CHECKBOX = re.compile(r"[-*+] \[[ xX]\] ")
 STEP = re.compile(r"(?:step|phase|milestone) \d{1,3}\b", re.IGNORECASE)
-# An entry of a plan at the head of a line: "TODO-12: add tests". Named in passing, it is a reference to work, not a plan.
-# TODO is what people write in theirs; nothing of this module is left to do.
+# An entry of a plan at the head of a line: "TODO-12: add tests". Named in passing, it is a reference to work, not a
+# plan. TODO is what people write in theirs; nothing of this module is left to do.
 PLAN_ENTRY = re.compile(r"(?:[-*+] |\d{1,3}[.)] )?(?:TODO|PLAN|TASK|MILESTONE)[-#:]\d{1,6}\s*(?:[:–—-]|$)")
 TIMESTAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b")
 LOG_LEVEL = re.compile(r"\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[\]:]? ?")
@@ -178,7 +210,8 @@ def _is_plan(lines: Sequence[str]) -> bool:
 
 
 def _is_tools_code(lines: Sequence[str], text: str) -> bool:
-    """A file may begin with a docstring, or be comments for the most part; a person's message is not read so closely."""
+    """A file may begin with a docstring, or be comments for the most part; a person's message
+    is not read so closely."""
     if _is_log(lines):
         return False
     if DOCSTRING.match(lines[0]):
@@ -236,7 +269,8 @@ def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = 
     """The priority of a message, 1 to 3, and the area that gave it, if one did.
 
     A person's tag at the beginning or the end wins (``[P1]``, ``#p2``, ``priority: 1``), the most important where there
-    are two; else an area that is named makes it 1, else ``default``. Tool output is data: neither tags nor areas in it count.
+    are two; else an area that is named makes it 1, else ``default``. Tool output is data: neither tags nor areas in it
+    count.
     """
     if role is UnitRole.TOOL:
         return default, ""

@@ -1,4 +1,5 @@
-"""Coverage of a longer text by a shorter one, which must still say: identifiers, values, prohibitions, open requests."""
+"""Coverage of a longer text by a shorter one, which must still say:
+identifiers, values, prohibitions, open requests."""
 
 import re
 import unicodedata
@@ -21,14 +22,16 @@ CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 SIGNS = re.compile(r"[`*\"'“”„’‘«»,]")
 # Words that tell nothing about what a sentence is about.
 COMMON = frozenset(
-    """a about after again all also am an and any are as at be because been before being but by can could did do does doing
+    """
+    a about after again all also am an and any are as at be because been before being but by can could did do does doing
     don done down for from get go going had has have he her here him his how i if in into is it its just let like may me
-    might more most must my need no not now of off ok on once only or other our out over own please s same say she should so
-    some such t than that the their them then there these they this those through to too under until up us very want was we
-    well were what when where which while who why will with without would yes yet you your
-    aber als am an auch auf aus bei bin bis bitte da das dass dem den der des die dies doch du ein eine einem einen einer er
-    es für hat haben ich ihr im in ist ja jetzt kann kein mal man mich mir mit nach nein nicht noch nur oder sich sie sind so
-    und uns vom von vor war was wenn werden wie wir wird zu zum zur""".split()
+    might more most must my need no not now of off ok on once only or other our out over own please s same say she
+    should so some such t than that the their them then there these they this those through to too under until up us
+    very want was we well were what when where which while who why will with without would yes yet you your
+    aber als am an auch auf aus bei bin bis bitte da das dass dem den der des die dies doch du ein eine einem einen
+    einer er es für hat haben ich ihr im in ist ja jetzt kann kein mal man mich mir mit nach nein nicht noch nur oder
+    sich sie sind so und uns vom von vor war was wenn werden wie wir wird zu zum zur
+    """.split()
 )
 
 
@@ -162,7 +165,8 @@ def covered_share(shown: Shown, required: Sequence[Required]) -> float:
 
 
 def is_about(summary: str, known: Shown, required: Sequence[Required]) -> bool:
-    """Whether a summary speaks of what it stands for, ``known``, rather than obeying, refusing or making something up."""
+    """Whether a summary speaks of what it stands for, ``known``, rather than obeying,
+    refusing or making something up."""
     if len(required) < FEWEST_REQUIRED:
         return known.share_of(summary) >= LEAST_COVERAGE
     return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (

@@ -55,8 +55,8 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("full name", r"\b[A-Z][a-z'-]{1,30}(?: [A-Z][a-z'-]{1,30}){1,4}\b", 2.0),
     ("name", r"(?<=[a-z,;:] )[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,4}", 1.2),
 )
-# Plain words, spaces, signs and the rests of words, where no shape begins, are stepped over together: trying every shape at
-# each of their characters was most of the work. The rest of a word is what follows its first letter.
+# Plain words, spaces, signs and the rests of words, where no shape begins, are stepped over together: trying every
+# shape at each of their characters was most of the work. The rest of a word is what follows its first letter.
 PLAIN = (
     r"(?>(?:(?<!\w)(?>[a-z]{1,40}(?:[,;:)]? (?![=@])|\. ))|[\s,;:()\[\]{}<>!?|*]+|(?<=\w)\w+)+)"
     r"|(?<!\w)[a-z]{1,40}(?=[,;:.)]*$)"

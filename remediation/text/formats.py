@@ -12,7 +12,8 @@ FEWEST_LINES = 3  # of which nothing is a format; a line or two may be an answer
 DATA = frozenset({"json", "yaml", "settings"})  # whose values are facts, as those of any output
 
 COMMENT = re.compile(
-    r"\s*(?:#(?!!|include\b|define\b|if|endif|else|undef|pragma|\[|!\[)|//|/\*|\*/|\*(?: |$)|--(?: |$|-)|;(?:;|\s|$)|REM |<!--|%(?: |%|$)|dnl )"
+    r"\s*(?:#(?!!|include\b|define\b|if|endif|else|undef|pragma|\[|!\[)|//|/\*|\*/|\*(?: |$)|--(?: |$|-)|;(?:;|\s|$)"
+    r"|REM |<!--|%(?: |%|$)|dnl )"
 )
 
 REMARK = re.compile(r"\s*(?:#(?!#)|//|/\*|\*/|\* )")  # of programs alone, where nearly all of a text is remarks
@@ -28,7 +29,8 @@ MARKUP_LINE = re.compile(r"\s*</?[A-Za-z!?][\w:.-]*(?:\s[^<>]*)?(?:>|$)")
 MARKUP_END = re.compile(r"</[A-Za-z][\w:.-]*>|/>")
 
 JSON_LINE = re.compile(
-    r'\s*(?:"(?:[^"\\]|\\.){0,400}"\s*:.*|[\]\[{}]{1,4},?|\},? ?\{|"(?:[^"\\]|\\.)*"?,?|-?\d[\d.eE+-]*,?|(?:true|false|null),?)\s*$'
+    r'\s*(?:"(?:[^"\\]|\\.){0,400}"\s*:.*|[\]\[{}]{1,4},?|\},? ?\{|"(?:[^"\\]|\\.)*"?,?|-?\d[\d.eE+-]*,?'
+    r"|(?:true|false|null),?)\s*$"
 )
 
 YAML_PAIR = re.compile(r"\s*(?:- +)*(?:[\w.$/@*-]+|\"[^\"]{1,80}\"|'[^']{1,80}')\s?:(?:\s+\S.*|\s*)$")
@@ -39,31 +41,39 @@ SECTION = re.compile(r"\s*\[{1,2}[\w .:\"'@/*-]{1,80}\]{1,2}\s*$")
 SETTING = re.compile(r"\s*[\w.\"'@$\[\]-]{1,80}(?: [\w-]{1,30}){0,2}\s*[=:](?!=)\s*.*$")
 
 SQL_START = re.compile(
-    r"\s*(?:SELECT\b|INSERT INTO\b|UPDATE \S+\s+SET\b|DELETE FROM\b|CREATE (?:OR REPLACE |UNIQUE |TEMP(?:ORARY)? |VIRTUAL )*"
-    r"(?:TABLE|VIEW|INDEX|FUNCTION|PROCEDURE|TRIGGER|EXTENSION|TYPE|CAST|OPERATOR|DOMAIN|SCHEMA|DATABASE|ROLE|USER|SEQUENCE|AGGREGATE)\b"
-    r"|ALTER (?:TABLE|EXTENSION|FUNCTION|OPERATOR|TYPE|VIEW|DATABASE|ROLE)\b|DROP (?:TABLE|FUNCTION|VIEW|INDEX|OPERATOR|TYPE|SCHEMA|TRIGGER|AGGREGATE)\b"
-    r"|GRANT \w|REVOKE \w|COMMENT ON\b|MERGE INTO\b|TRUNCATE\b|BEGIN(?: TRANSACTION)?;|COMMIT;|EXPLAIN\b|WITH \w+ AS\b)",
+    r"\s*(?:SELECT\b|INSERT INTO\b|UPDATE \S+\s+SET\b|DELETE FROM\b"
+    r"|CREATE (?:OR REPLACE |UNIQUE |TEMP(?:ORARY)? |VIRTUAL )*"
+    r"(?:TABLE|VIEW|INDEX|FUNCTION|PROCEDURE|TRIGGER|EXTENSION|TYPE|CAST|OPERATOR|DOMAIN|SCHEMA|DATABASE|ROLE|USER"
+    r"|SEQUENCE|AGGREGATE)\b"
+    r"|ALTER (?:TABLE|EXTENSION|FUNCTION|OPERATOR|TYPE|VIEW|DATABASE|ROLE)\b"
+    r"|DROP (?:TABLE|FUNCTION|VIEW|INDEX|OPERATOR|TYPE|SCHEMA|TRIGGER|AGGREGATE)\b"
+    r"|GRANT \w|REVOKE \w|COMMENT ON\b|MERGE INTO\b|TRUNCATE\b|BEGIN(?: TRANSACTION)?;|COMMIT;|EXPLAIN\b"
+    r"|WITH \w+ AS\b)",
     re.I,
 )
 SQL_LINE = re.compile(
-    r"\s*(?:FROM|WHERE|JOIN|LEFT|INNER|GROUP BY|ORDER BY|HAVING|LIMIT|UNION|VALUES|SET|AND|OR|ON|AS|RETURNS|LANGUAGE|BEGIN|END|DECLARE|RETURN|"
-    r"PRIMARY KEY|FOREIGN KEY|CONSTRAINT|REFERENCES|OPERATOR|FUNCTION|STORAGE|STRICT|IMMUTABLE)\b|\(?.*(?:\),?|;|,)\s*$|[()]",
+    r"\s*(?:FROM|WHERE|JOIN|LEFT|INNER|GROUP BY|ORDER BY|HAVING|LIMIT|UNION|VALUES|SET|AND|OR|ON|AS|RETURNS|LANGUAGE"
+    r"|BEGIN|END|DECLARE|RETURN|PRIMARY KEY|FOREIGN KEY|CONSTRAINT|REFERENCES|OPERATOR|FUNCTION|STORAGE|STRICT"
+    r"|IMMUTABLE)\b|\(?.*(?:\),?|;|,)\s*$|[()]",
     re.I,
 )
 
 SCRIPT_START = re.compile(r"#! ?/\S")
 SHELL_BLOCK = re.compile(
-    r"\s*(?:fi|done|esac|then|do|else|;;|\w[\w-]*\s?\(\)\s*\{?|(?:el)?if\s.*;?\s*then|(?:for|while|until)\s.*;?\s*do|case\s.*\sin)\s*(?:[;&|#].*)?$"
+    r"\s*(?:fi|done|esac|then|do|else|;;|\w[\w-]*\s?\(\)\s*\{?|(?:el)?if\s.*;?\s*then|(?:for|while|until)\s.*;?\s*do"
+    r"|case\s.*\sin)\s*(?:[;&|#].*)?$"
 )
 SHELL_LINE = re.compile(
-    r"\s*(?:[A-Za-z_]\w*\+?=\S*|(?:export|local|readonly|unset|set|shift|source|trap|exit|return|echo|printf|cd|mkdir|rm|cp|mv|ln|cat|grep|sed|awk|"
-    r"test|eval|exec|read|chmod|chown|sudo|apt-get|git|curl|docker|python3?|make|declare|alias|\.|\[\[?)(?:\s.*|$)|[\w./-]+\s+.*(?:\\|\|\||&&|\||>&2)$"
+    r"\s*(?:[A-Za-z_]\w*\+?=\S*|(?:export|local|readonly|unset|set|shift|source|trap|exit|return|echo|printf|cd|mkdir"
+    r"|rm|cp|mv|ln|cat|grep|sed|awk|test|eval|exec|read|chmod|chown|sudo|apt-get|git|curl|docker|python3?|make|declare"
+    r"|alias|\.|\[\[?)(?:\s.*|$)|[\w./-]+\s+.*(?:\\|\|\||&&|\||>&2)$"
     r"|.*\$(?:\{\w|\(|[A-Za-z_@#?*0-9]).*|\}|\{|[\w.*|\"-]+\)\s*$|-{1,2}[\w-]+.*\\$)"
 )
 
 MAKE_RULE = re.compile(r"[\w.$(){}/%*-]+(?: [\w.$(){}/%*-]+){0,7} ?:(?!=)(?:\s+[\w.$(){}/%*-].*|\s*)$|\.PHONY\b")
 MAKE_LINE = re.compile(
-    r"\t\S.*|\s*[\w.-]+\s*[:?+]?=.*|(?:if(?:n?eq|n?def)|else|endif|include|-include|define|endef|export)\b.*|[\w.$(){}/ %-]+\\$|.*\$\([^)]+\).*"
+    r"\t\S.*|\s*[\w.-]+\s*[:?+]?=.*|(?:if(?:n?eq|n?def)|else|endif|include|-include|define|endef|export)\b.*"
+    r"|[\w.$(){}/ %-]+\\$|.*\$\([^)]+\).*"
 )
 DOCKER_LINE = re.compile(
     r"(?:FROM|RUN|COPY|ADD|ENV|ARG|WORKDIR|EXPOSE|CMD|ENTRYPOINT|USER|VOLUME|LABEL|SHELL|HEALTHCHECK|ONBUILD)\s+\S"
@@ -73,22 +83,28 @@ CMAKE_LINE = re.compile(
 )
 
 PROGRAM_LINE = re.compile(
-    r"\s*(?:#\s*(?:include|define|if|ifdef|ifndef|endif|else|elif|undef|pragma|error)\b.*|#!?\[.*\]|[{}()\[\]]+[;,)]*|.*(?:[{};]|\)\s*\\?|[({\[,]|=>|->|&&|\|\||\\)"
-    r"|@\w[\w.]*(?:\(.*\))?|(?:def|class|import|from|if|elif|for|while|with|try|except|return|raise|yield|assert|async|await|pass|else:|sub|my|our|use|package|"
-    r"require|module|end|begin|fn|let|const|var|func|function|type|struct|enum|impl|pub|mod|namespace|template|public|private|static|proc|set|local|unless|foreach|"
-    r"typedef|extern|union|case|default|switch|do|then|interface|export|throw|new|delete|void|int|char|long|unsigned|double|float|bool)\b.*"
+    r"\s*(?:#\s*(?:include|define|if|ifdef|ifndef|endif|else|elif|undef|pragma|error)\b.*|#!?\[.*\]|[{}()\[\]]+[;,)]*"
+    r"|.*(?:[{};]|\)\s*\\?|[({\[,]|=>|->|&&|\|\||\\)"
+    r"|@\w[\w.]*(?:\(.*\))?|(?:def|class|import|from|if|elif|for|while|with|try|except|return|raise|yield|assert|async"
+    r"|await|pass|else:|sub|my|our|use|package|require|module|end|begin|fn|let|const|var|func|function|type|struct|enum"
+    r"|impl|pub|mod|namespace|template|public|private|static|proc|set|local|unless|foreach|"
+    r"typedef|extern|union|case|default|switch|do|then|interface|export|throw|new|delete|void|int|char|long|unsigned"
+    r"|double|float|bool)\b.*"
     r"|[\w.\[\]\"'$@%>:*&-]+(?:\s*[-+*/|&.]?=(?!=)\s*.+|\s?\(.*)|.*=>.*,?)$"
 )
 # Signs that no prose, no table and no log has at so many of its lines.
 PROGRAM_SIGN = re.compile(
-    r"[;{]\s*(?://.*|/\*.*|#.*)?$|^\s*[})\]]+[;,)]*\s*$|^\s*#\s*(?:include|define|ifn?def|endif|undef|pragma)\b|\w\(.*\)\s*[:{;]\s*$|^\s*(?:[a-z_]\w*(?:\.\w+)*|[$@%]\w+|my [$@%(]\w*)\s*[-+*/|&.]?=\s"
-    r"|^\s*(?:def|class|sub|fn|func|function|proc|impl|struct|pub|import|from \S+ import|use [\w:]+|package \w|require|module|template|namespace|return|raise|elif|except|public|private|static|typedef|extern)\b.*[^.!?\s]$"
+    r"[;{]\s*(?://.*|/\*.*|#.*)?$|^\s*[})\]]+[;,)]*\s*$|^\s*#\s*(?:include|define|ifn?def|endif|undef|pragma)\b"
+    r"|\w\(.*\)\s*[:{;]\s*$|^\s*(?:[a-z_]\w*(?:\.\w+)*|[$@%]\w+|my [$@%(]\w*)\s*[-+*/|&.]?=\s"
+    r"|^\s*(?:def|class|sub|fn|func|function|proc|impl|struct|pub|import|from \S+ import|use [\w:]+|package \w|require"
+    r"|module|template|namespace|return|raise|elif|except|public|private|static|typedef|extern)\b.*[^.!?\s]$"
     r"|^\s*[a-z-]+:\s?[^;]+;|=>|->\w|::\w|\bself\.|\bthis\."
 )
 
 
 def format_of(text: str, by_person: bool = False) -> str:
-    """``diff``, ``markup``, ``json``, ``yaml``, ``settings``, ``sql``, ``shell``, ``make`` or ``program``; empty for what is none.
+    """``diff``, ``markup``, ``json``, ``yaml``, ``settings``, ``sql``, ``shell``,
+    ``make`` or ``program``; empty for what is none.
 
     People write about code, and quote it: a message of theirs is one only if nothing around it is prose.
     """
@@ -225,8 +241,13 @@ def _is_program(lines: Sequence[str], least: float) -> bool:
 WORDS_OF_PROSE = 6  # in a row, without a sign between them
 MOST_PROSE = 0.08  # of a program's lines
 JUDGES = (
-    ("settings", _is_settings), ("sql", _is_sql), ("shell", _is_shell), ("make", _is_make), ("yaml", _is_yaml), ("program", _is_program),
-)  # fmt: skip
+    ("settings", _is_settings),
+    ("sql", _is_sql),
+    ("shell", _is_shell),
+    ("make", _is_make),
+    ("yaml", _is_yaml),
+    ("program", _is_program),
+)
 
 
 def _begins_and_ends_as_code(lines: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """The key-fact ledger: what a rewrite removes and must not be lost, in few words.
 
-A fact is one short line; rules begin with ``Rule: ``. People's words lead. Rules are only what people, system prompts or
-the model said: the text of tool results can state facts and never rules, and source code states nothing.
+A fact is one short line; rules begin with ``Rule: ``. People's words lead. Rules are only what people, system prompts
+or the model said: the text of tool results can state facts and never rules, and source code states nothing.
 """
 
 import re
@@ -19,9 +19,9 @@ from remediation.text.exact_tokens import (
     tokens_in,
     worth_of_values,
 )
+from remediation.text.reading import LONGEST_STATEMENT
 from remediation.text.secret_masking import redact
 from remediation.text.statements import (
-    LONGEST_STATEMENT,
     STRONG_RULE,
     Kind,
     RoleText,
@@ -90,7 +90,8 @@ def key_facts(
     """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then failures, then the rest.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
-    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is left out.
+    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is
+    left out.
     """
     new = [
         _Fact(line, statement.worth, statement.order)

@@ -35,8 +35,9 @@ EDGE_WEIGHT = 2.0  # the first sentence says what it is about, the last where it
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|(?<=[。！？])(?=\S)")
 
 PROTOCOL = re.compile(
-    r"</?tool_call|<function[=_s]|<\|python_tag\||\[TOOL_CALLS\]|\"?\bfunction_call\"?\s*[:(={]|\"?\btool_calls\"?\s*[:=]|"
-    r"<(invoke|tool_use|tool_result|tool_response)\b|^\s*\{\s*\"(name|tool|function)\"\s*:.*\"(arguments|parameters|input)\"",
+    r"</?tool_call|<function[=_s]|<\|python_tag\||\[TOOL_CALLS\]|\"?\bfunction_call\"?\s*[:(={]"
+    r"|\"?\btool_calls\"?\s*[:=]|<(invoke|tool_use|tool_result|tool_response)\b"
+    r"|^\s*\{\s*\"(name|tool|function)\"\s*:.*\"(arguments|parameters|input)\"",
     re.I | re.S,
 )
 REASONING = re.compile(r"</?(think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|\[/?THINK\]|<\|channel\|>", re.I)
@@ -51,15 +52,15 @@ CLOSING = re.compile(
 )
 FINISHED = re.compile(r"[.!?:…。！？)\]}\"'”`|]\W{0,3}$")
 UNFINISHED = re.compile(
-    r"(?:[,;(\[{–—/=-]|\b(?:the|an?|and|or|of|to|in|on|at|by|for|with|from|that|which|is|are|was|were|be|must|not|never|"
-    r"der|die|das|und|oder|mit|von|zu|für|ist|nicht))$",
+    r"(?:[,;(\[{–—/=-]|\b(?:the|an?|and|or|of|to|in|on|at|by|for|with|from|that|which|is|are|was|were|be|must|not|never"
+    r"|der|die|das|und|oder|mit|von|zu|für|ist|nicht))$",
     re.I,
 )
 ERROR_START = re.compile(
     r"\W*(traceback \(most recent|(api |http |server |internal |request |provider |[\w.]*)(error|exception)\b\s*(code)?"
-    r"\s*[:\-(\d]|\"?error\"?\s*:|http/\d|(http )?[45]\d\d\b\s*(:|-|error|bad|too many|internal|service|unauth|not found)|"
-    r"rate limit|too many requests|internal server error|service unavailable|bad gateway|gateway time|request timed out|"
-    r"connection (refused|reset|error)|context[_ ]length[_ ]exceeded|the model is overloaded)",
+    r"\s*[:\-(\d]|\"?error\"?\s*:|http/\d|(http )?[45]\d\d\b\s*(:|-|error|bad|too many|internal|service|unauth"
+    r"|not found)|rate limit|too many requests|internal server error|service unavailable|bad gateway|gateway time"
+    r"|request timed out|connection (refused|reset|error)|context[_ ]length[_ ]exceeded|the model is overloaded)",
     re.I,
 )
 REFUSAL_START = re.compile(

@@ -125,7 +125,8 @@ def _bounded(values: list[float], covariances: list[float], at: int, least: floa
 
 def margin_of(expected: int, reported: int | None, slope: float) -> int:
     """Tokens by which a calibrated prompt may exceed what is ``expected``: a hundredth of what was ``reported`` before,
-    and of the text that is new since, the densest of other kinds. A shorter prompt than that is made of earlier text."""
+    and of the text that is new since, the densest of other kinds. A shorter prompt than that is made of earlier
+    text."""
     known = min(expected, reported or 0)
     return round(REPORTED_MARGIN * known + (DENSEST * max(1.0, 1 / slope) - 1) * (expected - known))
 
@@ -136,7 +137,8 @@ def _between(least: float, most: float, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RequestEstimate:
-    """What one request is expected to take of the window, in tokens: ``counted`` as it was, ``input_tokens`` corrected."""
+    """What one request is expected to take of the window, in tokens:
+    ``counted`` as it was, ``input_tokens`` corrected."""
 
     counted: Counted
     input_tokens: int

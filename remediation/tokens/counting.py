@@ -56,8 +56,9 @@ TEKKEN_NAMES = re.compile(
 CL100K_NAMES = ("gpt-4-", "gpt-3.5", "gpt-35")
 
 
-# Whose vocabularies have a token for each digit. Against their own on code, pages, logs and dialogs, November 2026: Qwen 3 within
-# 1.1 % (o200k_base up to 57 % too low), Gemma 3 within 5.1 %, and 15 % too low on code (16 to 57 % otherwise).
+# Whose vocabularies have a token for each digit. Against their own on code, pages, logs and dialogs, November 2026:
+# Qwen 3 within 1.1 % (o200k_base up to 57 % too low), Gemma 3 within 5.1 %, and 15 % too low on code (16 to 57 %
+# otherwise).
 SINGLE_DIGIT_NAMES = ("smollm", "qwen", "gemma")
 
 
@@ -109,8 +110,8 @@ def count_characters(text: str) -> int:
 
 
 class Counter:
-    """Counts tokens by any count of a text, with a bounded cache. Safe to share between threads. ``source`` says by what: a
-    tokenizer's vocabulary, or characters alone."""
+    """Counts tokens by any count of a text, with a bounded cache. Safe to share between threads. ``source`` says by
+    what: a tokenizer's vocabulary, or characters alone."""
 
     def __init__(self, name: str, family: Family, encode: Encode, entries: int = CACHE_ENTRIES) -> None:
         self.name = name
@@ -129,8 +130,9 @@ class Counter:
         return tokens
 
     def count_messages(self, messages: Sequence[Message]) -> int:
-        """Text, tool calls and the template's overhead; together the sum of messages counted one by one. ``provider_items`` are not counted: providers do not send
-        their reasoning of earlier turns to the model again, and LM Studio has none."""
+        """Text, tool calls and the template's overhead; together the sum of messages counted one by one.
+        ``provider_items`` are not counted: providers do not send their reasoning of earlier turns to the model again,
+        and LM Studio has none."""
         tokens = self._message_overhead * len(messages)
         for message in messages:
             if message.text:

@@ -20,8 +20,8 @@ PIECE_CHARACTERS = 50_000
 
 BYTE_PAIR_FILES = ("cl100k_base", "o200k_base", "llama3", "tekken")  # NAME.bpe.gz
 HUGGING_FACE_FILES = ("llama2", "mistral")  # NAME.json.gz
-# o200k_base as it would be if each digit were a token: it groups up to three. A stand-in for vocabularies of which no file
-# is here; nothing else of a text sets them apart from it as much.
+# o200k_base as it would be if each digit were a token: it groups up to three. A stand-in for vocabularies of which no
+# file is here; nothing else of a text sets them apart from it as much.
 SINGLE_DIGITS = "o200k_single_digits"
 DIGIT_GROUP = re.compile(r"[0-9]{2,3}")
 
@@ -56,7 +56,8 @@ def _build(name: str) -> Encode:
     except Exception as error:  # tokenizers raises bare Exception for a malformed file
         raise TokenizerUnavailable(
             f"No tokenizer could be built from {name!r} ({error}). Expected one of "
-            f"{', '.join((*BYTE_PAIR_FILES, SINGLE_DIGITS, *HUGGING_FACE_FILES))}, or the path of a Hugging Face tokenizer.json."
+            f"{', '.join((*BYTE_PAIR_FILES, SINGLE_DIGITS, *HUGGING_FACE_FILES))}, or the path of a Hugging Face "
+            "tokenizer.json."
         ) from error
 
 

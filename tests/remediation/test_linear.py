@@ -13,7 +13,6 @@ from remediation.policies.conformance import task
 from remediation.policies.conformance import words as count
 from remediation.policies.policy import Policy
 from remediation.policies.registry import registry
-from remediation.recall.words import words
 from remediation.text.classify import classify, has_tag, priority_of, tags_of
 from remediation.text.coverage import Shown, is_about, missing_from, required_of, telling
 from remediation.text.exact_tokens import exact_tokens, shape_of, tokens_in
@@ -21,6 +20,7 @@ from remediation.text.ledger import key_facts
 from remediation.text.secret_masking import redact
 from remediation.text.statements import statements_of
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
+from remediation.text.words import words
 from tests.harness.complexity import assert_linear
 from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
 

@@ -28,8 +28,8 @@ MOST_PERCENT = 90  # of a limit, for request and answer: a policy that watches a
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """``text`` ends the request. ``turns`` are the seqs that came back, ``passages`` those with the parts of their texts;
-    ``raw_tokens`` is the size before calibration."""
+    """``text`` ends the request. ``turns`` are the seqs that came back, ``passages`` those with the parts of their
+    texts; ``raw_tokens`` is the size before calibration."""
 
     text: str = ""
     turns: tuple[int, ...] = ()
@@ -76,7 +76,8 @@ def recalled_for(dialog: Dialog, view: View, sizes: Sizes, model: ModelInfo, thr
 
 
 def _room(sizes: Sizes, model: ModelInfo, thresholds: Thresholds) -> int:
-    """Calibrated tokens for recalled text: its share, as far as the request leaves that free beside room for the answer.
+    """Calibrated tokens for recalled text: its share, as far as the request leaves that free
+    beside room for the answer.
 
     It never lifts the level of the context: what is brought back must not be what the agent clears its mind for.
     """

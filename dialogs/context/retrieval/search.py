@@ -37,10 +37,11 @@ from remediation.recall.snippets import Part, snippet
 
 MOST_QUERY_CHARS = 2_000
 NEIGHBOUR_CHARS = 160
-# Of all dialogs of a person no index is kept, and of a long one it may still be in the making: the newest turns that hold a
-# word of the query are ranked among themselves.
+# Of all dialogs of a person no index is kept, and of a long one it may still be in the making: the newest turns that
+# hold a word of the query are ranked among themselves.
 MOST_CANDIDATES = 1_000
-# Bounds of a search over all dialogs of a person, unless everything is asked for: dialogs, turns of each, turns together.
+# Bounds of a search over all dialogs of a person, unless everything is asked for:
+# dialogs, turns of each, turns together.
 MOST_DIALOGS = 1_000
 NEWEST_TURNS = 1_000
 MOST_SEARCHED = 20_000
@@ -82,7 +83,8 @@ def words_of(query: str) -> frozenset[str]:
 
 
 def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
-    """Over all rounds of a dialog, best first, without the ``hidden`` turns. The last may only be near what is asked for."""
+    """Over all rounds of a dialog, best first, without the ``hidden`` turns.
+    The last may only be near what is asked for."""
     with TURNS.unless_cold(dialog_id) as index:
         if index is not None:
             return _hits(index, query, most, hidden)
@@ -132,8 +134,9 @@ class DialogHit:
 def everywhere(
     person: User, query: str, most: int = MOST_HITS, *, all_of_it: bool = False
 ) -> tuple[list[DialogHit], bool]:
-    """Over the dialogs that this person takes part in, best first: their newest messages, or all of them; and whether older
-    messages were left out. Prompts that programs sent beside a conversation only repeat what was said there: never these."""
+    """Over the dialogs that this person takes part in, best first: their newest messages, or all of them; and whether
+    older messages were left out. Prompts that programs sent beside a conversation only repeat what was said there:
+    never these."""
     within_reach, is_cut = (
         (within(person.pk, reach_of(person).groups, "dialog__"), False) if all_of_it else _newest(person)
     )
@@ -173,8 +176,9 @@ def _newest(person: User) -> tuple[Q, bool]:
 
 
 def holding_words(dialogs: DialogQuerySet, words: str, person: User, *, everywhere: bool = False) -> DialogQuerySet:
-    """Those of the dialogs with these letters in their title, the name of their folder, or the newest messages of people and
-    agents; ``everywhere``: in any of these messages, which takes as long as reading all there are, or an index of words."""
+    """Those of the dialogs with these letters in their title, the name of their folder, or the newest messages of
+    people and agents; ``everywhere``: in any of these messages, which takes as long as reading all there are, or an
+    index of words."""
     named = Q(title__icontains=words) | Q(folder__icontains=words, owner=person)  # a folder is its owner's
     texts = Turn.objects.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT], text__icontains=words).order_by()
     if everywhere:
@@ -197,7 +201,8 @@ def _holding(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def _first(rows: Iterable[Any], hidden: Collection[int]) -> list[Any]:
-    """Of rows, newest first, as many as a search waits for, in the order of their dialog. Each begins with its number."""
+    """Of rows, newest first, as many as a search waits for, in the order of their dialog.
+    Each begins with its number."""
     kept: list[Any] = []
     room = AT_ONCE_CHARS
     for row in rows:

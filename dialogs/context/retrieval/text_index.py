@@ -1,8 +1,8 @@
 """In-memory index of each dialog's words: turns are never changed, so each read fetches only those since the last.
 
 An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
-busy core, fewer in proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it, the
-newest turns have an index of their own for a message, and a search has the database look for its words.
+busy core, fewer in proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it,
+the newest turns have an index of their own for a message, and a search has the database look for its words.
 """
 
 import threading
@@ -53,8 +53,8 @@ class _Growing:
 
 
 class TextIndex:
-    """Indexes of one kind of row. ``since`` reads a dialog's rows after a place in their order, and ``newest`` the newest of
-    them first; ``place`` is its column."""
+    """Indexes of one kind of row. ``since`` reads a dialog's rows after a place in their order, and ``newest`` the
+    newest of them first; ``place`` is its column."""
 
     def __init__(self, since: Since, newest: Since, passages_of_row: PassagesOf, place: str) -> None:
         self._since, self._newest, self._passages_of_row, self._place = since, newest, passages_of_row, place
@@ -137,8 +137,8 @@ _one_at_a_time = threading.Lock()
 class TurnIndex(TextIndex):
     @contextmanager
     def at_once(self, dialog_id: UUID, in_sight: Collection[int], pinned: Collection[int]) -> Iterator[Index]:
-        """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest turns,
-        and those that are ``pinned``, while a thread makes the whole. Outside of transactions."""
+        """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest
+        turns, and those that are ``pinned``, while a thread makes the whole. Outside of transactions."""
         with self._unless_cold(dialog_id) as (index, newest):
             if index is not None:
                 yield index

@@ -1,6 +1,8 @@
-"""The outbox: notices by mail, webhook and push are stored with the change that they are about, and sent after its commit.
+"""The outbox: notices by mail, webhook and push are stored with the change that they are about,
+and sent after its commit.
 
-Each is sent at least once: a worker that dies in between leaves its notice to the next, and the sweeper finds what is due.
+Each is sent at least once: a worker that dies in between leaves its notice to the next,
+and the sweeper finds what is due.
 """
 
 import json
@@ -76,7 +78,8 @@ def _overdue(site: SiteSettings) -> Q:
 
 @transaction.atomic
 def _escalate(site: SiteSettings, question: Question) -> int:
-    """Remind the owner, the first time, and ask the next one who can be reached. 0 where another sweeper was first, or nobody can be."""
+    """Remind the owner, the first time, and ask the next one who can be reached.
+    0 where another sweeper was first, or nobody can be."""
     mails: list[Delivery] = []
     browsers: list[PushSubscription] = []
     if not question.escalations:
@@ -138,7 +141,7 @@ def _store(row: Delivery) -> None:
     wakeups.deliver(row.pk)
 
 
-# -- Sending --------------------------------------------------------------------------------------------------------------
+# -- Sending -----------------------------------------------------------------------------------------------------------
 
 
 SENDERS: dict[str, Callable[[Delivery], bool]] = {
@@ -183,7 +186,8 @@ def deliver(delivery_id: int) -> None:
 
 
 def drop_of(dialogs: Collection[UUID]) -> None:
-    """Of dialogs that are deleted nothing is told any more, nor tried again. Called in the transaction that deletes them."""
+    """Of dialogs that are deleted nothing is told any more, nor tried again.
+    Called in the transaction that deletes them."""
     due = Delivery.objects.filter(due_at__isnull=False)
     words = due.filter(question=None).values_list("pk", "body")
     about = [pk for pk, body in words if any(str(dialog) in body for dialog in dialogs)]

@@ -1,5 +1,5 @@
-"""This browser's push subscription, named by a signed cookie: who logs out of it, or lets somebody else log in, is not notified
-there any more. A session that ends by itself ends no notifications: they are for people who are away."""
+"""This browser's push subscription, named by a signed cookie: who logs out of it, or lets somebody else log in, is not
+notified there any more. A session that ends by itself ends no notifications: they are for people who are away."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """Answers by the signed link of a mail: its holder acts as the person who was asked, on this one question alone.
 
 The link's token moves from the address into a cookie of this path, so that no page that sends a form, no history and no
-``Referer`` holds it. (A page that sends no referrer at all would post with ``Origin: null``, which the CSRF check refuses.)
+``Referer`` holds it. (A page that sends no referrer at all would post with ``Origin: null``, which the CSRF check
+refuses.)
 """
 
 from collections.abc import Callable

@@ -125,8 +125,8 @@ def link_to(question: Question, person: User) -> str:
 
 
 def holder_of(address: str, question: Question) -> User | None:
-    """Whose address it is, of those to which overdue questions go, if one account has it and may see the dialog: its holder answers
-    by a link of their own."""
+    """Whose address it is, of those to which overdue questions go, if one account has it and may see the dialog: its
+    holder answers by a link of their own."""
     holders = list(User.objects.filter(email__iexact=address, is_active=True)[:2])
     return holders[0] if len(holders) == 1 and may_see(holders[0], question.dialog) else None
 

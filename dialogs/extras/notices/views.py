@@ -55,6 +55,7 @@ def remove_push(request: PersonRequest, subscription_id: int) -> HttpResponse:
 
 @require_GET
 def push_worker(request: HttpRequest) -> HttpResponse:
-    """Answer the service worker. Its address is its scope, and must stay; browsers ask for it without a session as well."""
+    """Answer the service worker. Its address is its scope, and must stay;
+    browsers ask for it without a session as well."""
     script = WORKER.read_bytes()
     return HttpResponse(script, content_type="text/javascript; charset=utf-8", headers={"Cache-Control": "no-cache"})

@@ -1,4 +1,5 @@
-"""Questions (Q4H) in browsers that have no page open: which browsers a person subscribed, and the notices to them by Web Push."""
+"""Questions (Q4H) in browsers that have no page open: which browsers a person subscribed,
+and the notices to them by Web Push."""
 
 import json
 import re
@@ -26,26 +27,38 @@ KEPT_SECONDS = 24 * 3600  # by the push service, for a browser that is away
 GONE = (404, 410)  # the browser took its subscription back, or was not seen for months
 MOST_TITLE, MOST_TEXT = 120, 300  # characters; a screen shows fewer, and six bytes for each still fit
 BROWSERS = {  # what their names for themselves hold; most of them name others as well
-    "Edg": "Edge", "OPR": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox": "Firefox", "FxiOS": "Firefox",
-    "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",
-}  # fmt: skip
+    "Edg": "Edge",
+    "OPR": "Opera",
+    "SamsungBrowser": "Samsung Internet",
+    "Firefox": "Firefox",
+    "FxiOS": "Firefox",
+    "CriOS": "Chrome",
+    "Chrome": "Chrome",
+    "Safari": "Safari",
+}
 SYSTEMS = {
-    "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "macOS",
-    "CrOS": "ChromeOS", "Linux": "Linux",
-}  # fmt: skip
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
 
 
 def is_on() -> bool:
     return bool(settings.WEB_PUSH)
 
 
-# -- Subscriptions -------------------------------------------------------------------------------------------------------
+# -- Subscriptions -----------------------------------------------------------------------------------------------------
 
 
 def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) -> PushSubscription:
     """Notify this browser, which is nobody else's from now on. Raises ``Invalid``.
 
-    The address comes from the browser, which may be anybody's program. It is checked here, and again whenever it is called.
+    The address comes from the browser, which may be anybody's program. It is checked here,
+    and again whenever it is called.
     """
     if not is_on():
         raise Invalid("This server sends no push notifications: its operator has switched them off.")
@@ -97,14 +110,14 @@ def reached(question: Question, person: User | None = None) -> list[PushSubscrip
     return list(subscriptions_of(asked)) if is_on() and asked.is_active else []
 
 
-# -- The server's key pair -----------------------------------------------------------------------------------------------
+# -- The server's key pair ---------------------------------------------------------------------------------------------
 
 
 def public_key() -> str:
     """What browsers subscribe with, of the pair that is made once for the site.
 
-    One that was sealed under a signing key that is gone is replaced, and with it the subscriptions, which hold for it alone.
-    Nobody comes here before they log in under the new signing key."""
+    One that was sealed under a signing key that is gone is replaced, and with it the subscriptions, which hold for it
+    alone. Nobody comes here before they log in under the new signing key."""
     try:
         key = _key()
     except sealing.Unreadable:
@@ -134,7 +147,7 @@ def _make_key() -> EllipticCurvePrivateKey:
     return web_push.read_key(kept)
 
 
-# -- Sending -------------------------------------------------------------------------------------------------------------
+# -- Sending -----------------------------------------------------------------------------------------------------------
 
 
 def send(row: Delivery) -> bool:

@@ -136,7 +136,8 @@ def send(row: Delivery) -> bool:
 
 
 def post(url: str, body: bytes, headers: dict[str, str], *, allow_private: bool) -> int:
-    """The status of the answer, which is not followed where it leads elsewhere. Raises ``Failed`` where there is none."""
+    """The status of the answer, which is not followed where it leads elsewhere.
+    Raises ``Failed`` where there is none."""
     try:
         return outbound_http.post(url, body, headers, timeout_seconds=TIMEOUT_SECONDS, allow_private=allow_private)
     except outbound_http.Refused as error:

@@ -1,5 +1,5 @@
-"""Chat completions: an answer as one object, or as chunks with ``[DONE]`` last. Each also carries ``metadata.dialog_id``, by
-which a client may go on with the dialog."""
+"""Chat completions: an answer as one object, or as chunks with ``[DONE]`` last. Each also carries
+``metadata.dialog_id``, by which a client may go on with the dialog."""
 
 import time
 from dataclasses import replace

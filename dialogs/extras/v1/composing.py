@@ -1,5 +1,5 @@
-"""One text, put together from live text, committed turns and notices, and beside it the reasoning: each character once, in
-order. Pure."""
+"""One text, put together from live text, committed turns and notices, and beside it the reasoning:
+each character once, in order. Pure."""
 
 BETWEEN_TURNS = "\n\n"
 

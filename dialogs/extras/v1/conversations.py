@@ -1,8 +1,9 @@
 """Posts what is new in a request to the dialog that it continues.
 
-A client sends its whole history each time, and not always as it received it. The history serves to find the dialog; it neither
-rewrites nor hides what is stored there. Only what is new is stored: the message, and whatever the client puts behind the newest
-exchange of the dialog. A history that fits no dialog, or continues an older place of one, becomes a dialog of its own.
+A client sends its whole history each time, and not always as it received it. The history serves to find the dialog; it
+neither rewrites nor hides what is stored there. Only what is new is stored: the message, and whatever the client puts
+behind the newest exchange of the dialog. A history that fits no dialog, or continues an older place of one, becomes a
+dialog of its own.
 """
 
 from collections.abc import Mapping
@@ -53,8 +54,8 @@ CHANGED = "changed"  # no digest: the next request begins another epoch
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is done
-    about the context after ``after_rewrite`` and the round ``round_number``."""
+    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is
+    done about the context after ``after_rewrite`` and the round ``round_number``."""
 
     dialog_id: UUID
     agent_id: str

@@ -13,7 +13,8 @@ CODES = {"agent_unusable": "model_unusable", "rate_limited": "rate_limit_exceede
 
 
 class ApiError(Exception):
-    """``param`` names the field at fault, for the client. What is ``repeatable`` stores nothing twice when it is sent again."""
+    """``param`` names the field at fault, for the client. What is ``repeatable`` stores nothing twice
+    when it is sent again."""
 
     def __init__(
         self,
@@ -30,7 +31,8 @@ class ApiError(Exception):
         self.retry_after_seconds, self.repeatable = retry_after_seconds, repeatable
 
     def named(self, names: Mapping[str, str]) -> None:
-        """Speak of a field by the name that it has in the client's protocol; ``names`` are by those of chat completions."""
+        """Speak of a field by the name that it has in the client's protocol;
+        ``names`` are by those of chat completions."""
         if self.param and (own := names.get(self.param)):
             self.message = re.sub(rf"^{re.escape(self.param)}\b", own, self.message)
             self.param = own

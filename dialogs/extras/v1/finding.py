@@ -68,7 +68,8 @@ class Incoming:
         return self.comparable(self.conversation.before)
 
     def comparable(self, messages: Iterable[ClientMessage]) -> list[Exchange]:
-        """Exchanges of messages, where an answer with calls that the client repeats as text consists of these calls alone."""
+        """Exchanges of messages, where an answer with calls that the client repeats as text
+        consists of these calls alone."""
         named = self.calls_in_text
         return exchanges_of(_with_calls_as_text(messages, named) if named else messages)
 
@@ -94,10 +95,10 @@ def _own(key_id: int, end_user: str) -> QuerySet[Dialog]:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A dialog as it was when its last turn was ``last_turn_seq``. Its first ``shared`` exchanges are those of the history; ``fit``
-    is None where the history does not continue it. ``again``: the history repeats its newest message, which has no answer.
-    ``results`` are of calls that the history leaves out: they are taken from the newest message, or refer to it where a
-    ``summary`` takes the place of the calls."""
+    """A dialog as it was when its last turn was ``last_turn_seq``. Its first ``shared`` exchanges are those of the
+    history; ``fit`` is None where the history does not continue it. ``again``: the history repeats its newest message,
+    which has no answer. ``results`` are of calls that the history leaves out: they are taken from the newest message,
+    or refer to it where a ``summary`` takes the place of the calls."""
 
     dialog_id: UUID
     last_turn_seq: int
@@ -135,7 +136,7 @@ def _with_calls_as_text(messages: Iterable[ClientMessage], named: frozenset[str]
         yield replace(message, text=" ".join(calls)) if calls else message
 
 
-# -- by their digests ----------------------------------------------------------------------------------------------------
+# -- by their digests --------------------------------------------------------------------------------------------------
 
 Row = tuple[UUID, int, str]  # a dialog, its last turn and its state
 
@@ -198,8 +199,8 @@ def _compared(incoming: Incoming, dialog_id: UUID, last_turn_seq: int, state: st
 
 
 def _best(seen: Sequence[Candidate]) -> Candidate | None:
-    """Of two dialogs that fit equally well and differ neither is taken, nor one that fits less well than another one begins: the
-    history may continue an older place of that."""
+    """Of two dialogs that fit equally well and differ neither is taken, nor one that fits less well than another one
+    begins: the history may continue an older place of that."""
     if not seen:
         return None
     origin = max(seen, key=lambda one: one.shared)
@@ -223,12 +224,12 @@ def _unanswered(incoming: Incoming) -> Candidate | None:
     return None
 
 
-# -- after a call that failed --------------------------------------------------------------------------------------------
+# -- after a call that failed ------------------------------------------------------------------------------------------
 
 
 def _after_failed_call(incoming: Incoming) -> Candidate | None:
-    """The one of the newest dialogs that waits for results, and whose newest message is repeated without the calls, with their
-    outcome behind it: so smolagents tries again."""
+    """The one of the newest dialogs that waits for results, and whose newest message is repeated without the calls,
+    with their outcome behind it: so smolagents tries again."""
     conversation = incoming.conversation
     asked = "\n\n".join(one.text for one in conversation.whole[len(conversation.before) :])
     if conversation.results or conversation.attached or len(asked) < DISTINCT_CHARS:
@@ -261,8 +262,8 @@ def _with_outcome(incoming: Incoming, turn: Turn, asked: str) -> Candidate | Non
 
 
 def _end_of_known(dialog_id: UUID, asked: str) -> int:
-    """Where in a message that holds a dialog's newest one, and the results of the calls that answered it, these end; 0 where it does
-    not begin with them, or something else was answered."""
+    """Where in a message that holds a dialog's newest one, and the results of the calls that answered it, these end; 0
+    where it does not begin with them, or something else was answered."""
     placed = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
     known: list[str] = []
     for turn in placed.exclude(role=Turn.Role.NOTICE)[:RETRY_TURNS]:
@@ -284,7 +285,7 @@ def _names(call: Call, text: str) -> bool:
     return bool(values and re.search(rf"\b{name}\b", text) and all(value in text for value in values))
 
 
-# -- behind a summary ----------------------------------------------------------------------------------------------------
+# -- behind a summary --------------------------------------------------------------------------------------------------
 
 
 def _summarized(incoming: Incoming) -> Candidate | None:
@@ -322,8 +323,8 @@ def _calls_at(dialog_id: UUID, position: int) -> tuple[Call, ...]:
 def _summarized_beside(
     incoming: Incoming, newest: Sequence[Newest], texts: Sequence[ClientMessage]
 ) -> Iterator[Candidate]:
-    """Those of the newest dialogs that a program had summarized by a request of its own, which quotes the last exchange: so Goose
-    does, and opencode. With the summary as the last exchange."""
+    """Those of the newest dialogs that a program had summarized by a request of its own, which quotes the last
+    exchange: so Goose does, and opencode. With the summary as the last exchange."""
     for beside in list(newest_of(incoming.dialogs)):
         if len(beside.exchanges) != 1 or not stands_in(beside.exchanges[0].answered, incoming.text):
             continue
@@ -339,7 +340,7 @@ def _summarized_beside(
                 yield _with_summary(one.dialog_id, stored, replace(texts[place], role="user"))
 
 
-# -- what is new, what is quoted -----------------------------------------------------------------------------------------
+# -- what is new, what is quoted ---------------------------------------------------------------------------------------
 
 
 def after_head(conversation: Conversation, candidate: Candidate) -> Conversation:
@@ -373,8 +374,8 @@ def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
 
 
 def quotes_newest(incoming: Incoming, prompt: str) -> bool:
-    """Whether a prompt quotes the last exchange of one of the newest dialogs: so programs ask beside a conversation for its title,
-    its tags or the next questions, in whatever words."""
+    """Whether a prompt quotes the last exchange of one of the newest dialogs: so programs ask beside a conversation for
+    its title, its tags or the next questions, in whatever words."""
     text = "".join(prompt.split())
     dialogs = _conversations(_own(incoming.key.pk, incoming.request.end_user))
     return any(one.is_quoted_in(text) for one in newest_of(dialogs))

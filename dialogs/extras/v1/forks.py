@@ -1,7 +1,7 @@
 """Dialogs that begin with what was said elsewhere: in another dialog up to some place, or as a client tells it.
 
-What is shared with another dialog is copied inside the database, and what rewrites made of it: no rewrite is repeated. Nothing comes
-along of what happened there, reminders neither (``docs/decisions/0009-forks-copy.md``).
+What is shared with another dialog is copied inside the database, and what rewrites made of it: no rewrite is repeated.
+Nothing comes along of what happened there, reminders neither (``docs/decisions/0009-forks-copy.md``).
 """
 
 import re
@@ -32,7 +32,8 @@ _OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
 
 
 def copyable(origin: Candidate | None) -> Candidate | None:
-    """None where nothing is shared, or too much for one transaction: it is stored as the client tells it, which is bounded."""
+    """None where nothing is shared, or too much for one transaction: it is stored as the client
+    tells it, which is bounded."""
     if origin is None or not origin.shared:
         return None
     try:
@@ -85,8 +86,8 @@ def _is_another_answer(origin: Candidate, conversation: Conversation) -> bool:
 
 
 def take_place(dialog: Dialog, source: Dialog) -> None:
-    """In the list, of all that answer the same message at the same place as this one: they are archived as versions, as where a person
-    asks for another answer on the page. What a person opened stays. ``source`` holds what is asked."""
+    """In the list, of all that answer the same message at the same place as this one: they are archived as versions, as
+    where a person asks for another answer on the page. What a person opened stays. ``source`` holds what is asked."""
     origin = dialog.forked_from_id
     kin = Q(forked_from=dialog.pk)
     if origin:
@@ -111,8 +112,8 @@ def title_of(message: str) -> str:
 
 
 def _copy(origin: Candidate, source: Dialog, dialog: Dialog) -> Turn:
-    """Store the origin's turns up to where the dialogs part for the new one, with what belongs to them. Returns the last one, with
-    the highest seq of all."""
+    """Store the origin's turns up to where the dialogs part for the new one, with what belongs to them. Returns the
+    last one, with the highest seq of all."""
     for column in _OF_ITS_MODEL:
         setattr(dialog, column, getattr(source, column))
     turns = _shared_turns(origin)

@@ -18,18 +18,24 @@ from dominds.db.prepared import Select
 from remediation.models import RemediationRun
 
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-SHARES = (("prompt_tokens_details", "cached_tokens", "cache_read_tokens"),
-          ("prompt_tokens_details", "cache_write_tokens", "cache_write_tokens"),
-          ("completion_tokens_details", "reasoning_tokens", "reasoning_tokens"))  # fmt: skip
-HEADERS = {"X-Dominds-Level": "level", "X-Dominds-Est-Prompt-Tokens": "est_prompt_tokens",
-           "X-Dominds-Prompt-Tokens": "prompt_tokens"}  # fmt: skip
+SHARES = (
+    ("prompt_tokens_details", "cached_tokens", "cache_read_tokens"),
+    ("prompt_tokens_details", "cache_write_tokens", "cache_write_tokens"),
+    ("completion_tokens_details", "reasoning_tokens", "reasoning_tokens"),
+)
+HEADERS = {
+    "X-Dominds-Level": "level",
+    "X-Dominds-Est-Prompt-Tokens": "est_prompt_tokens",
+    "X-Dominds-Prompt-Tokens": "prompt_tokens",
+}
 WITHOUT_ANSWER = ("failed", "crashed", "running")
 
 Report = dict[str, Any]
 
 
 def calls_of(run: Run) -> QuerySet[Generation]:
-    """The model calls of this answer. An earlier request may have worked for the same message, up to a client's tool."""
+    """The model calls of this answer. An earlier request may have worked for the same message,
+    up to a client's tool."""
     return answering(run.dialog_id, run.seq, run.after_generation)
 
 
@@ -44,7 +50,8 @@ def report_of(run: Run) -> Report:
 
 
 def report_with(run: Run, dialog: Dialog, calls: Iterable[Generation]) -> Report:
-    """How full the context is now, what was done about it since the request came, and what all ``calls``, newest first, took."""
+    """How full the context is now, what was done about it since the request came,
+    and what all ``calls``, newest first, took."""
     health = limits.health_of(dialog)
     newest = next((call for call in calls if call.purpose == Generation.Purpose.REPLY), None)
     return {

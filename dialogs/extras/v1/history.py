@@ -17,9 +17,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """One message of a conversation: ``role`` is system, user, assistant or tool; ``position`` its place in a stored dialog.
-    ``digests`` are those of its files, which one that is told has with their contents. ``leads``: a system message that stands before
-    all others, behind the first one."""
+    """One message of a conversation: ``role`` is system, user, assistant or tool; ``position`` its place in a stored
+    dialog. ``digests`` are those of its files, which one that is told has with their contents. ``leads``: a system
+    message that stands before all others, behind the first one."""
 
     role: str
     text: str
@@ -38,9 +38,9 @@ class ClientMessage:
 
 @dataclass(frozen=True, slots=True)
 class SystemPlace:
-    """A system message in the middle of what is told, and where: behind the result of ``call_id``, behind a message of the
-    user's (``behind_user``) or behind an answer, with so many messages of the user's ``before_end``; or before all (``leads``). A dialog holds turns that
-    its client does not know, but not of its user."""
+    """A system message in the middle of what is told, and where: behind the result of ``call_id``, behind a message of
+    the user's (``behind_user``) or behind an answer, with so many messages of the user's ``before_end``; or before all
+    (``leads``). A dialog holds turns that its client does not know, but not of its user."""
 
     text: str
     before_end: int
@@ -52,8 +52,8 @@ class SystemPlace:
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """What was said before, and what is new: a user message, the results of the tools that were called last, or both.
-    ``ahead`` are new messages before that one: the user's, or what was said beside the dialog. ``system`` are the messages of
-    that role, which stand in none of these."""
+    ``ahead`` are new messages before that one: the user's, or what was said beside the dialog. ``system`` are the
+    messages of that role, which stand in none of these."""
 
     before: tuple[ClientMessage, ...]
     message: str = ""
@@ -73,8 +73,8 @@ class Conversation:
 
 
 def conversation_of(history: Sequence[ClientMessage]) -> Conversation:
-    """Cut before the user messages, and before the tool results, at the end. The last message is one of these, but for system
-    messages."""
+    """Cut before the user messages, and before the tool results, at the end.
+    The last message is one of these, but for system messages."""
     messages = [message for message in history if message.role != "system"]
     last = len(messages)
     while last and messages[last - 1].role == "user":
@@ -98,7 +98,8 @@ Row = tuple[int, str, str]  # of a turn: its seq, whose it was, the call that it
 
 
 def placed(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[int, str]]:
-    """System messages, each with the seq of the turn of a dialog that it follows, 0 for none, ``LEADS`` where it stands before all."""
+    """System messages, each with the seq of the turn of a dialog that it follows, 0 for none,
+    ``LEADS`` where it stands before all."""
     results = {call_id: seq for seq, _, call_id in turns if call_id}
     users = [place for place, (_, role, _) in enumerate(turns) if role == "user"]
     matches: list[tuple[int, str]] = []

@@ -20,8 +20,9 @@ from remediation.policies.registry import choices, restriction
 
 POLICY_HEADER = "X-Dominds-Policy"
 ORIGIN = Dialog.Origin
-# How clients begin what they send beside a conversation that may be another model's: Open WebUI (title, tags, follow-ups,
-# searches; its retrieval begins alike, and holds no history; a heading in other languages), LibreChat, opencode.
+# How clients begin what they send beside a conversation that may be another model's: Open WebUI (title, tags,
+# follow-ups, searches; its retrieval begins alike, and holds no history; a heading in other languages), LibreChat,
+# opencode.
 _HEADING, _HISTORY = "### ", "<chat_history>"
 _BEGINS = (
     "Analyze this conversation and provide:\n1. The detected language",  # LibreChat: a title
@@ -36,14 +37,16 @@ _TITLE = re.compile(
 _BESIDE = re.compile(r"\bone-line git commit messages?\b|\bsummarize this partial conversation\b", re.I)
 # What NextChat and its kin say last, behind the conversation itself, for its title.
 _LAST = re.compile(
-    r"(?:Please )?generate a four to five word title summarizing our conversation|请?使用四到五个字直接返回这句话的简要主题",
+    r"(?:Please )?generate a four to five word title summarizing our conversation"
+    r"|请?使用四到五个字直接返回这句话的简要主题",
     re.I,
 )
 _BEGINNING = 200  # characters
 
 
 def is_background(incoming: Incoming) -> bool:
-    """Whether a program asks beside a conversation of a person's: for its title, its tags, a commit's message or the like."""
+    """Whether a program asks beside a conversation of a person's: for its title, its tags,
+    a commit's message or the like."""
     request, conversation = incoming.request, incoming.conversation
     text = "\n\n".join((*(message.text for message in conversation.ahead), conversation.message)).lstrip()
     asks_for_value = len(request.tools) == 1 and request.required_tool  # a tool in the place of a schema
@@ -63,7 +66,8 @@ def is_background(incoming: Incoming) -> bool:
 
 
 def asks_for_title(conversation: Conversation) -> bool:
-    """Whether the newest message asks for the title of what stands before it, and the program, not its user, wrote it."""
+    """Whether the newest message asks for the title of what stands before it, and the program,
+    not its user, wrote it."""
     return bool(conversation.before and not conversation.results and _LAST.match(conversation.message.lstrip()))
 
 

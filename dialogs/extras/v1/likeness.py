@@ -1,8 +1,8 @@
 """Likeness of a conversation as a client sends it to one that is stored: a rule on values, linear in their length.
 
-Clients send their history back, and not as they received it: cut at the head, with a summary in its place, with material of their
-own put into the newest message, with answers trimmed or rewritten. So exchanges are compared, from the end: the end is where a
-conversation goes on.
+Clients send their history back, and not as they received it: cut at the head, with a summary in its place, with
+material of their own put into the newest message, with answers trimmed or rewritten. So exchanges are compared, from
+the end: the end is where a conversation goes on.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ from dialogs.extras.v1.notices import without_notices
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
 OCCURRENCES = 8  # of one text in another that are looked at
 MOST_BEYOND = 8  # exchanges that a client puts after those that are stored
-# Words by which a summary is asked for that is to take the place of what was said, one of each, as programs were seen to write them. Other
-# languages go by structure alone.
+# Words by which a summary is asked for that is to take the place of what was said, one of each, as programs were seen
+# to write them. Other languages go by structure alone.
 _WORDS = {
     "English": (
         "summar|compact|condens|snapshot|hand-?off|continuing",
@@ -38,7 +38,10 @@ _WORDS = {
     ),
     "Ukrainian": ("підсум|стисл|узагальн", "розмов|бесід|діалог|сесі"),
     "French": ("résum|récapitul|synth[èé]", r"discussion|échange|entretien|ci-dessus|jusqu['’](?:ici|à)"),
-    "Spanish": (r"resumen|resumir|resúme|sintetiz|\bresum[ae] (?:la|el|esta|este|toda|todo|nuestra)\b", "conversaci|charla|sesión|hasta ahora"),
+    "Spanish": (
+        r"resumen|resumir|resúme|sintetiz|\bresum[ae] (?:la|el|esta|este|toda|todo|nuestra)\b",
+        "conversaci|charla|sesión|hasta ahora",
+    ),
     "Portuguese": ("resumo|resumir|resuma|sintetiz", r"conversa\b|conversação|sessão|até agora|bate-papo"),
     "Italian": ("riassum|riassunto|riepilog|sintesi|sintetizz", "conversazione|discussione|sessione|finora"),
     "Polish": ("podsum|streszcz|streść", "rozmow|sesj|dotychczas"),
@@ -47,7 +50,7 @@ _WORDS = {
     "Vietnamese": ("tóm tắt", "trò chuyện|hội thoại|cho đến nay"),
     "Arabic": ("لخص|لخّص|ملخص|تلخيص", "محادثة|حوار|جلسة"),
     "Hindi": ("सारांश|संक्षेप", "बातचीत|वार्तालाप|अब तक"),
-}  # fmt: skip
+}
 _SUMMARY, _OF_TALK = (re.compile("|".join(words), re.I) for words in zip(*_WORDS.values(), strict=True))
 _TAG = re.compile(r"<[^<>]{1,40}>")
 _FRAME = re.compile(r"<([a-z][\w-]{0,40})[^<>]{0,40}>(.*)</\1>", re.DOTALL)  # the outermost one of its name
@@ -60,9 +63,8 @@ _REMINDERS = {"</system-reminder>": re.compile(r"<system-reminder>.*?</system-re
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user said, and all that was answered up to their next word: each with single spaces, and the answer without
-    any, too, since clients trim and join differently. ``begin`` is the position of its first
-    message."""
+    """What the user said, and all that was answered up to their next word: each with single spaces, and the answer
+    without any, too, since clients trim and join differently. ``begin`` is the position of its first message."""
 
     message: str
     answer: str
@@ -100,8 +102,8 @@ def without_additions(answer: str) -> str:
 
 
 def without_reminders(spoken: str) -> str:
-    """A user's words with single spaces, without what programs say beside them, and not always as before: the date, the files in a
-    folder. Where there is nothing else it stays."""
+    """A user's words with single spaces, without what programs say beside them, and not always as before: the date, the
+    files in a folder. Where there is nothing else it stays."""
     text = " ".join(spoken.split())
     without = _without(_REMINDERS, text)
     return text if without == text else " ".join(without.split()) or text
@@ -117,7 +119,7 @@ def _without(elements: Mapping[str, re.Pattern[str]], text: str) -> str:
     return text
 
 
-# -- how to find it again ------------------------------------------------------------------------------------------------
+# -- how to find it again ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +146,12 @@ def digest(texts: Sequence[str]) -> str:
     return hashlib.sha256(orjson.dumps(texts)).hexdigest()
 
 
-# -- how alike they are --------------------------------------------------------------------------------------------------
+# -- how alike they are ------------------------------------------------------------------------------------------------
 
 
 class Agreement(IntEnum):
-    """Of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``MESSAGE``: no more than the user's."""
+    """Of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``MESSAGE``:
+    no more than the user's."""
 
     NONE = 0
     MESSAGE = 1
@@ -158,8 +161,8 @@ class Agreement(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well a history fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after that.
-    ``summed_up``: it holds the summary that was asked for last, in the place of what is stored."""
+    """How well a history fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after
+    that. ``summed_up``: it holds the summary that was asked for last, in the place of what is stored."""
 
     exact: bool
     same: int
@@ -237,12 +240,13 @@ class LastAnswer:
         return cls(asked, "".join(answer.split()), tuple(messages[:last]))
 
     def place_in(self, messages: Sequence[ClientMessage]) -> int | None:
-        """Which of these messages, system messages among them, holds the answer in the place of what was said before: None where
-        it is no summary, but repeated as the answer that it was, or quoted. It holds all of it, or what stands between two tags.
+        """Which of these messages, system messages among them, holds the answer in the place of what was said before:
+        None where it is no summary, but repeated as the answer that it was, or quoted. It holds all of it, or what
+        stands between two tags.
 
-        Whether the words ask for a summary is checked last, and is not enough for the newest message: there, an answer may be quoted.
-        Its place decides: in a frame that was asked for, as the answer to other words, alone and first, behind the user's last words
-        or before the last answer.
+        Whether the words ask for a summary is checked last, and is not enough for the newest message: there, an answer
+        may be quoted. Its place decides: in a frame that was asked for, as the answer to other words, alone and first,
+        behind the user's last words or before the last answer.
         """
         if not any(message.role == "assistant" for message in self.before):
             return None
@@ -300,8 +304,8 @@ def _sums_up(exchange: Exchange, history: Sequence[Exchange], text: str) -> bool
 
 
 def fit_of_beginning(history: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
-    """The fit of the history up to the last exchange that is stored: a client puts material of its own, such as files, between the
-    conversation and the newest message, or had another model answer meanwhile."""
+    """The fit of the history up to the last exchange that is stored: a client puts material of its own, such as files,
+    between the conversation and the newest message, or had another model answer meanwhile."""
     most = min(MOST_BEYOND, len(history) - 1) if stored else 0
     for beyond in range(1, most + 1):
         end = len(history) - beyond
@@ -311,19 +315,20 @@ def fit_of_beginning(history: Sequence[Exchange], stored: Sequence[Exchange]) ->
 
 
 def not_stored(history: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchange]:
-    """Those of the history that the dialog lacks. One that comes unchanged with each request is stored already, unless another took
-    its place: two of them have the same answer."""
+    """Those of the history that the dialog lacks. One that comes unchanged with each request is stored already, unless
+    another took its place: two of them have the same answer."""
     newest = {exchange.answered: exchange for exchange in stored}
     return [exchange for exchange in history if newest.get(exchange.answered) != exchange]
 
 
 def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
-    """How well a history fits what is stored, up to the head of both; None where it is another conversation, or continues an older
-    place of this one.
+    """How well a history fits what is stored, up to the head of both; None where it is another conversation,
+    or continues an older place of this one.
 
-    Where the history holds all that the user ever wrote, each answer may be rewritten. Where something is left out or replaced, most
-    of it must agree, the last exchange included, in more text than two conversations happen to share; a summary of the conversation,
-    made here, that stands in the ``text`` of the request, without white space, is enough of that.
+    Where the history holds all that the user ever wrote, each answer may be rewritten. Where something is left out or
+    replaced, most of it must agree, the last exchange included, in more text than two conversations happen to share; a
+    summary of the conversation, made here, that stands in the ``text`` of the request, without white space, is enough
+    of that.
     """
     least = min(len(history), len(stored))
     tail = 0

@@ -14,8 +14,12 @@ from dominds.llm.models.params import faults_of_asked
 from dominds.llm.providers.kinds import KINDS
 
 # Read elsewhere. The dialog is the key of the provider's cache, whatever key a client would choose.
-OURS = frozenset({"model", "messages", "metadata", "stream", "stream_options", "store", "include_reasoning", "tools",
-                  "tool_choice", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"})  # fmt: skip
+OURS = frozenset(
+    """
+        model messages metadata stream stream_options store include_reasoning tools tool_choice prompt_cache_key
+        prompt_cache_options prompt_cache_retention
+        """.split()
+)
 PEOPLE = ("user", "safety_identifier")  # kept apart here, whatever the model's provider makes of them
 # What nobody here can do, of a request and of what it holds, with the values that do not ask for it.
 REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {

@@ -30,8 +30,9 @@ NOTICE_MODES = ("text", "comment", "off")
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """``tools`` as ``Client.tools`` stores them. ``instructions`` are the system messages at the beginning, ``params`` what it
-    asks of the model. ``notices`` is empty where it does not say. ``labels`` are its metadata, sent back as they came."""
+    """``tools`` as ``Client.tools`` stores them. ``instructions`` are the system messages at the beginning, ``params``
+    what it asks of the model. ``notices`` is empty where it does not say. ``labels`` are its metadata, sent back as
+    they came."""
 
     model: str
     messages: tuple[ClientMessage, ...]
@@ -68,8 +69,8 @@ def body_of(raw: bytes) -> dict[str, Any]:
 def chat_request(
     body: dict[str, Any], dialog_header: str = "", policy: str = "", instructions_end: int | None = None
 ) -> ChatRequest:
-    """``policy`` is a header's as well. The bodies of other protocols are translated into this one, and say where their instructions,
-    one text there, end. Else the first system message is the instructions. Raises ``ApiError``."""
+    """``policy`` is a header's as well. The bodies of other protocols are translated into this one, and say where their
+    instructions, one text there, end. Else the first system message is the instructions. Raises ``ApiError``."""
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
@@ -210,8 +211,8 @@ def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:
 
 
 def _named(text: str, message: dict[str, Any], param: str) -> str:
-    """Who speaks stands before what they say, where each model, summary and search reads it. A name that only repeats the
-    role, as AutoGen sends it always, tells nothing."""
+    """Who speaks stands before what they say, where each model, summary and search reads it. A name that only repeats
+    the role, as AutoGen sends it always, tells nothing."""
     name = message.get("name")
     if name in (None, "", message.get("role")):
         return text
@@ -276,8 +277,8 @@ def _file(part: dict[str, Any], param: str) -> tuple[str, bytes]:
     pattern_match = DATA_URL.match(data[:LONGEST_HEADER]) if isinstance(data, str) else None
     if not isinstance(data, str) or pattern_match is None:
         raise invalid(
-            "Send it as a data URL (data:image/png;base64,...): nothing is fetched from other addresses, and no file is "
-            "kept here under an id.",
+            "Send it as a data URL (data:image/png;base64,...): nothing is fetched from other addresses, and no file "
+            "is kept here under an id.",
             param,
         )
     return from_base64(_storable(str(name or kind), param), data[pattern_match.end() :])

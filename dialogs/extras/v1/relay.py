@@ -111,8 +111,8 @@ class Progress:
     events: list[dict[str, Any]]
 
     def must_be_read_again(self, seq: int) -> bool:
-        """Whether there are more events, or these tell of an end or a question of the message ``seq`` that the status, which is
-        read before them, may not know."""
+        """Whether there are more events, or these tell of an end or a question of the message ``seq`` that the status,
+        which is read before them, may not know."""
         under_way = self.status in UNDER_WAY and not self.question
         return len(self.events) == BATCH or (under_way and any(_stops(event, seq) for event in self.events))
 
@@ -162,7 +162,8 @@ class Relay:
 
     # -- relaying ------------------------------------------------------------------------------------------------------
     async def pieces(self) -> AsyncGenerator[Piece, None]:
-        """Ends with ``Ended``. Raises ``ApiError`` when the message fails or cannot be answered, ``KeyEnded`` while it goes on."""
+        """Ends with ``Ended``. Raises ``ApiError`` when the message fails or cannot be answered,
+        ``KeyEnded`` while it goes on."""
         feed = await hub().join(self, self._run.dialog_id)
         assert feed is not None
         try:

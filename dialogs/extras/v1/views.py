@@ -57,8 +57,8 @@ Reader = Callable[[Sent], Reading]
 
 
 def call(*methods: str, error_body: ErrorBody | None = None) -> Callable[[View], View]:
-    """A call of ``/v1``: errors in the shape of its protocol, whoever found them. Where both speak it, clients of Anthropic's name
-    a version. Pages of other origins may call, too: a key counts, and never a session."""
+    """A call of ``/v1``: errors in the shape of its protocol, whoever found them. Where both speak it, clients of
+    Anthropic's name a version. Pages of other origins may call, too: a key counts, and never a session."""
     offered = (*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS")
 
     def decorate(view: View) -> View:
@@ -107,8 +107,8 @@ def _readable_by_pages(request: HttpRequest, response: HttpResponseBase, offered
 
 
 UNCONFIRMED = (
-    "The database went away before it confirmed. What you sent may have been stored, and be answered: look into the dialog "
-    "before you send it again, which may store it twice."
+    "The database went away before it confirmed. What you sent may have been stored, and be answered: look into the "
+    "dialog before you send it again, which may store it twice."
 )
 
 
@@ -150,7 +150,7 @@ def _give_back_connection() -> None:
         connection.close()  # to the pool: an answer takes minutes
 
 
-# -- models --------------------------------------------------------------------------------------------------------------
+# -- models ------------------------------------------------------------------------------------------------------------
 
 
 @call("GET")
@@ -192,7 +192,7 @@ def _model_json(agent: Agent, overview: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# -- chat completions ----------------------------------------------------------------------------------------------------
+# -- chat completions --------------------------------------------------------------------------------------------------
 
 
 @call("POST")
@@ -200,7 +200,7 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     return await _answered(request, chat.read)
 
 
-# -- messages ------------------------------------------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 
 @call("POST", error_body=message_error)
@@ -218,7 +218,7 @@ def _counted(request: HttpRequest) -> int:
     return est_tokens(chat_request_of(body_of(request.body)))
 
 
-# -- responses -----------------------------------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------------------------------
 
 
 @call("POST")
@@ -235,7 +235,7 @@ def _response(request: HttpRequest, response_id: str) -> dict[str, Any]:
     return response_of(_key_of(request), response_id)
 
 
-# -- embeddings ----------------------------------------------------------------------------------------------------------
+# -- embeddings --------------------------------------------------------------------------------------------------------
 
 
 @call("POST")
@@ -248,7 +248,7 @@ def _embeddings(request: HttpRequest) -> dict[str, Any]:
     return embeddings_of(body_of(request.body), key)
 
 
-# -- answers, in any protocol --------------------------------------------------------------------------------------------
+# -- answers, in any protocol ------------------------------------------------------------------------------------------
 
 
 async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:

@@ -47,8 +47,8 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A request as all protocols have it, who writes its answer, and the names that fields of chat completions have in the
-    protocol."""
+    """A request as all protocols have it, who writes its answer, and the names that fields of chat
+    completions have in the protocol."""
 
     request: ChatRequest
     writer: Callable[[Run], Writer]

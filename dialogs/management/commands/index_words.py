@@ -1,5 +1,5 @@
-"""``manage.py index_words``: PostgreSQL's trigrams for searches that look through all dialogs. By an operator's choice, never by
-a migration: each message pays for it (``docs/operations.md``)."""
+"""``manage.py index_words``: PostgreSQL's trigrams for searches that look through all dialogs. By an operator's choice,
+never by a migration: each message pays for it (``docs/operations.md``)."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,7 +13,10 @@ COLUMNS = {"words_of_turns": (Turn, "text"), "words_of_titles": (Dialog, "title"
 
 
 class Command(BaseCommand):
-    help = "Make an index of words, with which a search of all dialogs need not read them all. Works beside whoever writes."
+    help = (
+        "Make an index of words, with which a search of all dialogs need not read them all. Works beside whoever "
+        "writes."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--drop", action="store_true", help="remove it again")
@@ -32,7 +35,8 @@ class Command(BaseCommand):
                 if not drop:
                     table = model._meta.db_table
                     cursor.execute(
-                        f'CREATE INDEX CONCURRENTLY "{name}" ON "{table}" USING gin (UPPER("{column}"::text) gin_trgm_ops)'
+                        f'CREATE INDEX CONCURRENTLY "{name}" ON "{table}" USING gin (UPPER("{column}"::text) '
+                        "gin_trgm_ops)"
                     )
                     self.stdout.write(f"Indexed the words of {table}.")
 
@@ -42,6 +46,7 @@ def _extend(cursor: Any) -> None:
         cursor.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     except DatabaseError as error:
         raise CommandError(
-            f"PostgreSQL's pg_trgm cannot be made here: {str(error).splitlines()[0]}. Install its contrib package, and let somebody who "
+            f"PostgreSQL's pg_trgm cannot be made here: {str(error).splitlines()[0]}. Install its contrib package, and "
+            "let somebody who "
             'may run "CREATE EXTENSION pg_trgm" in this database. Until then all is searched by reading it, as before.'
         ) from error

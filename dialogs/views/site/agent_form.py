@@ -57,7 +57,8 @@ class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
 
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
-    """Those that are installed, and what an agent names ``now`` though it is not: to be seen, and refused when saved."""
+    """Those that are installed, and what an agent names ``now`` though it is not:
+    to be seen, and refused when saved."""
     results = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
     return results if now in dict(results) else [*results, (now, f"{now} (not installed)")]
 
@@ -86,17 +87,23 @@ class AgentForm(AgentRules):
     )
     priority_areas = Lines(label=_("Priority areas"), help_text=_("Headings of what is kept first, one a line."))
     context_limit = WholeNumber(
-        1, MOST_TOKENS, "tokens", required=False, label=_("Budget in tokens"),
+        1,
+        MOST_TOKENS,
+        "tokens",
+        required=False,
+        label=_("Budget in tokens"),
         help_text=_("For policies that keep to one. Empty: the limit of the site."),
-    )  # fmt: skip
+    )
 
     class Meta:
         model = Agent
-        fields = (
-            "name", "description", "suggestions", "instructions", "tools", "toolsets", "tool_approval", "model_params", "context_policy",
-            "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall",
-            "prepare_rewrites", "proxy", "is_default",
-        )  # fmt: skip
+        fields = tuple(
+            """
+            name description suggestions instructions tools toolsets tool_approval model_params context_policy
+            critical_policy context_limit dialog_budget_usd llm_type priority priority_areas recall prepare_rewrites
+            proxy is_default
+            """.split()
+        )
         field_classes = {"dialog_budget_usd": Dollars}
         labels = {
             "name": _("Name"),

@@ -1,4 +1,5 @@
-"""The agents: who answers, with which model, instructions, tools, policy and limits; and a preview of what is being chosen."""
+"""The agents: who answers, with which model, instructions, tools, policy and limits;
+and a preview of what is being chosen."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -71,7 +72,8 @@ def _form_page(request: PersonRequest, agent: Agent) -> HttpResponse:
 @for_operators
 @require_POST
 def preview(request: PersonRequest) -> HttpResponse:
-    """The piece of the page that follows the form, before anything is saved. ``agent`` is whose form it is, if it is stored."""
+    """The piece of the page that follows the form, before anything is saved.
+    ``agent`` is whose form it is, if it is stored."""
     stored = Agent.objects.filter(pk=request.POST.get("agent", "")).first()
     form = AgentForm(request.POST, instance=Agent.objects.get(pk=stored.pk) if stored else own.blank())
     result = AgentPreview(stored, form.proposed)

@@ -110,8 +110,17 @@ class ServerForm(forms.Form):
     """A model server at an address that somebody types."""
 
     address = forms.CharField(
-        max_length=500, widget=forms.TextInput({"placeholder": "https://api.example.com/v1", "inputmode": "url", "list": "known-addresses", "autocomplete": "off", "spellcheck": "false"})
-    )  # fmt: skip
+        max_length=500,
+        widget=forms.TextInput(
+            {
+                "placeholder": "https://api.example.com/v1",
+                "inputmode": "url",
+                "list": "known-addresses",
+                "autocomplete": "off",
+                "spellcheck": "false",
+            }
+        ),
+    )
     key = KeyField()
     kind = forms.ChoiceField(
         choices=[

@@ -1,4 +1,5 @@
-"""The models that the catalog knows, their limits and what is wrong with them; and the page that connects another one."""
+"""The models that the catalog knows, their limits and what is wrong with them;
+and the page that connects another one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -152,7 +153,8 @@ def _connect_page(
 @with_keys
 @require_POST
 def use(request: PersonRequest) -> HttpResponse:
-    """An agent on a listed model; its person goes on to the composer. ``server`` is a local one, else the form says where."""
+    """An agent on a listed model; its person goes on to the composer.
+    ``server`` is a local one, else the form says where."""
     form = ServerForm(request.POST)
     local = next(
         (server for server in connecting.local_servers() if server.base_url == request.POST.get("server")), None

@@ -29,13 +29,25 @@ from dominds.redaction import redact
 
 class ToolServerForm(forms.Form):
     server_id = forms.RegexField(
-        SERVER_ID, max_length=32, label=gettext_lazy("Name"), widget=forms.TextInput({"autocomplete": "off"}),
+        SERVER_ID,
+        max_length=32,
+        label=gettext_lazy("Name"),
+        widget=forms.TextInput({"autocomplete": "off"}),
         help_text=gettext_lazy("Letters, digits, dashes and underscores. Its tools are called after it."),
-    )  # fmt: skip
+    )
     url = forms.URLField(
-        max_length=500, assume_scheme="https", label=gettext_lazy("Address"),
-        widget=forms.TextInput({"inputmode": "url", "placeholder": "https://tools.example.com/mcp", "autocomplete": "off", "spellcheck": "false"}),
-    )  # fmt: skip
+        max_length=500,
+        assume_scheme="https",
+        label=gettext_lazy("Address"),
+        widget=forms.TextInput(
+            {
+                "inputmode": "url",
+                "placeholder": "https://tools.example.com/mcp",
+                "autocomplete": "off",
+                "spellcheck": "false",
+            }
+        ),
+    )
     key = KeyField(label=gettext_lazy("Key"), help_text=gettext_lazy("Sent as a bearer token, and stored encrypted."))
 
     def clean_server_id(self) -> str:

@@ -21,8 +21,8 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> "Connection[Any]":
         """A connection of the pool that the server has not closed meanwhile.
 
-        The pool's own check waits longer after each connection that fails it. When the server came back after a restart,
-        four stale ones used up the five seconds that a request may wait.
+        The pool's own check waits longer after each connection that fails it. When the server came back after a
+        restart, four stale ones used up the five seconds that a request may wait.
         """
         connection: Connection[Any] = super().get_new_connection(conn_params)
         while self.pool is not None and not self._is_alive(connection):
@@ -32,8 +32,8 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         return connection
 
     def _is_alive(self, connection: "Connection[Any]") -> bool:
-        """Idle connections have nothing to say. One that does was closed by the server, or bears a notice: only then it is
-        asked, since a question to the server takes as long as one of a generation's statements."""
+        """Idle connections have nothing to say. One that does was closed by the server, or bears a notice: only then it
+        is asked, since a question to the server takes as long as one of a generation's statements."""
         events = select.poll()
         events.register(connection.fileno(), select.POLLIN)
         if not events.poll(0):
@@ -45,8 +45,8 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         return True
 
     def run(self, sql: str, params: Sequence[Any]) -> Any:
-        """Execute SQL that does not change, by a cursor of the connection that has executed it before and so knows the types
-        of its values. The cursor is good until the next statement."""
+        """Execute SQL that does not change, by a cursor of the connection that has executed it before and so knows the
+        types of its values. The cursor is good until the next statement."""
         kept: dict[str, RawCursor[Any]] = vars(self.connection).setdefault("kept_cursors", {})
         cursor = kept.pop(sql, None) or RawCursor(self.connection)
         cursor.execute(_numbered(sql), params)

@@ -25,7 +25,8 @@ _opening = threading.Lock()
 
 
 def stay_open(name: str) -> None:
-    """Hold the file open in this process. Whoever closes it as the last one writes the whole log back and deletes it, with its index.
+    """Hold the file open in this process. Whoever closes it as the last one writes the whole log back and
+    deletes it, with its index.
 
     Threads come and go, so that happened several times a turn.
     """
@@ -36,7 +37,8 @@ def stay_open(name: str) -> None:
 
 
 def make_private(file: Path) -> None:
-    """Make a new file for its owner alone, which SQLite makes by the umask; its log follows it. One that is there keeps its mode."""
+    """Make a new file for its owner alone, which SQLite makes by the umask; its log follows it.
+    One that is there keeps its mode."""
     with suppress(OSError):  # SQLite says what is wrong
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -44,8 +46,9 @@ def make_private(file: Path) -> None:
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     """Knows what became of a change, and begins a transaction when it is its turn.
 
-    SQLite lets waiting writers ask again every tenth of a second, and whoever asks first after a commit is next. With 50 people
-    somebody waited seven seconds for writers none of whom took 0.3 s, and in the end gave up with "database is locked".
+    SQLite lets waiting writers ask again every tenth of a second, and whoever asks first after a commit is next. With
+    50 people somebody waited seven seconds for writers none of whom took 0.3 s, and in the end gave up with "database
+    is locked".
     """
 
     _holds_turn = False

@@ -45,8 +45,8 @@ class UnknownModel(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All providers and models, and everything that was wrong with the files. ``in_file`` are the fields that the operator's
-    file states of a provider, by its id."""
+    """All providers and models, and everything that was wrong with the files. ``in_file`` are the fields that the
+    operator's file states of a provider, by its id."""
 
     providers: Mapping[str, ProviderInfo]
     models: Mapping[tuple[str, str], ModelInfo]
@@ -81,8 +81,8 @@ NONE: Connected = MappingProxyType({})
 
 
 def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
-    """Lay what was connected on the page over the shipped defaults, and ``.minds/llm.yaml`` over both. Never raises for what
-    the file says."""
+    """Lay what was connected on the page over the shipped defaults, and ``.minds/llm.yaml`` over both.
+    Never raises for what the file says."""
     shipped, own = _shipped(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     entries = merged(merged(shipped.providers, connected), own.providers)
     result = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
@@ -145,10 +145,12 @@ def _why_unusable(provider_id: str, kind: ProviderKind, base_url: str) -> str:
     return ""
 
 
-AS_STATED = (
-    "context_length", "input_length", "output_length", "optimal_max_tokens", "critical_max_tokens", "supports_tool_choice",
-    "forced_tool", "most_effort", "image_tokens", "prices", "retires_on", "model_params", "thinking_off", "tokenizer",
-)  # fmt: skip
+AS_STATED = tuple(
+    """
+    context_length input_length output_length optimal_max_tokens critical_max_tokens supports_tool_choice forced_tool
+    most_effort image_tokens prices retires_on model_params thinking_off tokenizer
+    """.split()
+)
 
 
 def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path) -> ModelInfo:
@@ -240,8 +242,8 @@ _loading = threading.Lock()
 
 
 def current_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
-    """The catalog, read again when ``llm.yaml`` or a script beside it has changed, or ``connected`` is another object; costs
-    a few ``stat`` calls."""
+    """The catalog, read again when ``llm.yaml`` or a script beside it has changed, or ``connected`` is another object;
+    costs a few ``stat`` calls."""
     known = _current.get(minds_dir)
     if known is not None and known.is_current(connected):
         return known.catalog

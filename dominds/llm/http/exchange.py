@@ -157,14 +157,14 @@ class Exchange:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             why = getattr(error.certificate_error, "verify_message", "") or readable(str(error.certificate_error))
             return RequestRefused(
-                f"The certificate of {endpoint.host} is not trusted: {why}. Check its address (under Models, or baseUrl "
-                "in llm.yaml), or name the file of its authority in SSL_CERT_FILE and start again."
+                f"The certificate of {endpoint.host} is not trusted: {why}. Check its address (under Models, or "
+                "baseUrl in llm.yaml), or name the file of its authority in SSL_CERT_FILE and start again."
             )
         if isinstance(error, aiohttp.ClientConnectorError):
             reason = readable(_reason(error.os_error))
             return NetworkFailed(
-                f"No connection to {endpoint.host}: {reason}. Check that the server runs, and its address (under Models, or "
-                "baseUrl in llm.yaml)."
+                f"No connection to {endpoint.host}: {reason}. Check that the server runs, and its address (under "
+                "Models, or baseUrl in llm.yaml)."
             )
         if isinstance(error, aiohttp.ClientResponseError) and (bound := _header_bound(error)):
             return AnswerTooLarge(bound.sentence(f"{endpoint.host} answered with"))
@@ -176,8 +176,8 @@ class Exchange:
         assert self._response is not None
         try:
             if self._is_flooded:
-                # What has arrived already is handed out without a turn of the loop, and unpacked on the way: a bomb would
-                # keep everybody else's answers waiting. It gets half of the time instead.
+                # What has arrived already is handed out without a turn of the loop, and unpacked on the way: a bomb
+                # would keep everybody else's answers waiting. It gets half of the time instead.
                 await self._unless_cut(asyncio.sleep(min(MOST_REST_SECONDS, time.monotonic() - self._last_byte_at)))
             chunk = await self._unless_cut(self._response.content.read(PIECE_BYTES))
         except BROKEN as error:
@@ -193,7 +193,8 @@ class Exchange:
         return chunk
 
     def keep_within(self, bound: Budget, amount: int) -> None:
-        """Raises ``AnswerTooLarge`` when the answer goes over a bound. The caller closes the exchange, unread as it is."""
+        """Raises ``AnswerTooLarge`` when the answer goes over a bound. The caller closes the
+        exchange, unread as it is."""
         if amount > bound.most:
             raise AnswerTooLarge(bound.sentence(f"{self._endpoint.host} answered with"))
 
@@ -261,8 +262,8 @@ def _trusted() -> ssl.SSLContext:
 
 
 class Watch:
-    """Cuts the exchanges whose time is up. It lives on their event loop, and checks at fixed intervals while there are any:
-    a timer that each chunk resets would cost more than the chunk."""
+    """Cuts the exchanges whose time is up. It lives on their event loop, and checks at fixed intervals while there are
+    any: a timer that each chunk resets would cost more than the chunk."""
 
     def __init__(self) -> None:
         self._exchanges: set[Exchange] = set()

@@ -19,8 +19,8 @@ BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhi
 
 
 class Thinker(Protocol):
-    """What the parameters need to know of a model: its ``thinking`` and the greatest effort of it, as the catalog has them, and
-    what turns that off."""
+    """What the parameters need to know of a model: its ``thinking`` and the greatest effort of it,
+    as the catalog has them, and what turns that off."""
 
     @property
     def model_id(self) -> str: ...
@@ -71,9 +71,9 @@ def _stop(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """A wire format's parameters. ``of_effort`` says in its words how hard a model is to think, ``refused`` what of them a
-    model does not take, and ``of_chat`` says in its words what a request in those of chat completions asks for: by the
-    name of each field that can be honoured."""
+    """A wire format's parameters. ``of_effort`` says in its words how hard a model is to think, ``refused`` what of
+    them a model does not take, and ``of_chat`` says in its words what a request in those of chat completions asks for:
+    by the name of each field that can be honoured."""
 
     fields: Mapping[str, Field] = field(repr=False)
     of_effort: Callable[[Thinker, str], Params] = field(repr=False)

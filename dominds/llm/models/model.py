@@ -80,8 +80,8 @@ class PartSizes:
 
 @dataclass(frozen=True, slots=True)
 class ImageBounds:
-    """The images that a server takes in one request: so many, and bytes of them; no more than ``most_with_large`` where one
-    has a side over ``large`` pixels. 0: it does not say."""
+    """The images that a server takes in one request: so many, and bytes of them; no more than ``most_with_large`` where
+    one has a side over ``large`` pixels. 0: it does not say."""
 
     most: int = 0
     most_bytes: int = 0

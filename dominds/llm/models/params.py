@@ -1,7 +1,9 @@
-"""Parameters that people set for a model: which there are in each wire format, what each may hold, and what a model refuses.
+"""Parameters that people set for a model: which there are in each wire format, what each may hold,
+and what a model refuses.
 
-``llm.yaml`` states those of a model in its format's own words. An agent's have sections: ``general``, in the same words for
-every format, and one by the name of a kind of provider. Below ``extra`` stands what only one server knows; it is not checked.
+``llm.yaml`` states those of a model in its format's own words. An agent's have sections: ``general``, in the same words
+for every format, and one by the name of a kind of provider. Below ``extra`` stands what only one server knows; it is
+not checked.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +17,21 @@ from dominds.yaml_fields import Bad, Field, number, one_of, shown, whole_number
 
 MAX_TOKENS_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
 # The parts of a request that are ours to write.
-OUR_PARAMS = {"model", "messages", "input", "instructions", "system", "stream", "stream_options", "store", "include",
-              "tools", "tool_choice", "prompt_cache_key", *MAX_TOKENS_FIELDS}  # fmt: skip
+OUR_PARAMS = {
+    "model",
+    "messages",
+    "input",
+    "instructions",
+    "system",
+    "stream",
+    "stream_options",
+    "store",
+    "include",
+    "tools",
+    "tool_choice",
+    "prompt_cache_key",
+    *MAX_TOKENS_FIELDS,
+}
 GENERAL, EXTRA = "general", "extra"
 NOTHING: Params = MappingProxyType({})
 
@@ -95,8 +110,9 @@ def in_body(params: Params) -> dict[str, Any]:
 
 
 def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
-    """The model with an agent's settings laid over its own, and over both what one request asks for, in the words of chat
-    completions. What it does not take is left out: since they were checked, the dialog may have gone to another model."""
+    """The model with an agent's settings laid over its own, and over both what one request asks for, in the words of
+    chat completions. What it does not take is left out: since they were checked, the dialog may have gone to another
+    model."""
     if not settings and not asked:
         return model
     merged = _laid_over(_merged(model, settings), _in_own_words(model, asked)[0])
@@ -111,7 +127,8 @@ def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[F
 
 
 def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
-    """What is asked for in the words of the model's format, the asked name of each of them, and what it has no words for."""
+    """What is asked for in the words of the model's format, the asked name of each of them,
+    and what it has no words for."""
     words, own = model.kind.params.of_chat, NOTHING
     names: dict[str, str] = {}
     faults: list[Fault] = []

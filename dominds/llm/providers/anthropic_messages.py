@@ -119,7 +119,8 @@ def _choice(name: str, forcing: Forcing) -> dict[str, Any]:
 
 def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
     """How to think: as stated, with text that can be shown where the model thinks anyway. A budget is left out where a
-    tool is forced or an open round lacks its thinking, which is refused, and leaves a quarter of the output to the answer."""
+    tool is forced or an open round lacks its thinking, which is refused, and leaves a quarter of the output to the
+    answer."""
     stated: dict[str, Any] = dict(body.get("thinking") or {})
     if stated.get("type") == "enabled":
         room = body["max_tokens"] * 3 // 4
@@ -328,8 +329,8 @@ class MessagesReader:
         )
 
     def _pieces(self, blocks: list[_Block]) -> Iterator[Piece]:
-        """Thinking blocks as they came, and where text and calls stood among them. Anthropic refuses a block without its
-        signature; others sign nothing."""
+        """Thinking blocks as they came, and where text and calls stood among them.
+        Anthropic refuses a block without its signature; others sign nothing."""
         for block in blocks:
             match block.start.get("type"):
                 case "redacted_thinking":

@@ -1,4 +1,5 @@
-"""LM Studio's own API beside its OpenAI wire: which models are loaded, their windows, whether they see, and exact counts."""
+"""LM Studio's own API beside its OpenAI wire: which models are loaded, their windows,
+whether they see, and exact counts."""
 
 import asyncio
 import time

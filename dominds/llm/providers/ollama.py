@@ -28,7 +28,8 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
     if tokens is not None:
         return LoadedLimit(tokens, "num_ctx of /api/show")
     return LimitUnavailable(
-        f"Ollama does not run '{model}' now, and its file sets no num_ctx. Its window is known from its first answer on."
+        f"Ollama does not run '{model}' now, and its file sets no num_ctx. Its window is known from its first answer "
+        "on."
     )
 
 

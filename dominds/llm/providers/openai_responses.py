@@ -55,7 +55,8 @@ OPENAI = ProviderKind(
     params=RESPONSES,
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=32, most_patches=2500, page=3000),
-    # developers.openai.com, "Images and vision"; it takes 50 MB of them, more than a worker should hold unless it is told to
+    # developers.openai.com, "Images and vision"; it takes 50 MB of them,
+    # more than a worker should hold unless it is told to
     image_bounds=ImageBounds(most=500),
 )
 

@@ -126,9 +126,11 @@ def _load_script(path: Path, _mtime_ns: int, _size_bytes: int) -> Script:
     return script_from(result.document)
 
 
-STEP_KEYS = {
-    "match", "text", "reasoning", "repeat", "tool_calls", "usage", "delay_ms", "chunk_delay_ms", "finish", "error",
-}  # fmt: skip
+STEP_KEYS = set(
+    """
+    match text reasoning repeat tool_calls usage delay_ms chunk_delay_ms finish error
+    """.split()
+)
 SCRIPT_KEYS = {"steps", "usage", "delay_ms", "chunk_delay_ms", "chars_per_token", "chunk_chars", "name", "description"}
 
 

@@ -1,4 +1,5 @@
-"""A provider without a model: it answers by a script, see ``script_file``. For demos, tests and anyone without a key."""
+"""A provider without a model: it answers by a script, see ``script_file``.
+For demos, tests and anyone without a key."""
 
 import threading
 from collections.abc import Callable, Iterator

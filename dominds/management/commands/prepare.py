@@ -1,4 +1,5 @@
-"""``manage.py prepare``: what must have happened before the parts start. ``up`` calls it; with many machines, run it once."""
+"""``manage.py prepare``: what must have happened before the parts start. ``up`` calls it;
+with many machines, run it once."""
 
 import os
 import sys
@@ -23,8 +24,8 @@ MIGRATE_SECONDS = 120.0
 class Command(BaseCommand):
     """Migrate, load the agents, make the administrator whom the environment names."""
 
-    # Of what people write and install. Django's own checks are of the code, which does not change between two starts; they would
-    # load every page, a third of the time that this takes.
+    # Of what people write and install. Django's own checks are of the code, which does not change between two starts;
+    # they would load every page, a third of the time that this takes.
     requires_system_checks = ["installation"]
 
     help = "Bring the tables up to date, load the agents of .minds, and make the first administrator if one is named."
@@ -53,8 +54,8 @@ class Command(BaseCommand):
 def migrate() -> None:
     """Change the tables beside whoever works on them.
 
-    A statement may take as long as an index takes. It waits for a lock no longer than anyone else (settings: two seconds),
-    for whoever comes after it waits behind it; then it tries again.
+    A statement may take as long as an index takes. It waits for a lock no longer than anyone else (settings: two
+    seconds), for whoever comes after it waits behind it; then it tries again.
     """
     on_postgresql = connection.vendor == "postgresql"
     try:

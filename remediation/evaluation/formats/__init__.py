@@ -31,7 +31,8 @@ def _load_path(path: Path) -> tuple[Dialog, ...]:
     dialogs = (*bfcl.read(rows), *(dialog for file, content in others for dialog in _read(file, content)))
     if not dialogs:
         raise UnknownFormat(
-            f"{path} holds no dialog in a known form: LoCoMo, tau-bench, BFCL memory, an OpenAI message list, our export."
+            f"{path} holds no dialog in a known form: LoCoMo, tau-bench, BFCL memory, an OpenAI message list, our "
+            "export."
         )
     return dialogs
 

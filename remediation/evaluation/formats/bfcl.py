@@ -1,4 +1,5 @@
-"""BFCL's memory files: rows of what a person told over weeks, of questions, and of answers, joined by scenario and id."""
+"""BFCL's memory files: rows of what a person told over weeks, of questions, and of answers,
+joined by scenario and id."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

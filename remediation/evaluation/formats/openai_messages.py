@@ -1,4 +1,5 @@
-"""Lists of messages in the form of OpenAI's chat completions: one dialog, several, or objects that hold ``messages``."""
+"""Lists of messages in the form of OpenAI's chat completions: one dialog, several,
+or objects that hold ``messages``."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +49,8 @@ def dialog_of(messages: Sequence[Mapping[str, Any]], name: str, form: str) -> Di
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
-    """Files repeat the ids of tool calls, so that each call gets its own; a result belongs to the newest call of its id."""
+    """Files repeat the ids of tool calls, so that each call gets its own; a result belongs to the
+    newest call of its id."""
     own_ids: dict[str, str] = {}
     for number, item in enumerate(messages, 1):
         role, text = item["role"], text_of(item.get("content"))

@@ -26,8 +26,8 @@ SMALLEST_DIGEST = 40  # tokens
 
 
 class LastingRelevance:
-    """Stands in for a toolbox's ``relevance`` during a chain: each unit is judged once, by its full text and against the task as
-    it stood. Later strategies see shortened texts.
+    """Stands in for a toolbox's ``relevance`` during a chain: each unit is judged once, by its full text and against
+    the task as it stood. Later strategies see shortened texts.
 
     Embedding is the costliest step of a rewrite, and a shorter text is no better witness of what a unit is about.
     """

@@ -33,7 +33,8 @@ def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, targ
 
 
 def _with_placeholders(units: Units, gone: set[int], detail: str, toolbox: Toolbox) -> Units:
-    """One placeholder per run of units that go. It takes in the placeholders beside it; none may cost more than it saves."""
+    """One placeholder per run of units that go. It takes in the placeholders beside it;
+    none may cost more than it saves."""
     left: list[Unit] = []
     for leaves, group in groupby(
         enumerate(units), lambda item: item[0] in gone or item[1].kind is UnitKind.PLACEHOLDER

@@ -27,7 +27,8 @@ def summarize_old(
 
     Plan references stay verbatim. Earlier summaries and placeholders among the old are merged into the new summary. Its
     length grows with the room that the target leaves; a model's may fill what ``most_tokens``, for all units, leave.
-    Chosen by rule where no tool was called, it quotes what was said: then all but the ``recent_share`` competes for its room.
+    Chosen by rule where no tool was called, it quotes what was said: then all but the ``recent_share`` competes for its
+    room.
     """
     excess = total_tokens(units) + options.summary_length - target_tokens
     chosen = _least_important(units, int(len(units) * options.old_threshold), excess)

@@ -9,7 +9,7 @@ from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, 
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import stand_in
-from remediation.text.statements import without_routine
+from remediation.text.reading import without_routine
 from tests.remediation.building import model, numbered, system, tool, toolbox, user
 
 FACTS = numbered(

@@ -1,4 +1,5 @@
-"""The SDK's server behind a Django view: one request, one answer in JSON, no session. Import this late: the SDK is large."""
+"""The SDK's server behind a Django view: one request, one answer in JSON, no session.
+Import this late: the SDK is large."""
 
 import asyncio
 from collections.abc import MutableMapping

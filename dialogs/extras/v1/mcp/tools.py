@@ -1,4 +1,5 @@
-"""The tools. Each is a call of ``/api``, with its rights, its bounds and its words; names and docstrings are for the model."""
+"""The tools. Each is a call of ``/api``, with its rights, its bounds and its words;
+names and docstrings are for the model."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ AfterNumber = Annotated[Number, Field(description="the last number that you have
 Row = dict[str, Any]
 
 
-# -- Reading -------------------------------------------------------------------------------------------------------------
+# -- Reading -----------------------------------------------------------------------------------------------------------
 
 
 def list_dialogs(request: PersonRequest, after: AfterId = None, limit: Entries = 20) -> list[Row]:
@@ -41,8 +42,8 @@ def read_health(request: PersonRequest, dialog: Dialog) -> Row:
 def search_dialogs(
     request: PersonRequest, query: Text, dialog: Dialog | None = None, everything: bool = False, limit: Entries = 10
 ) -> Row:
-    """Search what was said, best first: in one dialog, or in all dialogs of your own. Read on with read_turns. Where searched
-    is newest, older messages were not looked at; everything looks at all of them, which takes longer."""
+    """Search what was said, best first: in one dialog, or in all dialogs of your own. Read on with read_turns. Where
+    searched is newest, older messages were not looked at; everything looks at all of them, which takes longer."""
     wanted = Wanted(q=query, limit=limit)
     if dialog is None:
         result, searched = search.found_everywhere(request.auth, wanted, all_of_it=everything)
@@ -59,7 +60,8 @@ def read_turns(request: PersonRequest, dialog: Dialog, after: AfterNumber = 0, l
 def search_archive(
     request: PersonRequest, dialog: Dialog, query: Text = "", after: AfterNumber = 0, limit: Entries = 10
 ) -> list[Row]:
-    """Find what rewrites took out of a dialog's context: best first for a query, all of it, oldest first, without one."""
+    """Find what rewrites took out of a dialog's context: best first for a query, all of it,
+    oldest first, without one."""
     return context.list_archive(request, dialog, ArchiveWindow(q=query, after=after, limit=limit))
 
 
@@ -90,7 +92,7 @@ def list_reminders(request: PersonRequest, dialog: Dialog) -> list[Row]:
     return reminders.list_reminders(request, dialog)
 
 
-# -- Acting --------------------------------------------------------------------------------------------------------------
+# -- Acting ------------------------------------------------------------------------------------------------------------
 
 
 def answer_question(request: PersonRequest, question: Question, text: Text) -> Row:
@@ -104,8 +106,9 @@ def resolve_question(request: PersonRequest, question: Question, way: ExitTaken)
 
 
 def ask_human(request: PersonRequest, text: Text, dialog: Dialog | None = None, choices: Choices | None = None) -> Row:
-    """Ask your person something. Returns the question at once; ask read_question for the answer, with its id, later. It stands
-    in the dialog that you name, which must be idle and takes no messages until it is answered, or in a new one."""
+    """Ask your person something. Returns the question at once; ask read_question for the answer, with its id, later. It
+    stands in the dialog that you name, which must be idle and takes no messages until it is answered, or in a new
+    one."""
     return questions.ask(request, NewQuestion(text=text, dialog=dialog, choices=choices or [])).value
 
 
@@ -121,7 +124,14 @@ def remove_reminder(request: PersonRequest, dialog: Dialog, reminder: Number) ->
 
 
 READING: Sequence[Callable[..., Any]] = (
-    list_dialogs, read_health, search_dialogs, read_turns, search_archive, read_archived_unit, list_questions, read_question,
+    list_dialogs,
+    read_health,
+    search_dialogs,
+    read_turns,
+    search_archive,
+    read_archived_unit,
+    list_questions,
+    read_question,
     list_reminders,
-)  # fmt: skip
+)
 ACTING: Sequence[Callable[..., Any]] = (answer_question, resolve_question, ask_human, add_reminder, remove_reminder)

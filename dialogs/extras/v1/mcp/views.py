@@ -23,7 +23,8 @@ class OriginRefused(Refusal):
 @csrf_exempt  # a cookie is nothing here
 @problems.in_json
 def serve(request: HttpRequest) -> HttpResponse:
-    """One message of the Model Context Protocol (Streamable HTTP). There are no sessions, and so no streams to open by GET."""
+    """One message of the Model Context Protocol (Streamable HTTP). There are no sessions,
+    and so no streams to open by GET."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     scope = _scope_of(request)

@@ -1,7 +1,7 @@
 """Translates the body of ``POST /v1/messages`` into that of a chat completion.
 
-Markers of caches and Anthropic's own context editing are passed over: the runtime sees to both. Thinking that comes back
-is, too: the dialog holds its own.
+Markers of caches and Anthropic's own context editing are passed over: the runtime sees to both.
+Thinking that comes back is, too: the dialog holds its own.
 """
 
 from dataclasses import replace
@@ -23,10 +23,18 @@ FAILED = "The tool failed with an error:"  # where its result does not say so it
 REMINDER = "<system-reminder>"
 SAME = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream", "metadata")
 READ = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "stop_sequences")
-PASSED_OVER = ("cache_control", "context_management", "compaction", "betas", "anthropic_beta", "diagnostics", "inference_geo",
-               "service_tier", "speed", "fallbacks", "billing_policy", "user_profile_id", "workspace_id")  # fmt: skip
-NAMES = {"stop": "stop_sequences", "reasoning_effort": "output_config.effort", "response_format": "output_config.format",
-         "parallel_tool_calls": "tool_choice.disable_parallel_tool_use"}  # fmt: skip
+PASSED_OVER = tuple(
+    """
+    cache_control context_management compaction betas anthropic_beta diagnostics inference_geo service_tier speed
+    fallbacks billing_policy user_profile_id workspace_id
+    """.split()
+)
+NAMES = {
+    "stop": "stop_sequences",
+    "reasoning_effort": "output_config.effort",
+    "response_format": "output_config.format",
+    "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+}
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -59,7 +67,8 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
 
 
 def _end_user(given: Any) -> str:
-    """Whom the program speaks for. Claude Code adds its session, another one for a conversation that is taken up again."""
+    """Whom the program speaks for. Claude Code adds its session, another one for a conversation
+    that is taken up again."""
     text = given if isinstance(given, str) else ""
     try:
         named = orjson.loads(text)

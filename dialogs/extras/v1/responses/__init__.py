@@ -1,1 +1,2 @@
-"""``/v1/responses``: OpenAI's newer protocol, translated into chat completions on the way in and written as items on the way out."""
+"""``/v1/responses``: OpenAI's newer protocol, translated into chat completions on the way in and written
+as items on the way out."""

@@ -14,10 +14,19 @@ from dialogs.extras.v1.responses.tools import Tools
 from dialogs.extras.v1.wire import AnswerPiece
 
 ECHOED: dict[str, Any] = {  # fields of a request that its response repeats, with what stands for those left out
-    "instructions": None, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "temperature": None, "top_p": None,
-    "max_output_tokens": None, "previous_response_id": None, "reasoning": None, "text": None, "truncation": "disabled",
+    "instructions": None,
+    "tools": [],
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+    "temperature": None,
+    "top_p": None,
+    "max_output_tokens": None,
+    "previous_response_id": None,
+    "reasoning": None,
+    "text": None,
+    "truncation": "disabled",
     "store": True,
-}  # fmt: skip
+}
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 SEALED = "dominds"  # in the place of encrypted reasoning, which comes back unread
 

@@ -1,7 +1,7 @@
 """Translates the body of ``POST /v1/responses`` into that of a chat completion.
 
-Reasoning that comes back is passed over, also where it is encrypted: the dialog holds its own. ``truncation`` and keys of
-caches are, too: the runtime sees to both.
+Reasoning that comes back is passed over, also where it is encrypted: the dialog holds its own. ``truncation`` and keys
+of caches are, too: the runtime sees to both.
 """
 
 from functools import partial
@@ -16,14 +16,32 @@ from dialogs.extras.v1.responses.tools import Tools, call_of
 from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping
 from dialogs.models import ApiKey
 
-SAME = ("model", "stream", "store", "metadata", "temperature", "top_p", "parallel_tool_calls", "user", "top_logprobs",
-        "safety_identifier")  # fmt: skip
-READ = ("input", "instructions", "tools", "tool_choice", "previous_response_id", "reasoning", "text", "include",
-        "max_output_tokens", "service_tier")  # fmt: skip
-PASSED_OVER = ("truncation", "stream_options", "client_metadata", "context_management", "prompt_cache_key",
-               "prompt_cache_options", "prompt_cache_retention")  # fmt: skip
-NAMES = {"messages": "input", "max_completion_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort",
-         "verbosity": "text.verbosity", "response_format": "text.format"}  # fmt: skip
+SAME = tuple(
+    """
+    model stream store metadata temperature top_p parallel_tool_calls user top_logprobs safety_identifier
+    """.split()
+)
+READ = tuple(
+    """
+    input instructions tools tool_choice previous_response_id reasoning text include max_output_tokens service_tier
+    """.split()
+)
+PASSED_OVER = (
+    "truncation",
+    "stream_options",
+    "client_metadata",
+    "context_management",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+)
+NAMES = {
+    "messages": "input",
+    "max_completion_tokens": "max_output_tokens",
+    "reasoning_effort": "reasoning.effort",
+    "verbosity": "text.verbosity",
+    "response_format": "text.format",
+}
 LOGPROBS = "message.output_text.logprobs"
 ENCRYPTED = "reasoning.encrypted_content"
 USUAL_TIERS = (None, "auto", "default")

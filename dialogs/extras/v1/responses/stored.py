@@ -23,8 +23,8 @@ ID = re.compile(r"[a-z]+_([0-9a-f]{32})_([0-9]{1,9})_([0-9]{1,18})(?:_[0-9]{1,9}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A response in its dialog: what was made for message ``seq`` after ``after_generation``, up to a call of the client's
-    or a question to it."""
+    """A response in its dialog: what was made for message ``seq`` after ``after_generation``,
+    up to a call of the client's or a question to it."""
 
     dialog_id: UUID
     seq: int

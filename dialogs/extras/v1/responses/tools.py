@@ -1,7 +1,7 @@
 """Tools of ``/v1/responses`` as functions, and calls of these as the items that the client knows.
 
-A tool in a namespace becomes a function with both names, one that takes free text a function with one text. Those that run
-on OpenAI's servers are left out: agents' programs send them along with their own in each request.
+A tool in a namespace becomes a function with both names, one that takes free text a function with one text. Those that
+run on OpenAI's servers are left out: agents' programs send them along with their own in each request.
 """
 
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediation.recall.words import FUNCTION_WORDS, LONGEST_WORD, stem, words
+from remediation.text.words import FUNCTION_WORDS, LONGEST_WORD, stem, words
 
 
 @pytest.mark.parametrize(

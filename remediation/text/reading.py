@@ -1,0 +1,325 @@
+"""Messages read as what they are: blocks with a speaker and a kind, and the sentences of those that say something.
+
+Everything that judges text reads blocks. A printed program, a listing of files, the furniture of a mail and the
+runtime's own marks state nothing; what somebody quotes is told as quoted. One pass over the lines, linear in the text.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from remediation.text.secret_masking import redact
+
+LONGEST_STATEMENT = 400  # characters; a longer sentence is cut at a blank
+MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
+TOOL_CHARS = 6_000  # the same of what a tool printed: results stand at the beginning, verdicts at the end
+WRAPPED_CHARS = 50  # of a line that may go on in the next one: mails are wrapped at 60 to 80
+FEWEST_NUMBERED = 3  # lines with rising numbers that are a printed file
+FEWEST_LISTED = 4  # lines in a row that are names of files
+SIGNATURE_LINES = 12  # that may follow the dashes of a mail's signature
+
+
+class Kind(StrEnum):
+    PROSE = "prose"
+    CODE = "code"
+    LISTING = "listing"
+    FURNITURE = "furniture"  # of a mail: who wrote when, headers, signatures
+    MARK = "mark"  # the runtime's own
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of one kind. ``quotes`` says that somebody else said them, ``speaker`` who, where the text tells."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+    quotes: bool = False
+    speaker: str = ""
+
+
+FENCE = re.compile(r"\s*(?:```|~~~)")
+QUOTE = re.compile(r"\s{0,3}>(?!>>|=)\s?")
+MARK = re.compile(
+    r"\[(?:Result of |Omitted |Summary of |Cut, since it has |Recalled by the runtime"
+    r"|… [\d,]+ (?:lines|characters) left out"
+    r"|I answered this; )|Previous \d+ turns?: \d|Key facts from messages that are no longer shown"
+)
+WROTE = re.compile(
+    r"(?:.{0,80}[,>:\d] )?([\w.'-]+(?: [\w.'-]+){0,3})(?: <[^<>\s]{1,80}>)? (?:wrote|writes|said|schrieb|a écrit"
+    r"|escribió)\s?:$"
+)
+ON_DATE = re.compile(r"(?:On|Am|Le|El) .{0,30}\d")
+HEADER = re.compile(r"(?:From|To|Cc|Sent|Date|Reply-To|Message-ID|Subject): \S")
+NOTICE = re.compile(
+    r"Sent from my |Get Outlook for |Reply to this email directly|You are receiving this because|_{10,}$"
+)
+NUMBERED = re.compile(r"\s{0,8}(\d{1,6})(?:\t|[:→|-] ?| \| ?|  )(.*)")
+LISTED = re.compile(
+    r"[-dlbcps][rwxsStT-]{9}\S?\s|total \d+$|[│├└|`\s]*[├└|`][─-]+ |(?:\.{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*$"
+    r"|[\w@+-][\w.@+-]*\.\w{1,5}$|[\w.@+-]+/$"
+)
+NULLS = re.compile(r'"[\w .-]{1,60}"\s*:\s*(?:null|""|\[\s*\]|\{\s*\})\s*,?')
+BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}[.)])\s+")
+BLANKS = re.compile(r"\s+")
+LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
+SENTENCE_END = re.compile(r"(?<=[.!?;])[\"'”’)\]]{0,2}\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])")
+NO_END = re.compile(
+    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms"
+    r"|prof|jr|sr|st|sec|fig|vol"
+    r"|pp?|bspw|inkl|max|min|dept|inc|ltd|corp)|\b\d{1,2}|\b[A-Z])\.$",
+    re.I,
+)
+
+# The beginning of a log line that reports nothing unusual, and how long something took: they would crowd out the facts.
+ROUTINE = re.compile(
+    r"\[?(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d\d:\d\d(?::\d\d)?[.,\d]{0,10}Z?\]?)? ?\[?(?:TRACE|DEBUG|INFO)\b\]?:? ?"
+)
+DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")
+
+# Where a line of a program gives itself away. Words that prose begins with as well ask for more signs of a program.
+LOCATION = re.compile(r"(?:[\w./\\-]{1,200}[:-]\d{1,6}[:-]\s?|[+>-] {0,12}(?=[a-z@\"#]))")
+CODE = re.compile(
+    r"(?:async def|def|class|fn|func|function|impl|struct|interface|enum|namespace|typedef)\s+[\w<]"
+    r"|(?:except|catch|elif|else if|try|finally|else|do|switch|case)\b[^.?!]*[:{]$"
+    r"|[}\])]+ *(?:catch|else|finally|,|;)"
+    r"|(?:if|for|while|with|match|unless)\b[^.?!]*[:{]$"
+    r"|(?:if|for|while|switch|catch)\s*\(.*\)\s*\{?$"
+    r"|(?:raise|throw|return|yield|await|assert|del|new|delete|goto|lambda)\b.*(?:[(){}=;]|\bErr\b|\bError\b"
+    r"|\bException\b|\bNone\b|\bnull\b)"
+    r"|(?:from [\w.]+ import|import [\w.{*]+|#include|using |package |require\(|export |public |private |protected "
+    r"|static )"
+    r"|(?:const|let|var|final|auto|int|bool|string|void|char|float|double)\s+[\w<>*\[\]]+\s*[=;({:]"
+    r"|@\w[\w.]*(?:\(.*\))?$"
+    r"|[\w.\[\]\"']+\s*[-+*/|&%:]?=\s*(?:[\w.]+\(|\[|\{|lambda\b|not\b|await\b|new\b|f?[\"'].*[\"']$|[\w.]+\[|self\."
+    r"|None$|True$|False$)"
+    r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
+    r"|(?:raise|return|throw|yield) [\w.]+$|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
+    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|[\w.\[\]'\", ]+\)\)*(?: as \w+)?:?,?$|[A-Z]\w+(?:Error|Exception),$"
+    r"|self\.\w+|this\.\w+|\"\"\"|'''"
+    r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
+    r"|.*\b(?:except|catch)\b.{1,60}\b(?:as|e|err|error|ex)\b\)?\s*[:{]"
+    r"|.*\berr != nil\b|.*\blog(?:ger|ging)?\.\w+\("
+)
+VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """``speaker`` is who is quoted; empty for the speaker's own words, a quotation mark where the
+    text does not name them."""
+
+    text: str
+    speaker: str = ""
+
+
+def sentences_of(text: str, role: str = "user") -> Iterator[Sentence]:
+    """The sentences of what somebody said, without secrets and without what states nothing."""
+    for block in read(redact(_excerpt(text, role)), role):
+        if block.kind is Kind.PROSE:
+            speaker = (block.speaker or QUOTED) if block.quotes else ""
+            for sentence in _sentences_in(block, role):
+                yield Sentence(sentence, speaker)
+
+
+QUOTED = "somebody"
+
+
+def read(text: str, role: str = "user") -> tuple[Block, ...]:
+    """The blocks of a text in its order. Only people and agents quote; what a tool prints is its own."""
+    reader = _Reader(role)
+    lines = text.splitlines()
+    printed = _printed(lines, role)
+    for place, line in enumerate(lines):
+        reader.take(line, lines, place, printed)
+    return tuple(Block(kind, tuple(taken), quotes, speaker) for (kind, quotes, speaker), taken in reader.runs)
+
+
+@dataclass
+class _Reader:
+    role: str
+    runs: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
+    fenced: bool = False
+    signed: bool = False
+    speaker: str = ""  # whom the next quote quotes
+
+    def take(self, line: str, lines: Sequence[str], place: int, printed: dict[int, Kind]) -> None:
+        bare = line.strip()
+        quote = None if self.role == "tool" or self.fenced else QUOTE.match(line)
+        if quote and place not in printed:
+            self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
+            return
+        kind = self._kind(bare, lines, place, printed)
+        if kind is Kind.FURNITURE and (wrote := WROTE.match(bare)):
+            self.speaker = wrote[1]
+        elif bare and kind is Kind.PROSE:
+            self.speaker = self.speaker if not self.runs or not self.runs[-1][0][1] else ""
+        self._put(kind, line)
+
+    def _kind(self, bare: str, lines: Sequence[str], place: int, printed: dict[int, Kind]) -> Kind:
+        if FENCE.match(bare):
+            self.fenced = not self.fenced
+            return Kind.CODE
+        if self.fenced:
+            return Kind.CODE
+        if place in printed:
+            return printed[place]
+        if MARK.match(bare):
+            return Kind.MARK
+        if self.role == "tool":
+            return Kind.CODE if _is_tools_code(bare) else Kind.PROSE
+        if bare == "--" and len(lines) - place <= SIGNATURE_LINES:
+            self.signed = True
+        if self.signed or _is_furniture(bare, lines, place):
+            return Kind.FURNITURE
+        return Kind.CODE if is_code_line(bare, self.role) else Kind.PROSE
+
+    def _put(self, kind: Kind, line: str, quotes: bool = False) -> None:
+        key = kind, quotes, self.speaker if quotes else ""
+        if self.runs and self.runs[-1][0] == key:
+            self.runs[-1][1].append(line)
+        else:
+            self.runs.append((key, [line]))
+
+
+def _kind_of_quote(line: str) -> Kind:
+    """A quote within a quote stands where it was said first."""
+    return Kind.FURNITURE if QUOTE.match(line) or WROTE.match(line.strip()) else Kind.PROSE
+
+
+def _is_furniture(bare: str, lines: Sequence[str], place: int) -> bool:
+    if not bare or len(bare) > 200:
+        return False
+    following = lines[place + 1].strip() if place + 1 < len(lines) else ""
+    if bare.endswith(":") and WROTE.match(bare):
+        return following == "" or following.startswith(">")
+    if ON_DATE.match(bare) and following.endswith(":") and WROTE.match(following):
+        return True
+    if HEADER.match(bare):
+        return bool(HEADER.match(following)) or (place > 0 and bool(HEADER.match(lines[place - 1].strip())))
+    return bool(NOTICE.match(bare))
+
+
+def _is_tools_code(bare: str) -> bool:
+    """JSON on one line is what a tool knows, and no program."""
+    return not (bare[:1] in "{[" and '": ' in bare) and is_code_line(bare, "tool")
+
+
+def _printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
+    """The places of lines that a program printed of files: with rising numbers before them,
+    or nothing but their names."""
+    places: dict[int, Kind] = {}
+    run: list[int] = []
+    last = -1
+    for place, line in enumerate(lines):
+        match = NUMBERED.match(line) if line[:9].lstrip()[:1].isdigit() else None
+        number = int(match[1]) if match else -1
+        if match and run and last < number <= last + 200:
+            run.append(place)
+        elif match or run:
+            _close(run, lines, role, places)
+            run = [place] if match else []
+        last = number
+    _close(run, lines, role, places)
+    if role == "tool":
+        listed: list[int] = []
+        for place in range(len(lines) + 1):
+            if place < len(lines) and LISTED.match(lines[place].strip()):
+                listed.append(place)
+                continue
+            if len(listed) >= FEWEST_LISTED:
+                places |= dict.fromkeys(listed, Kind.LISTING)
+            listed = []
+    return places
+
+
+def _close(run: list[int], lines: Sequence[str], role: str, places: dict[int, Kind]) -> None:
+    """People number points of theirs as well: of theirs, half must be code."""
+    if len(run) < FEWEST_NUMBERED:
+        return
+    texts = [NUMBERED.match(lines[place]) for place in run]
+    coded = sum(bool(match and (not match[2].strip() or is_code_line(match[2].strip(), "tool"))) for match in texts)
+    if role == "tool" or 2 * coded >= len(run):
+        places |= dict.fromkeys(run, Kind.CODE)
+
+
+def _sentences_in(block: Block, role: str) -> Iterator[str]:
+    for paragraph in _paragraphs(block.lines, role):
+        held = ""
+        for part in SENTENCE_END.split(LONG_WORD.sub(r"\1…", paragraph)):
+            held = f"{held} {part.strip()}".strip()
+            if not NO_END.search(held):
+                yield from _bounded(held)
+                held = ""
+        yield from _bounded(held)
+
+
+def _paragraphs(lines: Sequence[str], role: str) -> Iterator[str]:
+    """Lines, those that were wrapped joined. What a tool printed is not wrapped."""
+    if role == "tool":
+        for line in lines:
+            bare = without_routine(line.strip())
+            yield NULLS.sub("", bare).replace('"', "") if bare[:1] in "{[" and '": ' in bare else NULLS.sub("", bare)
+        return
+    held: list[str] = []
+    for line in lines:
+        bare = line.strip()
+        if held and not _goes_on(held[-1], bare):
+            yield " ".join(held)
+            held = []
+        if bare:
+            held.append(bare)
+    if held:
+        yield " ".join(held)
+
+
+def _goes_on(line: str, following: str) -> bool:
+    if not following or len(line) < WRAPPED_CHARS or BULLET.match(following):
+        return False
+    return line[-1] not in ".!?:;。！？；" or following[0].islower()
+
+
+def _bounded(sentence: str) -> Iterator[str]:
+    sentence = BLANKS.sub(" ", BULLET.sub("", sentence, count=1) if BULLET.match(sentence) else sentence).strip()
+    while len(sentence) > LONGEST_STATEMENT:
+        cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)
+        cut = LONGEST_STATEMENT if cut < 0 else cut
+        yield sentence[:cut]
+        sentence = sentence[cut:].strip()
+    if len(sentence) > 2 or (len(sentence) == 2 and not sentence.isascii()):
+        yield sentence
+
+
+def _excerpt(text: str, role: str) -> str:
+    """The beginning and the end of a text that is too long to read whole."""
+    most = TOOL_CHARS if role == "tool" else MOST_CHARS
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half].rpartition(' ')[0] or text[:half]}\n{text[-half:].partition(' ')[2] or text[-half:]}"
+
+
+def without_routine(line: str) -> str:
+    """A log line without clock time, level and durations where it reports nothing unusual."""
+    routine = ROUTINE.match(line)
+    return DURATION.sub("", line[routine.end() :]) if routine and routine.end() else line
+
+
+def is_code_line(line: str, role: str = "tool") -> bool:
+    """Whether a line is a program's. What people and agents write is prose unless it is code beyond doubt."""
+    bare = LOCATION.sub("", line.strip(), count=1).strip() if role == "tool" else line.strip()
+    if not bare or VALUE.match(bare) or not CODE.match(bare):
+        return False
+    return role == "tool" or not _reads_as_prose(bare)
+
+
+def _reads_as_prose(line: str) -> bool:
+    """Several plain words in a row, or a sentence's end: a person may write about ``x = f(y)``."""
+    if line.endswith((".", "?", "!", "。")) or BULLET.match(line):
+        return True
+    words = line.split()
+    return (
+        sum(word.strip("`'\",.;:()").isalpha() for word in words) >= max(3, 0.6 * len(words))
+        and not line.endswith(("{", "}", ";", "):", ") {"))
+        and not re.match(r"(?:async def|def|class|except|raise|return|import|from|elif)\b", line)
+    )

@@ -1,0 +1,80 @@
+"""A message is read as what it is: whose words they are, and which lines state something."""
+
+import argparse
+import inspect
+import json.decoder
+import shlex
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+from remediation.text.ledger import RULE, key_facts
+from remediation.text.reading import Kind, Sentence, read, sentences_of
+from remediation.text.statements import statements_of
+from remediation.tokens.counting import characters_per_four as count
+
+FORMS: dict[str, Callable[[int, str], str]] = {
+    "cat -n": lambda number, line: f"{number:6}\t{line}",
+    "colon": lambda number, line: f"{number}: {line}",
+    "arrow": lambda number, line: f"{number:>5}→{line}",
+    "bar": lambda number, line: f"{number} | {line}",
+    "grep": lambda number, line: f"{number}-{line}",
+}
+
+
+@pytest.mark.parametrize("module", [argparse, json.decoder, shlex], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("form", FORMS)
+def test_printed_source_states_nothing(form: str, module: ModuleType) -> None:
+    lines = inspect.getsource(module).splitlines()[20:140]
+    printed = "\n".join(FORMS[form](number, line) for number, line in enumerate(lines, 21))
+    assert not key_facts([("tool", printed)], 400, count)
+
+
+def test_numbered_points_of_a_person_are_said() -> None:
+    text = "1: The port is 8443.\n2: The host is db-07.internal.\n3: Never push to main."
+    assert [sentence.text for sentence in sentences_of(text)][-1].endswith("Never push to main.")
+
+
+def test_a_listing_of_files_states_nothing() -> None:
+    listing = "total 16\n-rw-r--r-- 1 root root 812 Nov 2 10:04 setup.cfg\ndrwxr-xr-x 2 root root 4096 Nov 2 src\n-rw-r--r-- 1 a b 3 x.py"
+    assert not key_facts([("tool", listing), ("tool", "src/a.py\nsrc/b_7.py\nsrc/c/\nREADME.md")], 400, count)
+
+
+def test_a_null_value_is_no_failure() -> None:
+    facts = key_facts([("tool", '{"id": "ORD-4471", "status": "paid", "error": null, "failed": []}')], 200, count)
+    assert any("ORD-4471" in fact for fact in facts)
+    assert not any("error" in fact or "failed" in fact for fact in facts)
+
+
+def test_a_quoted_prohibition_is_told_as_a_quote_and_is_no_rule() -> None:
+    mail = "On Tue, 3 Mar 2026, Anna Berg wrote:\n> Never use the mirror mirror-7.example.org.\n\nI disagree, the mirror is fine."
+    facts = key_facts([("user", mail)], 200, count)
+    assert not any(fact.startswith(RULE) for fact in facts)
+    assert any("quoting Anna Berg" in fact and "mirror-7.example.org" in fact for fact in facts)
+    assert not any("wrote:" in fact for fact in facts)
+
+
+def test_a_quote_of_what_was_said_stands_once() -> None:
+    said = "The migration to schema 42 took nine hours on the replica."
+    texts = [("user", said), ("user", f"> {said}\n\nThen we should run it on Sunday.")]
+    assert sum("schema 42" in statement.text for statement in statements_of(texts)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("As Miller et al. showed in 2019, it is slow.", 1),
+        ("It is est. 40 tokens, i.e. little. The rest is fine.", 2),
+        ("This line was wrapped by the mail program that was used to\nwrite it, and it is one sentence.", 1),
+        ("First point\nSecond point", 2),
+    ],
+)
+def test_sentences_end_where_they_end(text: str, sentences: int) -> None:
+    assert len(list(sentences_of(text))) == sentences
+
+
+def test_our_own_marks_and_signatures_state_nothing() -> None:
+    text = "[Summary of turns 3-30]\n[Result of read_file, est. 900 tokens, no longer shown; search_archive finds it.]\nDone.\n--\nAnna\n+49 555 1234"
+    assert list(sentences_of(text, "assistant")) == [Sentence("Done.")]
+    assert {block.kind for block in read(text, "assistant")} == {Kind.MARK, Kind.PROSE, Kind.FURNITURE}
