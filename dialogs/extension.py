@@ -24,6 +24,13 @@ log = logging.getLogger(__name__)
 
 PLACES: Mapping[str, str] = {
     "navigation": "entries of the list of pages beside every page, <li> each",
+    "dialog-menu": "entries of a dialog's menu that change it",
+    "dialog-history": "entries of a dialog's menu that show what happened in it",
+    "list-menu": "entries of the menu of a dialog in the list",
+    "turn-menu": "entries of a turn's menu",
+    "context-links": "links below the gauge of the context",
+    "usage-links": "below the usage of a turn",
+    "call-name": "the name of a model call in a table, in place of plain words",
     "below-dialogs": "below the list of dialogs",
     "settings-appearance": "the settings' page Look and notifications, below its form",
     "settings-costs": "the settings' page Costs, at its end",

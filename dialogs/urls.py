@@ -12,8 +12,6 @@ from dialogs.views import (
     reminders,
     rewrites,
     settings,
-    sharing,
-    time_travel,
     turns,
 )
 from dialogs.views.site import agents, limits, models, people, tool_servers
@@ -76,9 +74,6 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/models/", messages.models, name="dialog-models"),
     path("d/<uuid:dialog_id>/model/", messages.choose_model, name="choose-model"),
     path("d/<uuid:dialog_id>/close/", messages.close, name="close"),
-    path("d/<uuid:dialog_id>/sharing/", sharing.show, name="sharing"),
-    path("shared/<str:token>/", sharing.shared, name="shared"),
-    path("shared/<str:token>/images/<slug:sha256>/", sharing.image, name="shared-image"),
     path("d/<uuid:dialog_id>/reminders/", reminders.add, name="add-reminder"),
     path("d/<uuid:dialog_id>/reminders/<int:reminder_id>/", reminders.update, name="update-reminder"),
     path("d/<uuid:dialog_id>/reminders/<int:reminder_id>/delete/", reminders.delete, name="delete-reminder"),
@@ -97,9 +92,6 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/at/<int:position>/", turns.place, name="place"),
     path("d/<uuid:dialog_id>/export.md", context.export_markdown, name="export-markdown"),
     path("d/<uuid:dialog_id>/export.json", context.export_json, name="export-json"),
-    path("d/<uuid:dialog_id>/timeline/", time_travel.timeline, name="timeline"),
-    path("d/<uuid:dialog_id>/calls/<int:generation_id>/", time_travel.call, name="call"),
-    path("d/<uuid:dialog_id>/calls/<int:generation_id>/compare/", time_travel.compare, name="compare"),
     path("d/<uuid:dialog_id>/context/", rewrites.context, name="context"),
     path("d/<uuid:dialog_id>/predictions/", rewrites.predictions, name="predictions"),
     path("d/<uuid:dialog_id>/context/clear/", rewrites.clear, name="clear"),

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import orjson
 from django.http import HttpRequest
+from django.utils.module_loading import import_string
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
@@ -20,13 +21,13 @@ from dialogs.api import (
     problems,
     questions,
     reminders,
-    requests,
     search,
     settings,
     turns,
 )
 from dialogs.api.auth import AUTH
 from dialogs.api.schemas import Problem
+from dialogs.extension import installed
 
 
 class JsonParser(Parser):
@@ -74,9 +75,11 @@ for subject in (
     questions,
     reminders,
     context,
-    requests,
     search,
     settings,
 ):
     api.add_router("", subject.router)
+for extension in installed():
+    for name in extension.routers:
+        api.add_router("", import_string(name))
 problems.register(api)

@@ -194,3 +194,13 @@ def parts_named_by(sent: Sent) -> set[str]:
     values = {values for _, _, values in (*sent.nudge, *sent.guidance)}
     system = {text for _, text in sent.system}
     return {sent.instructions, sent.tools, sent.traits, sent.statements, *system, *values} - {""}
+
+
+def split_by_chars(chars: dict[Category, int], tokens: int) -> dict[Category, int]:
+    """Tokens by category, in proportion to characters; together exactly ``tokens``."""
+    whole, shares, taken, before = sum(chars.values()), dict[Category, int](), 0, 0
+    for category, size in chars.items():
+        before += size
+        upto = tokens * before // whole if whole else 0
+        shares[category], taken = upto - taken, upto
+    return shares

@@ -10,8 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext, pgettext
 
-from dialogs.context.sent import Sent, sizes_of
-from dialogs.queries.timeline import split_by_chars
+from dialogs.context.sent import Sent, sizes_of, split_by_chars
 from health.forecast import LAST_GROWTHS, answers_until, growth_per_answer
 from health.levels import Level
 

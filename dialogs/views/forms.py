@@ -127,13 +127,6 @@ class ListFilter(forms.Form):
     page = forms.IntegerField(min_value=1, required=False)
 
 
-class SharingForm(forms.Form):
-    """``group``: a name, or empty for nobody."""
-
-    action = forms.ChoiceField(choices=[("group", "Save"), ("link", "Make a link"), ("revoke", "Take back")])
-    group = forms.CharField(max_length=150, required=False, strip=False)
-
-
 class SelectionForm(forms.Form):
     """Ticked dialogs, as many as a page of the list holds, and one of the bar's buttons."""
 

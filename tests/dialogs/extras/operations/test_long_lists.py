@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from dialogs.context.retrieval import search
 from dialogs.extras.operations import costs
+from dialogs.extras.time_travel.moments import moments
 from dialogs.models import CallTotals, Dialog, Generation, Question, Turn
 from dialogs.pages.sidebar import recent_dialogs
-from dialogs.queries.timeline import moments
 from dominds.db import bounded
 from dominds.db.bounded import NewestFirst
 from tests.dialogs.browsing import browser_of

@@ -8,12 +8,12 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from dialogs.api.lists import number_in
+from dialogs.extras.time_travel.drawing import drawn
+from dialogs.extras.time_travel.moments import MOST, moment_of, moments
+from dialogs.extras.time_travel.request_diff import diff
+from dialogs.extras.time_travel.sent_requests import sent_request
 from dialogs.models import Dialog, Generation
 from dialogs.pages.dialog_page import DialogPage
-from dialogs.pages.timeline import drawn
-from dialogs.queries.request_diff import diff
-from dialogs.queries.sent_requests import sent_request
-from dialogs.queries.timeline import MOST, moment_of, moments
 from dialogs.views.answers import PersonRequest, dialog_page
 
 PIECES = 50  # of a request on one page

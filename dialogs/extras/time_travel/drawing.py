@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from dialogs.context.sent import Category
+from dialogs.extras.time_travel.moments import Moment
 from dialogs.pages.bar_chart import ceiling, counted
-from dialogs.queries.timeline import Moment
 from health.models import HealthSnapshot
 
 STEP, WIDTH, HEIGHT = 10, 8, 100  # of a column, in the drawing's units

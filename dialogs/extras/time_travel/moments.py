@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from dialogs.context.sent import Category, Sent, est_tokens_of, sizes_of
+from dialogs.context.sent import Category, Sent, est_tokens_of, sizes_of, split_by_chars
 from dialogs.models import Dialog, Generation, Question
 from dialogs.store.json_shapes import usd, when
 from health.models import HealthSnapshot
@@ -76,16 +76,6 @@ def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
         sent.output,
         tuple(marks),
     )
-
-
-def split_by_chars(chars: dict[Category, int], tokens: int) -> dict[Category, int]:
-    """Tokens by category, in proportion to characters; together exactly ``tokens``."""
-    whole, shares, taken, before = sum(chars.values()), dict[Category, int](), 0, 0
-    for category, size in chars.items():
-        before += size
-        upto = tokens * before // whole if whole else 0
-        shares[category], taken = upto - taken, upto
-    return shares
 
 
 def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> list[Moment]:

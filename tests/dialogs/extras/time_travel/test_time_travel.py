@@ -6,8 +6,8 @@ import pytest
 
 from dialogs.actions import reminders, rewrite_requests
 from dialogs.context.sent import Sent
+from dialogs.extras.time_travel.moments import MOST, moments
 from dialogs.models import Dialog, Generation, Question
-from dialogs.queries.timeline import MOST, moments
 from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
@@ -20,7 +21,14 @@ from dialogs.pages.entries import all_entries
 from dialogs.permissions import may_share
 from dialogs.views.answers import PersonRequest, refused
 from dialogs.views.dialogs import before_of
-from dialogs.views.forms import SharingForm, checked
+from dialogs.views.forms import checked
+
+
+class SharingForm(forms.Form):
+    """``group``: a name, or empty for nobody."""
+
+    action = forms.ChoiceField(choices=[("group", "Save"), ("link", "Make a link"), ("revoke", "Take back")])
+    group = forms.CharField(max_length=150, required=False, strip=False)
 
 
 @login_required
