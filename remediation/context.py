@@ -211,6 +211,7 @@ class Context:
     countdown: bool = False  # critical_policy is countdown
     over_hits_last_hour: int = 0
     loop_detected: bool = False
+    nudge: str = ""  # what an agent that repeats itself is told, before anything is done about it
     endless_loop: str = ""  # why the message has to end, if its calls go round and round in spite of nudges
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
     spending: Spending = NOTHING_SPENT

@@ -7,10 +7,17 @@ BY_HAND = "asked for by hand"  # the reason of a rewrite or clear that a person 
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Generate. ``guidance`` ends the request and is stored nowhere; ``clear_only`` makes it a forced attempt."""
+    """Generate. ``guidance`` ends the request and is stored nowhere."""
 
     guidance: str = ""
-    clear_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForceClear:
+    """Make the model clear its mind: nothing else of its answer is kept.
+    ``guidance`` says so, and is stored nowhere."""
+
+    guidance: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Fail:
     message: str
 
 
-Decision = Proceed | Rewrite | ClearMind | Suspend | Fail
+Decision = Proceed | ForceClear | Rewrite | ClearMind | Suspend | Fail
 
 
 @dataclass(frozen=True, slots=True)

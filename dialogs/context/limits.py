@@ -80,13 +80,34 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
     """What its server runs the model with comes before the catalog; a model that needs a limit has no other."""
+    return _under(model, loaded_limit(model))
+
+
+def limits_of_model(model: ModelInfo) -> tuple[Thresholds, str]:
+    """The thresholds, and why the model cannot be used now, for people; empty when it can. Its server is asked once."""
+    loaded = loaded_limit(model)
+    return _under(model, loaded), _unusable(model, loaded)
+
+
+def _under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> Thresholds:
     stated = stated_thresholds(model)
-    match loaded_limit(model):
+    match loaded:
         case LoadedLimit(tokens, source):
             return replace(stated, context_limit=tokens, limit_source=source, input_limit=None)
         case LimitUnavailable() if model.kind.needs_limit:
             return replace(stated, context_limit=None, limit_source="", input_limit=None)
     return stated
+
+
+def _unusable(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> str:
+    if model.unusable or not model.kind.needs_limit:
+        return model.unusable
+    match loaded:
+        case LimitUnavailable(reason):
+            return reason
+        case None if model.limit[0] is None:
+            return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
+    return ""
 
 
 def thresholds_of(dialog: Dialog) -> Thresholds:
@@ -102,16 +123,8 @@ def unusable_reason(subject: Dialog | Agent) -> str:
         model = model_of(subject)
     except UnknownModel as error:
         return str(error)
-    if model.unusable:
-        return model.unusable
-    if not model.kind.needs_limit:
-        return ""
-    match loaded_limit(model):
-        case LimitUnavailable(reason):
-            return reason
-        case None if model.limit[0] is None:
-            return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
-    return ""
+    asks_server = model.kind.needs_limit and not model.unusable
+    return _unusable(model, loaded_limit(model) if asks_server else None)
 
 
 def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
@@ -153,7 +166,7 @@ def policy_for(subject: Dialog | Agent, family: str) -> Choice:
         (subject.agent, subject.chosen_policy) if isinstance(subject, Dialog) else (subject, subject.context_policy)
     )
     choice = chosen(named, family)
-    return Choice(RETENTION) if agent.proxy and not named and choice.policy is NONE else choice
+    return Choice(RETENTION) if agent.kind.needs_rewrites and not named and choice.policy is NONE else choice
 
 
 def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgement:

@@ -35,7 +35,7 @@ class Prepared:
 def is_wanted(dialog: Dialog) -> bool:
     """For people alone, who wait: a program's next request follows at once, or never."""
     agent = dialog.agent
-    return agent.prepare_rewrites and not agent.proxy and dialog.origin == Dialog.Origin.PERSON
+    return agent.prepare_rewrites and agent.kind.prepares_rewrites and dialog.origin == Dialog.Origin.PERSON
 
 
 def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:

@@ -10,8 +10,8 @@ import orjson
 
 from dialogs.context import client
 from dialogs.context.images import sendable
+from dialogs.context.model_calls import ModelCall
 from dialogs.context.reminder_statements import Statements, in_order, placed, statements_of
-from dialogs.context.view import View
 from dialogs.models import Dialog
 from dominds.llm.messages import ANY_TOOL, Message, Request, Role, ToolSpec, chars_of
 from dominds.llm.models.model import Forcing, ModelInfo
@@ -66,45 +66,40 @@ class Prepared:
         return self.chars - len(self.request.instructions) - len(self.offered)
 
 
-def prepare(
-    dialog: Dialog,
-    view: View,
-    model: ModelInfo,
-    tools: Sequence[ToolSpec],
-    *,
-    recalled: str = "",
-    guidance: str = "",
-    nudge: str = "",
-    required_tool: str = "",
-    can_force: bool = True,
-    takes_system: bool = True,
-    output: int | None = None,
-    cursor: str = "",
-) -> Prepared:
-    """``takes_system``: the model takes system messages besides the first."""
-    several = model.kind.takes_several_system
-    first, system = client.system_messages_of(dialog, view.units, as_user=not takes_system, takes_several=several)
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a model takes, as far as its refusals tell. ``takes_system``: system messages besides the first.
+    ``cursor`` is what its provider wants back."""
+
+    can_force: bool = True
+    takes_system: bool = True
+    cursor: str = ""
+
+
+def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form()) -> Prepared:
+    view, several = call.view, model.kind.takes_several_system
+    first, system = client.system_messages_of(dialog, view.units, as_user=not form.takes_system, takes_several=several)
     instructions = "\n\n".join(filter(None, (client.instructions_of(dialog), first)))
-    offered = _tools_json(tools)
+    offered = _tools_json(call.tools)
     messages, left_out = sendable(view.messages, model)
     unlike = (str(left_out),) if left_out else ()
     beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *unlike)
     is_new_epoch = beginning != dialog.beginning
     statements = statements_of(dialog, len(view.messages), is_new_epoch=is_new_epoch)
-    asked_for = "" if required_tool else client.required_tool_of(dialog)
-    forces = can_force and model.forcing is not Forcing.NONE
-    once = Once(view.interrupted, recalled, nudge, guidance, "" if forces else asked_for)
+    forces = form.can_force and model.forcing is not Forcing.NONE
+    recalled = call.recalled.text
+    once = Once(view.interrupted, recalled, call.nudge, call.guidance, "" if forces else call.tool_in_words)
     added = messages_of(once)
     request = Request(
         model=model.model_id,
         instructions=instructions,
         messages=placed(messages, in_order(system, statements)) + added,
-        tools=tuple(tools),
-        force=(required_tool or asked_for or None) if forces else None,
-        max_output_tokens=output,
+        tools=call.tools,
+        force=(call.required_tool or None) if forces else None,
+        max_output_tokens=call.output,
         epoch=dialog.context_epoch + (is_new_epoch and bool(dialog.beginning)),
         conversation=str(dialog.pk),
-        cursor=cursor,
+        cursor=form.cursor,
     )
     beside = (*(one.message for one in in_order(system, statements)), *added)
     ours = "".join(message.text for message in system)
@@ -114,7 +109,7 @@ def prepare(
         frame=_digest(model.provider_id, model.model_id, instructions, ours + reminders + recalled, offered, *unlike),
         base=view.base,
         chars=len(instructions) + view.chars + chars_of(beside) + len(offered),
-        guided=bool(guidance),
+        guided=bool(call.guidance),
         beginning=beginning,
         statements=statements,
         offered=offered,

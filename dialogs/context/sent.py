@@ -11,11 +11,10 @@ from typing import Any
 import orjson
 
 from dialogs.context.client import client_of
+from dialogs.context.model_calls import ModelCall
 from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
-from dialogs.context.retrieval.recall import Recall
 from dialogs.context.sizes import parts_tokens
-from dialogs.context.view import View
 from dialogs.models import Dialog, Generation, RequestPart
 from dominds.llm.messages import chars_of
 from dominds.llm.models.model import ModelInfo
@@ -113,10 +112,10 @@ def _frozen(value: Any) -> Any:
 
 
 def remembered(
-    dialog: Dialog, prepared: Prepared, view: View, recalled: Recall, model: ModelInfo, body: bytes
+    dialog: Dialog, call: ModelCall, prepared: Prepared, model: ModelInfo, body: bytes
 ) -> tuple[Sent, tuple[RequestPart, ...]]:
     """With the parts that it names."""
-    parts, request, once = dict[str, RequestPart](), prepared.request, prepared.once
+    parts, view, request, once = dict[str, RequestPart](), call.view, prepared.request, prepared.once
 
     def part(text: str, *, of_dialog: bool = client_of(dialog) is not None) -> str:
         """A client of ``/v1`` may bring anything: all parts of its requests are the dialog's."""
@@ -154,7 +153,7 @@ def remembered(
         system=tuple((one.at, part(one.text)) for one in prepared.system),
         as_user=any(one.as_user for one in prepared.system),
         goes_on=once.goes_on,
-        recalled=recalled.passages,
+        recalled=call.recalled.passages,
         nudge=uses(once.nudge),
         guidance=uses(once.guidance),
         called=once.called,

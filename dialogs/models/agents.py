@@ -3,6 +3,8 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from dialogs.models.agent_kinds import ASSISTANT, PROXY, AgentKind
+
 
 class Agent(models.Model):
     """Who answers. Synchronised from ``team.yaml``, or made in the admin under the same validation."""
@@ -84,6 +86,10 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name or self.id
+
+    @property
+    def kind(self) -> AgentKind:
+        return PROXY if self.proxy else ASSISTANT
 
 
 class ForcingRefusal(models.Model):

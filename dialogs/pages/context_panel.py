@@ -12,10 +12,12 @@ from django.utils.translation import ngettext
 
 from dialogs.context.images import unsent
 from dialogs.context.limits import policy_of
+from dialogs.context.retrieval.recall import PushRecall
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog
+from dialogs.runtime.materials import Materials, materials_of
+from dialogs.runtime.policy_context import context_before_generation, economy_near_limit
 from dialogs.runtime.rewrite_progress import short
-from dialogs.runtime.situation import Situation, situation_of
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.decisions import Rewrite
 from remediation.economy import MOST_WAITING_PERCENT, Balance, balance_of, waits
@@ -107,20 +109,21 @@ def _number(number: int | None) -> str:
 def panel_of(dialog: Dialog) -> Panel | None:
     """``None`` while the catalog does not know the dialog's model."""
     try:
-        situation = situation_of(dialog)
+        materials = materials_of(dialog)
     except UnknownModel:
         return None
-    sizes = situation.sizes_for(situation.policy)
+    (served, view, _tools, view_sizes), policy = materials, materials.served.policy
+    sizes = view_sizes.own
     limit, tokens = sizes.limit, sizes.prompt
     return Panel(
         messages=len(sizes.units),
         est_tokens=tokens,
         limit=limit,
         utilisation=tokens * 100 / limit if limit else None,
-        info=situation.policy.automatic or situation.policy.sentence,
-        window=situation.thresholds.context_limit,
-        waiting=_waiting(situation),
-        images=unsent(situation.view.messages, situation.model),
+        info=policy.automatic or policy.sentence,
+        window=served.thresholds.context_limit,
+        waiting=_waiting(dialog, materials),
+        images=unsent(view.messages, served.model),
         problem=policy_of(dialog).problem,
         fixed=sizes.fixed - sizes.output_room,
     )
@@ -191,12 +194,13 @@ def _economy(balance: Balance) -> str:
     ).format(tokens=balance.saved_tokens, saving=in_usd(balance.saving), reread=in_usd(balance.reread), pays=pays)
 
 
-def _waiting(situation: Situation) -> str:
+def _waiting(dialog: Dialog, materials: Materials) -> str:
     """Why a rewrite that is due by size has not come yet; empty where none is."""
-    economy, policy = situation.economy, situation.policy
+    served, view, _tools, sizes = materials
+    economy, policy = economy_near_limit(dialog, served, view, sizes), served.policy
     if economy is None or policy.before_generation is None:
         return ""
-    context = situation.context_before_generation
+    context = context_before_generation(dialog, served, view, sizes, PushRecall(dialog, view))
     due = policy.before_generation(context)
     if not isinstance(due, Rewrite) or not waits(context, due, policy.name):
         return ""

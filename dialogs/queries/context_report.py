@@ -12,7 +12,7 @@ from dialogs.context.retrieval import search
 from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
-from dialogs.runtime.situation import Situation, situation_of
+from dialogs.runtime.materials import Materials, materials_of
 from dialogs.store.json_shapes import usd, when
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
@@ -24,17 +24,18 @@ TEXT_SHOWN = 400
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
     """The view with its estimated sizes and scores of importance; with ``preview``, a verb,
     what its rewrite would remove."""
-    situation = situation_of(dialog)
-    sizes = situation.sizes_for(policy_with(preview) if preview else situation.policy)
+    materials = materials_of(dialog)
+    policy = materials.served.policy
+    sizes = materials.sizes.under(policy_with(preview) if preview else policy)
     body = {
-        "policy": situation.policy.name,
+        "policy": policy.name,
         "est_tokens": sizes.prompt,
         "est_source": sizes.source,
         "limit": sizes.limit,
         "units": _units(sizes),
     }
     if preview:
-        body["preview"] = _preview(situation, preview, sizes)
+        body["preview"] = _preview(dialog, materials, preview)
     return body
 
 
@@ -58,8 +59,8 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
     ]
 
 
-def _preview(situation: Situation, verb: str, sizes: Sizes) -> dict[str, Any]:
-    result = rewrite.preview(situation, verb)
+def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
+    result, sizes = rewrite.preview(dialog, materials, verb), materials.sizes.under(policy_with(verb))
     beside = sizes.fixed - sizes.output_room
     return {
         "kind": verb,
@@ -72,9 +73,9 @@ def _preview(situation: Situation, verb: str, sizes: Sizes) -> dict[str, Any]:
 
 def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
     """What each rewrite would come to now, in a few words by its verb. Empty: it would change nothing."""
-    situation, predictions = situation_of(dialog), dict[str, str]()
+    materials, predictions = materials_of(dialog), dict[str, str]()
     for verb in verbs:
-        result = _preview(situation, verb, situation.sizes_for(policy_with(verb)))
+        result = _preview(dialog, materials, verb)
         sizes = _("est. {before:,} → {after:,} tokens").format(before=result["est_before"], after=result["est_after"])
         predictions[verb] = "" if result["problem"] else sizes
     return predictions

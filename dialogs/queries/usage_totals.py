@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 
 from dialogs.models import Dialog, Generation
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime.materials import materials_of
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import UnknownModel
 
@@ -44,12 +44,12 @@ def _sums_of(row: Any) -> dict[str, Any]:
 
 def _next_request(dialog: Dialog) -> dict[str, Any] | None:
     try:
-        situation = situation_of(dialog)
+        served, _, _, view_sizes = materials_of(dialog)
     except UnknownModel:
         return None
-    if not situation.policy.counts:
+    if not served.policy.counts:
         return None
-    sizes = situation.sizes_for(situation.policy)
+    sizes = view_sizes.own
     return {
         "est_input_tokens": sizes.prompt,
         "est_output_room": sizes.output_room,

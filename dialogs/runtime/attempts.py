@@ -10,16 +10,17 @@ from random import random
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dialogs.context.model_calls import ForcedClear, ModelCall
 from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
 from dialogs.context.sent import Sent
+from dialogs.context.served import Served
 from dialogs.models import Dialog, Generation, RequestPart
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds.db.prepared import insert, update
-from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.circuit_breaker import OpenCircuit
 from dominds.llm.models.prices import Price, cost_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
@@ -68,16 +69,13 @@ class Attempt:
 @commits
 def begin(
     lease: Lease,
-    model: ModelInfo,
+    served: Served,
+    call: ModelCall,
     prepared: Prepared,
-    thresholds: Thresholds,
-    *,
-    forced: bool,
-    counted: Counted | None,
     sent: tuple[Sent, Sequence[RequestPart]] | None = None,
-    recalled: Sequence[int] = (),
 ) -> Attempt:
-    """``sent`` comes with its parts; ``recalled`` are the seqs of the turns that the request brings back."""
+    """``sent`` comes with its parts."""
+    model, counted, is_forced = served.model, call.counted, isinstance(call, ForcedClear)
     with lease.change(durable=False) as change:
         dialog = change.dialog
         dialog.wake_at = None
@@ -85,22 +83,22 @@ def begin(
         _begin_epoch(dialog, prepared)
         if sent is not None:
             _store_parts(dialog, sent[1])
-        if forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
+        if is_forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
             dialog.clear_episode += 1
         generation = Generation(
             dialog=dialog,
             key_id=dialog.key_id,
             round_number=dialog.round_number,
-            purpose=Generation.Purpose.FORCED_CLEAR if forced else Generation.Purpose.REPLY,
-            attempt=dialog.failed_clears + 1 if forced else dialog.tries + 1,
+            purpose=call.purpose,
+            attempt=dialog.failed_clears + 1 if is_forced else dialog.tries + 1,
             epoch=lease.epoch,
             provider=model.provider_id,
             model=model.model_id,
             answers_seq=dialog.answering_seq,
             guided=prepared.guided,
             sent=sent[0].stored if sent is not None else None,
-            recalled=list(recalled),
-            clear_episode=dialog.clear_episode if forced else None,
+            recalled=list(call.recalled.turns),
+            clear_episode=dialog.clear_episode if is_forced else None,
             frame=prepared.frame,
             base=prepared.base,
             request_chars=prepared.chars,
@@ -110,7 +108,7 @@ def begin(
         insert(generation)
         change.keeps_state = True
         change.generation_event(generation)
-    return Attempt(generation, prepared, thresholds, model.prices, counted.images if counted else 0)
+    return Attempt(generation, prepared, served.thresholds, model.prices, counted.images if counted else 0)
 
 
 def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:

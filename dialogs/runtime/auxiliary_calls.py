@@ -15,13 +15,13 @@ from dialogs.actions.messages import shortened
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
+from dialogs.context.room import SHORT_ANSWER
 from dialogs.context.sent import Sent
 from dialogs.context.spending import spending_of
 from dialogs.models import Agent, Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime import tracing
 from dialogs.runtime.attempts import set_usage
 from dialogs.runtime.repeats import less_output
-from dialogs.runtime.situation import SHORT_ANSWER
 from dialogs.runtime.stream_reply import Reply, stream_reply
 from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits

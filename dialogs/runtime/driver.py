@@ -6,20 +6,20 @@ import structlog
 
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context import connected
-from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.images import loaded
-from dialogs.context.limits import unusable_reason
+from dialogs.context.model_calls import ModelCall
 from dialogs.context.package_draft import draft_package
-from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.request import prepare
-from dialogs.context.retrieval.recall import NOTHING
+from dialogs.context.retrieval.recall import PushRecall
 from dialogs.context.sent import remembered
+from dialogs.context.served import Served
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Question, Round, Turn
-from dialogs.runtime import attempts, auxiliary_calls, outcomes, repeats, rewrite, tool_runs, tracing
+from dialogs.runtime import attempts, auxiliary_calls, next_call, outcomes, repeats, rewrite, tool_runs, tracing
 from dialogs.runtime.live_text import LiveAnswer
+from dialogs.runtime.materials import materials_of
+from dialogs.runtime.policy_context import context_before_generation
 from dialogs.runtime.prepare import may_be_near, prepare_soon
-from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.lease import MAX_CRASHES, Lease, claim, release
@@ -30,8 +30,7 @@ from dominds.llm.connect import connect
 from dominds.llm.models import params
 from dominds.llm.provider import ProviderError, StreamAborted
 from dominds.llm.retry import MAX_TRIES
-from remediation.decisions import ClearMind, Fail, Proceed, Rewrite, Suspend
-from remediation.guidance import CLEAR_MIND
+from remediation.decisions import ClearMind, Fail, ForceClear, Proceed, Rewrite, Suspend
 from remediation.policies import decide
 
 log = structlog.get_logger(__name__)
@@ -94,13 +93,22 @@ def pending_work(lease: Lease) -> Dialog | None:
 def step(lease: Lease, dialog: Dialog) -> bool:
     """Returns whether a rewrite may come soon after an answer."""
     try:
-        situation = situation_of(dialog)
-        match decide(situation.policy, situation.context_before_generation):
-            case Proceed() as plan:
-                generate(lease, situation, plan)
-                return may_be_near(situation)
+        materials = materials_of(dialog)
+        served, view, _, sizes = materials
+        recall = PushRecall(dialog, view)
+        context = context_before_generation(dialog, served, view, sizes, recall)
+        match decide(served.policy, context):
+            case Proceed(guidance):
+                if may_call(lease, dialog, served):
+                    call = next_call.answer(dialog, materials, guidance, context.nudge, recall)
+                    generate(lease, dialog, served, call)
+                return may_be_near(dialog, served.policy, context)
+            case ForceClear(guidance):
+                if may_call(lease, dialog, served):
+                    generate(lease, dialog, served, next_call.forced_clear(dialog, materials, guidance))
+                return may_be_near(dialog, served.policy, context)
             case Rewrite() as decision:
-                rewrite.perform(lease, situation, decision)
+                rewrite.perform(lease, rewrite.job_for(dialog, materials, decision, context.limit))
             case ClearMind() as decision:
                 clear(lease, dialog, decision)
             case Suspend() as decision:
@@ -112,54 +120,32 @@ def step(lease: Lease, dialog: Dialog) -> bool:
     return False
 
 
-def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
-    """One model call from request to commit, and the wait before the next try if it failed for a while."""
-    dialog = situation.dialog
+def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
+    """Whether the model may be called now; where it may not, the message fails or waits."""
     if dialog.generations_for_message >= MAX_GENERATIONS_PER_MESSAGE:
         fail(lease, f"The agent made {MAX_GENERATIONS_PER_MESSAGE} generations for this message without an answer.")
-        return
-    if situation.lacks_limit and (reason := unusable_reason(dialog)):
-        fail(lease, reason)
-        return
-    asked = {} if plan.clear_only else params_of(dialog)
-    model = params.tuned(situation.model, dialog.agent.model_params, asked)
-    provider = connect(model)
-    if circuit := circuits.open_circuit(situation.model):
+    elif served.lacks_limit and served.unusable:
+        fail(lease, served.unusable)
+    elif circuit := circuits.open_circuit(served.model):
+        connect(served.model)  # what no wait can mend is said at once
         postpone(lease, dialog, circuit)
-        return
-    # A forced clear is the way out of a full context: nothing is brought back into it, and its answer is not cut.
-    situation = situation.to_clear if plan.clear_only else situation
-    recalled = NOTHING if plan.clear_only else situation.recalled()
-    prepared = prepare(
-        dialog,
-        situation.view,
-        situation.model,
-        [tool.spec for tool in situation.tools.values()],
-        recalled=recalled.text,
-        guidance=plan.guidance,
-        nudge="" if plan.clear_only else situation.nudge,
-        required_tool=CLEAR_MIND if plan.clear_only else "",
-        can_force=repeats.can_force(dialog, situation.model) if plan.clear_only or required_tool_of(dialog) else True,
-        takes_system=repeats.takes_system(dialog, situation.model),
-        output=situation.output_for(plan, recalled),
-        cursor=cursor_of(dialog, situation.model),
-    )
+    else:
+        return True
+    return False
+
+
+def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> None:
+    """One model call from request to commit, and the wait before the next try if it failed for a while."""
+    model = params.tuned(served.model, dialog.agent.model_params, call.asked)
+    provider = connect(model)
+    prepared = prepare(dialog, served.model, call, repeats.form_of(dialog, served.model, call))
     stream = provider.stream(loaded(prepared.request, dialog.pk))
-    attempt = attempts.begin(
-        lease,
-        situation.model,
-        prepared,
-        situation.thresholds,
-        forced=plan.clear_only,
-        counted=situation.counted(recalled),
-        recalled=recalled.turns,
-        sent=remembered(dialog, prepared, situation.view, recalled, model, stream.body),
-    )
-    live = None if plan.clear_only else LiveAnswer(lease.dialog_id, attempt.generation.pk)
-    watch = None if plan.clear_only else situation.stream_watch(recalled)
+    sent = remembered(dialog, call, prepared, model, stream.body)
+    attempt = attempts.begin(lease, served, call, prepared, sent)
+    live = LiveAnswer(lease.dialog_id, attempt.generation.pk) if call.streams else None
     with tracing.generating(attempt.generation) as traced:
-        reply = traced(stream_reply(lease, stream, live, watch))
-        circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
+        reply = traced(stream_reply(lease, stream, live, call.watch))
+        circuits.note(served.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         delay = outcomes.store_outcome(lease, attempt, reply)
     wait(lease, delay)
 
@@ -176,7 +162,7 @@ def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
     """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits forever. A
     program is told at once."""
-    if dialog.agent.proxy or dialog.tries + 1 >= MAX_TRIES:
+    if not dialog.agent.kind.outlasts_circuits or dialog.tries + 1 >= MAX_TRIES:
         fail(lease, str(circuit))
     else:
         wait(lease, attempts.postpone(lease, circuit))

@@ -43,9 +43,7 @@ from remediation.guidance import (
 )
 from remediation.tokens.calibration import calibrate
 
-MAX_RESTARTS = 3  # rewrites for one message of a proxy
-# A program waits for its answer, and has its own way to ask again.
-TRIES_OF_PROXY, PATIENCE_OF_PROXY_SECONDS = 3, 5.0
+MAX_RESTARTS = 3  # rewrites for one message of an agent that is not guided
 log = structlog.get_logger(__name__)
 
 
@@ -195,7 +193,8 @@ def _failed(change: Change, attempt: Attempt, reply: Reply, package: str) -> flo
         log.warning("stream_aborted", dialog_id=str(dialog.pk), reason=reply.aborted)
         rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
-    if delay and dialog.agent.proxy and (dialog.tries >= TRIES_OF_PROXY or delay > PATIENCE_OF_PROXY_SECONDS):
+    kind = dialog.agent.kind
+    if delay and (dialog.tries >= kind.most_tries or delay > kind.longest_wait_seconds):
         delay = None
     if delay is not None:
         wake_after(change, delay, str(error))
@@ -226,7 +225,7 @@ def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow, packag
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed, dialog.repeats = True, {}
-    if dialog.agent.proxy:  # nothing but its policy can make the request shorter, and that not forever
+    if not dialog.agent.kind.is_guided:  # nothing but its policy can make the request shorter, and that not forever
         dialog.changed_since_rewrite = True
         if dialog.restarts >= MAX_RESTARTS:
             dialog.failure = str(error)

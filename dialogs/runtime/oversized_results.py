@@ -2,19 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import structlog
 
 from dialogs.context.limits import policy_of
+from dialogs.context.sizes import Sizes
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import View
 from dialogs.models import Artifact, Dialog
-from dialogs.runtime.situation import Situation, situation_of
+from dialogs.runtime.materials import materials_of
+from dialogs.runtime.policy_context import context_of
 from dialogs.store.text import storable
 from dominds.llm.messages import Message, Role
+from remediation.context import Context
 from remediation.decisions import Compact, Reject
 from remediation.policies import on_tool_result
+from remediation.policies.policy import Policy
 
 log = structlog.get_logger(__name__)
 
@@ -41,8 +46,10 @@ def judged(dialog: Dialog, results: Mapping[str, Result], view: View | None = No
     if not results or not policy_of(dialog).policy.on_tool_result:
         return {call_id: by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
-    situation = situation_of(now, view)
-    return {call_id: _judged(situation, call_id, result) for call_id, result in results.items()}
+    served, view, _, sizes = materials_of(now, view)
+    context = context_of(now, served, view, sizes)
+    fits = partial(_judged, dialog.pk, served.policy, context, sizes.own)
+    return {call_id: fits(call_id, result) for call_id, result in results.items()}
 
 
 def by_length(result: Result) -> Judged:
@@ -56,19 +63,20 @@ def kept(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
     """As the model is to see it; what is too large is stored as an artifact."""
     if judged.instead is None:
         return judged.result
-    artifact = Artifact.objects.create(dialog_id=dialog_id, tool_call_id=call_id, text=storable(judged.result.text))
+    artifact = Artifact.objects.create(
+        dialog_id=str(dialog_id), tool_call_id=call_id, text=storable(judged.result.text)
+    )
     note = f"[The full text is kept as artifact {artifact.pk}; read_artifact reads it in parts.]"
     return Result(f"{judged.instead.text}\n{note}", judged.instead.failed)
 
 
-def _judged(situation: Situation, call_id: str, result: Result) -> Judged:
-    sizes, dialog_id = situation.sizes_for(situation.policy), str(situation.dialog.pk)
+def _judged(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, call_id: str, result: Result) -> Judged:
     tokens = sizes.count((Message(Role.TOOL, result.text, tool_call_id=call_id),))
-    match on_tool_result(situation.policy, situation.context, tokens):
+    match on_tool_result(policy, context, tokens):
         case Reject(message):
-            log.warning("tool_result_too_large", dialog_id=dialog_id, est_tokens=tokens, limit=sizes.limit)
+            log.warning("tool_result_too_large", dialog_id=str(dialog_id), est_tokens=tokens, limit=sizes.limit)
             return Judged(result, Result(message, failed=True))
         case Compact(reason):
             # The result is kept; the policy sees it before the next generation and compacts what came before it.
-            log.info("restart_marked", dialog_id=dialog_id, reason=reason, est_tokens=tokens)
+            log.info("restart_marked", dialog_id=str(dialog_id), reason=reason, est_tokens=tokens)
     return by_length(result)

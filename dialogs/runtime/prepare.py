@@ -12,12 +12,14 @@ from django.db import connections
 from django.db.models import QuerySet
 
 from dialogs.context import prepared
+from dialogs.context.retrieval.recall import PushRecall
 from dialogs.errors import NotFound
 from dialogs.models import Dialog
 from dialogs.runtime import auxiliary_calls
+from dialogs.runtime.materials import Materials, materials_of
+from dialogs.runtime.policy_context import context_before_generation
 from dialogs.runtime.rewrite import Job, job_for, rewrite, toolbox_with_model, within_archive
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
-from dialogs.runtime.situation import Situation, situation_of
 from dialogs.state import State
 from dialogs.store.change import LeaseLost
 from dialogs.store.lease import Lease
@@ -25,9 +27,10 @@ from dominds import budgets
 from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.provider import ProviderError
-from remediation.context import Rewritten
+from remediation.context import Context, Rewritten
 from remediation.models import PreparedRewrite
 from remediation.policies.ahead import rewrite_ahead
+from remediation.policies.policy import Policy
 
 log = structlog.get_logger(__name__)
 
@@ -48,11 +51,10 @@ class NotPrepared(Exception):
         self.in_vain = in_vain
 
 
-def may_be_near(situation: Situation) -> bool:
+def may_be_near(dialog: Dialog, policy: Policy, context: Context) -> bool:
     """By what is known without a query: only a context that is more than half full is looked at again at rest."""
-    if not prepared.is_wanted(situation.dialog) or not situation.policy.counts:
+    if not prepared.is_wanted(dialog) or not policy.counts:
         return False
-    context = situation.context_before_generation
     return context.limit is not None and context.est_tokens * 2 > context.limit
 
 
@@ -81,7 +83,7 @@ def prepare(dialog_id: UUID, epoch: int | None = None, seconds: float = budgets.
         return
     try:
         with auxiliary_calls.watching(dialog) as watch:
-            _prepare_within(watch, dialog, situation_of(dialog), seconds)
+            _prepare_within(watch, dialog, materials_of(dialog), seconds)
     except (NotPrepared, LeaseLost, NotFound, ProviderError, UnknownModel) as cause:
         log.info("rewrite_not_prepared", dialog_id=str(dialog_id), cause=str(cause))
 
@@ -91,11 +93,13 @@ def _at_rest(dialog_id: UUID) -> QuerySet[Dialog]:
     return Dialog.objects.whole().filter(pk=dialog_id, state=State.IDLE.value, lease_owner="")
 
 
-def _prepare_within(watch: Lease, dialog: Dialog, situation: Situation, seconds: float) -> None:
-    ahead = rewrite_ahead(situation.policy, situation.context_before_generation)
-    if ahead is None or prepared.is_known(dialog, situation.policy.name, situation.sizes_for(situation.policy)):
+def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds: float) -> None:
+    served, view, _, sizes = materials
+    context = context_before_generation(dialog, served, view, sizes, PushRecall(dialog, view))
+    ahead = rewrite_ahead(served.policy, context)
+    if ahead is None or prepared.is_known(dialog, served.policy.name, sizes.own):
         return
-    job = job_for(situation, ahead.decision)
+    job = job_for(dialog, materials, ahead.decision, context.limit)
     job = replace(job, task=ahead.leaving_room(job.task))
     log.info("preparing_rewrite", dialog_id=str(dialog.pk), policy=job.policy.name, est_tokens=job.sizes.request)
     rewritten = _rewritten(watch, job, seconds)

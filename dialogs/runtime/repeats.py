@@ -7,6 +7,9 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from dialogs.context.model_calls import ModelCall
+from dialogs.context.provider_cursor import cursor_of
+from dialogs.context.request import Form
 from dialogs.models import Dialog, ForcingRefusal, Generation
 from dialogs.runtime.attempts import Attempt
 from dominds.db.prepared import Select
@@ -98,15 +101,13 @@ def less_output(request: Request, error: OutputBudgetTooLarge) -> int | None:
     return less if less >= LEAST_OUTPUT_TOKENS else None
 
 
-def can_force(dialog: Dialog, model: ModelInfo) -> bool:
-    """Whether a call may be forced, as far as the model's refusals tell."""
-    return UNFORCED not in dialog.repeats and _refusals.first(model.provider_id, model.model_id) is None
-
-
-def takes_system(dialog: Dialog, model: ModelInfo) -> bool:
-    """Whether the model takes system messages in the middle, as far as its refusals tell:
-    chat templates differ, on one kind of server too."""
-    return SYSTEM not in dialog.repeats and (model.provider_id, model.model_id) not in _without_system
+def form_of(dialog: Dialog, model: ModelInfo, call: ModelCall) -> Form:
+    """The form in which the model takes the call. Its chat template decides on system messages:
+    those differ on one kind of server too."""
+    key = (model.provider_id, model.model_id)
+    is_forcible = not call.required_tool or (UNFORCED not in dialog.repeats and _refusals.first(*key) is None)
+    takes_system = SYSTEM not in dialog.repeats and key not in _without_system
+    return Form(is_forcible, takes_system, cursor_of(dialog, model))
 
 
 @Select

@@ -15,14 +15,16 @@ from dialogs.actions.rewrite_requests import policy_with, summary_of
 from dialogs.context import prepared
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import health_of
+from dialogs.context.served import Served
 from dialogs.context.sizes import Sizes
 from dialogs.context.spending import caching_price
 from dialogs.context.units import unit_to_json
+from dialogs.context.view import View
 from dialogs.extension import installed
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
+from dialogs.runtime.materials import Materials
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
-from dialogs.runtime.situation import Situation
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
@@ -50,30 +52,23 @@ SMALLEST_UNIT_BUDGET = 200  # tokens; less leaves no room for any message
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One rewrite: what for, by which policy, on which view as that policy counts it."""
+    """One rewrite: what for, by which policy, on which view as that policy counts it. ``judged_limit`` is what the
+    policy decided by, which may be less than its limit."""
 
-    situation: Situation
+    dialog: Dialog
+    served: Served
+    view: View
     decision: Rewrite
     policy: Policy
     sizes: Sizes
     task: RewriteTask
+    judged_limit: int | None = None
     prompts: dict[str, str] = field(default_factory=dict)  # versions of those that were used, by their names
 
-    @property
-    def dialog(self) -> Dialog:
-        return self.situation.dialog
 
-    @property
-    def judged_limit(self) -> int | None:
-        """What the policy decided by, which may be less than the limit."""
-        return self.situation.context_before_generation.limit or self.sizes.limit
-
-
-def perform(
-    lease: Lease, situation: Situation, decision: Rewrite, seconds: float = budgets.REWRITE_SECONDS.most
-) -> None:
+def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
     """Rewrite what the model sees, as a policy or a person decided, and store it if it became smaller."""
-    job = job_for(situation, decision)
+    decision = job.decision
     log.info(
         "rewriting",
         dialog_id=str(job.dialog.pk),
@@ -105,7 +100,7 @@ def perform(
 
 def _prepared(job: Job) -> Rewritten | None:
     """What was made for this while the dialog rested, if it still stands. What a person asks for is made for them."""
-    if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.situation.view.interrupted:
+    if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.view.interrupted:
         return None
     result = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
     if result is None:
@@ -149,9 +144,9 @@ def within_archive(rewritten: Rewritten) -> Rewritten:
     return replace(rewritten, failure=bound.sentence("The rewrite would archive"))
 
 
-def job_for(situation: Situation, decision: Rewrite) -> Job:
+def job_for(dialog: Dialog, materials: Materials, decision: Rewrite, judged_limit: int | None = None) -> Job:
     policy = named(decision.policy)
-    sizes = situation.sizes_for(policy)
+    sizes = materials.sizes.under(policy)
     limit = sizes.limit or max(sizes.request, 1)
     target = decision.target_tokens or policy.target(limit)
     budget = max(SMALLEST_UNIT_BUDGET, limit - sizes.fixed)
@@ -165,7 +160,7 @@ def job_for(situation: Situation, decision: Rewrite) -> Job:
         config=sizes.config,
         reason=decision.reason,
     )
-    return Job(situation, decision, policy, sizes, task)
+    return Job(dialog, materials.served, materials.view, decision, policy, sizes, task, judged_limit or sizes.limit)
 
 
 def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
@@ -242,17 +237,17 @@ def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
         for extension in installed():
             extension.rewritten(job.dialog, run)
         _tell(change, job, rewritten)
-        change.event("health", **health_of(dialog, job.situation.thresholds))
+        change.event("health", **health_of(dialog, job.served.thresholds))
         overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)
 
 
 def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
     before, outcome = job.sizes.units, outcome_of(job.sizes.units, rewritten)
-    unchanged = {unit.id: unit.text for unit in before if unit.id not in job.situation.view.by_value}
+    unchanged = {unit.id: unit.text for unit in before if unit.id not in job.view.by_value}
     standing = {unit.id: unit.messages for unit in before}
     beside = job.sizes.fixed - job.sizes.output_room
     limit = job.sizes.limit or 0
-    price = caching_price(job.situation.model, job.sizes.prompt)
+    price = caching_price(job.served.model, job.sizes.prompt)
     balance = balance_of(rewritten.est_before + beside, rewritten.est_after + beside, price) if price else None
     return RemediationRun(
         dialog=job.dialog,
@@ -360,10 +355,10 @@ def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
     return f"{rewritten.failure} {beside} take est. {sizes.fixed - sizes.output_room:,} tokens beside the messages."
 
 
-def preview(situation: Situation, verb: str) -> Rewritten:
+def preview(dialog: Dialog, materials: Materials, verb: str) -> Rewritten:
     """What a rewrite would do now, without a model and without doing it. Raises ``Refusal``."""
     policy = policy_with(verb)
-    job = job_for(situation, rewrite_by_hand(policy, situation.sizes_for(policy).limit))
+    job = job_for(dialog, materials, rewrite_by_hand(policy, materials.sizes.under(policy).limit))
     toolbox = toolbox_of(job.sizes, lambda text, tokens: "", lambda *_: None)
     rewritten = rewrite(job, toolbox)
     return replace(rewritten, failure=_why_not_smaller(job, rewritten)) if rewritten.failure else rewritten

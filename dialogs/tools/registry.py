@@ -45,7 +45,7 @@ def names_in(toolsets: Sequence[str]) -> Iterator[str]:
 
 def tools_of(agent: Agent) -> dict[str, Tool]:
     """What this agent is offered, by name, in an order that never changes by itself. A proxy is offered nothing."""
-    if agent.proxy:
+    if not agent.kind.is_guided:
         return {}
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}

@@ -3,7 +3,7 @@ the end of a loop that nothing else ended."""
 
 from health.levels import Level
 from remediation.context import Context
-from remediation.decisions import ClearMind, Decision, Fail, Proceed, Suspend
+from remediation.decisions import ClearMind, Decision, Fail, ForceClear, Proceed, Suspend
 from remediation.guidance import (
     COUNTDOWN_GENERATIONS,
     CRITICAL_KIND,
@@ -43,7 +43,7 @@ def _forced(context: Context) -> Decision:
     if context.failed_clears >= MAX_FORCED_CLEARS:
         return Suspend(CRITICAL_KIND, EXHAUSTED)
     asked = forced_clear(context.failed_clears, context.refused_clear, context.prompts)
-    return Proceed(guidance=asked, clear_only=True)
+    return ForceClear(asked)
 
 
 def _countdown(context: Context) -> Decision:

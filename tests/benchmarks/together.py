@@ -1,7 +1,7 @@
 """What people feel at once: exchanges, open pages, many messages together, and calls of ``/v1``, beside the raw floor.
 
-``python -m tests.benchmarks.table`` runs this. Processor time is that of the web process, the workers, PostgreSQL and Redis; the client and
-the model server are left out. Commits are timed by PostgreSQL (``track_commit_timestamp``).
+``python -m tests.benchmarks.table`` runs this. Processor time is that of the web process, the workers, PostgreSQL and
+Redis; the client and the model server are left out. Commits are timed by PostgreSQL (``track_commit_timestamp``).
 """
 
 import asyncio
@@ -126,7 +126,8 @@ class Pages:
 
 
 def page_costs(rig: Rig, product: Product, pages: Pages, cookie: str, exchanges: int) -> tuple[float, float]:
-    """Processor milliseconds of the web process an exchange for the first page of a dialog, and for each of four more."""
+    """Processor milliseconds of the web process an exchange for the first page of a dialog,
+    and for each of four more."""
     agent, owner = rig.agent("quick"), rig.people(1)[0]
     results = []
     for number in (0, 1, 5):
@@ -163,7 +164,8 @@ def end_to_page(rig: Rig, product: Product, pages: Pages, cookie: str, exchanges
 
 
 def read_long(rig: Rig, pages: Pages, cookie: str) -> tuple[float, float]:
-    """MB/s at which a page reads what it missed of a long dialog, and the longest time in which nothing came, in seconds."""
+    """MB/s at which a page reads what it missed of a long dialog, and the longest time in which
+    nothing came, in seconds."""
     dialog = dialog_at(1_000, rig.agent("quick"), rig.people(1)[0])
     page = Page(dialog.pk, cookie)
     with pages.opened([page]):
@@ -204,8 +206,12 @@ def all_at_once(rig: Rig, product: Product, pages: Pages, dialogs: int, *, watch
         offset = time.time() - time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "tests.benchmarks.saying", "--port", str(rig.stack.port), "--seconds", "0"],
-            cwd=ROOT, input=lines, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            input=lines,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         sent = {line.split()[0]: int(line.split()[1]) / 1e6 + offset for line in done.stdout.splitlines()}
         ids, deadline = [dialog.pk for dialog in made], time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:
@@ -312,11 +318,11 @@ def all_tables(floor: Floor) -> int:
 
 
 def rewrite_millis(rig: Rig, policy: str, verb: str, units: int, rounds: int) -> tuple[float, float]:
-    """Milliseconds of a rewrite before anything is stored, without a model: of texts that this process has not read yet, and
-    the median where it has counted them before, as the worker that drove the dialog did."""
+    """Milliseconds of a rewrite before anything is stored, without a model: of texts that this process has not read
+    yet, and the median where it has counted them before, as the worker that drove the dialog did."""
     from dialogs.models import Dialog
+    from dialogs.runtime.materials import materials_of
     from dialogs.runtime.rewrite import preview
-    from dialogs.runtime.situation import situation_of
 
     agent, owner = rig.agent("counted-small", policy), rig.people(1)[0]
     results = []
@@ -324,6 +330,6 @@ def rewrite_millis(rig: Rig, policy: str, verb: str, units: int, rounds: int) ->
     for _ in range(rounds + 1):
         row = Dialog.objects.whole().get(pk=dialog.pk)
         at = time.perf_counter()
-        preview(situation_of(row), verb)
+        preview(row, materials_of(row), verb)
         results.append((time.perf_counter() - at) * 1000)
     return results[0], median(results[1:])

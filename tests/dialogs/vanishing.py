@@ -5,13 +5,15 @@ from datetime import timedelta
 
 from django.db.models.functions import Now
 
+from dialogs.context.model_calls import ModelCall
 from dialogs.context.request import prepare
+from dialogs.context.retrieval.recall import PushRecall
 from dialogs.models import Dialog
-from dialogs.runtime import attempts
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime import attempts, next_call
+from dialogs.runtime.materials import materials_of
+from dialogs.runtime.policy_context import context_of
 from dialogs.store.lease import Lease, claim, keeper
-from remediation.decisions import Proceed
-from remediation.guidance import CLEAR_MIND
+from remediation.decisions import ForceClear, Proceed
 from remediation.policies import decide
 
 _claims: list[AbstractContextManager[Lease | None]] = []  # kept, for a forgotten claim would be given back
@@ -36,20 +38,16 @@ def expire(dialog: Dialog) -> None:
 def call_and_vanish(dialog: Dialog) -> Lease:
     """Claim the dialog, begin the model call that it owes, and vanish in the middle of it."""
     lease = take_and_vanish(dialog)
-    situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
-    plan = decide(situation.policy, situation.context)
-    assert isinstance(plan, Proceed), plan
-    tools = [tool.spec for tool in situation.tools.values()]
-    required = CLEAR_MIND if plan.clear_only else ""
-    prepared = prepare(
-        situation.dialog, situation.view, situation.model, tools, guidance=plan.guidance, required_tool=required
-    )
-    attempts.begin(
-        lease,
-        situation.model,
-        prepared,
-        situation.thresholds,
-        forced=plan.clear_only,
-        counted=situation.counted(),
-    )
+    dialog = Dialog.objects.select_related("agent").get(pk=dialog.pk)
+    materials = materials_of(dialog)
+    served, view, _tools, sizes = materials
+    call: ModelCall
+    match decide(served.policy, context_of(dialog, served, view, sizes)):
+        case Proceed(guidance):
+            call = next_call.answer(dialog, materials, guidance, "", PushRecall(dialog, view))
+        case ForceClear(guidance):
+            call = next_call.forced_clear(dialog, materials, guidance)
+        case other:
+            raise AssertionError(f"no call is due, but {other}")
+    attempts.begin(lease, served, call, prepare(dialog, served.model, call))
     return lease

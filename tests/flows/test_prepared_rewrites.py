@@ -10,11 +10,15 @@ from django.db import connections
 
 from dialogs.actions import rewrite_requests
 from dialogs.context import prepared
+from dialogs.context.retrieval.recall import PushRecall
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import prepare
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime.materials import materials_of
+from dialogs.runtime.policy_context import context_before_generation
+from remediation.context import Context
 from remediation.models import PreparedRewrite, RemediationRun
 from remediation.policies.ahead import rewrite_ahead
+from remediation.policies.policy import Policy
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
 from tests.flows import pruner
@@ -29,8 +33,8 @@ LIMIT = 8_000
 
 
 class Clerk:
-    """Answers, and writes summaries that quote what it is given. ``held`` keeps a summary back until it is set; ``fails``
-    is what it says in place of one."""
+    """Answers, and writes summaries that quote what it is given. ``held`` keeps a summary back until it is set;
+    ``fails`` is what it says in place of one."""
 
     def __init__(self) -> None:
         self.held: threading.Event | None = None
@@ -83,8 +87,12 @@ def nearly_full(server: LocalDouble, policy: str = "summarize", **agent: Any) ->
 
 
 def is_near(dialog: Dialog) -> bool:
-    situation = situation_of(dialog)
-    return rewrite_ahead(situation.policy, situation.context_before_generation) is not None
+    return rewrite_ahead(*judged_by(dialog)) is not None
+
+
+def judged_by(dialog: Dialog) -> tuple[Policy, Context]:
+    served, view, _, sizes = materials_of(dialog)
+    return served.policy, context_before_generation(dialog, served, view, sizes, PushRecall(dialog, view))
 
 
 def is_ready(dialog: Dialog) -> bool:
@@ -145,8 +153,7 @@ def test_what_was_prepared_is_thrown_away_when_an_undo_came_between(server: Loca
 
 def knows(dialog: Dialog) -> bool:
     dialog.refresh_from_db()
-    situation = situation_of(dialog)
-    return prepared.is_known(dialog, "summarize", situation.sizes_for(situation.policy))
+    return prepared.is_known(dialog, "summarize", materials_of(dialog).sizes.own)
 
 
 def test_a_message_does_not_wait_for_a_preparation(server: LocalDouble, clerk: Clerk) -> None:
@@ -192,18 +199,18 @@ def test_nothing_is_prepared_where_it_is_switched_off_or_was_lost(server: LocalD
     calls = len(server.bodies)
     prepare.prepare(dialog.pk)  # once more: it is known
     assert len(server.bodies) == calls
-    situation = situation_of(dialog)
+    sizes = materials_of(dialog).sizes.own
     for damaged in ({"prompts": 7}, {"content": 7}, {"content": {"view": [None]}}):
         PreparedRewrite.objects.update(**damaged)
-        assert prepared.prepared_for(dialog, "summarize", situation.sizes_for(situation.policy)) is None
+        assert prepared.prepared_for(dialog, "summarize", sizes) is None
     PreparedRewrite.objects.all().delete()  # as by a worker that died before it had stored it
     prepare.prepare(dialog.pk)
     assert is_ready(dialog) and len(server.bodies) > calls
     for change in ({"origin": Dialog.Origin.KEY}, {"agent__proxy": True}, {"agent__prepare_rewrites": False}):
         dialog = Dialog.objects.get(pk=dialog.pk)
-        assert Agent().prepare_rewrites and prepare.may_be_near(situation_of(dialog))
+        assert Agent().prepare_rewrites and prepare.may_be_near(dialog, *judged_by(dialog))
         for name, value in change.items():
             of, _, column = name.rpartition("__")
             setattr(dialog.agent if of else dialog, column, value)
-        assert not prepare.may_be_near(situation_of(dialog))
+        assert not prepare.may_be_near(dialog, *judged_by(dialog))
     connections.close_all()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from health.levels import Level
 from remediation.context import Context
-from remediation.decisions import ClearMind, Fail, Proceed, Suspend
+from remediation.decisions import ClearMind, Fail, ForceClear, Suspend
 from remediation.guidance import Counters, after_clear, after_kept, clears_exhausted, judge_last_clear
 from remediation.policies import decide, none
 
@@ -16,7 +16,7 @@ levels = st.sampled_from(list(Level))
 @given(level=levels)
 def test_an_open_episode_forces_whatever_the_level_is(level: Level) -> None:
     decision = decide(none.POLICY, Context(level=level, clear_due=True, failed_clears=1))
-    assert isinstance(decision, Proceed) and decision.clear_only
+    assert isinstance(decision, ForceClear)
 
 
 @given(level=levels, failed=st.integers(3, 9))

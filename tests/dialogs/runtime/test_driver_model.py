@@ -28,7 +28,7 @@ from dialogs.store.lease import MAX_CRASHES
 from dominds.llm.usage import Usage, UsageUnavailable
 from health.levels import Level, Thresholds, judge
 from remediation.context import Context
-from remediation.decisions import Proceed, Suspend
+from remediation.decisions import ForceClear, Proceed, Suspend
 from remediation.guidance import Counters, after_clear, after_discarded, after_kept, clears_exhausted, judge_last_clear
 from remediation.policies import decide, none
 from tests.dialogs.factories import make_dialog, write_minds
@@ -184,7 +184,7 @@ class Story:
         ):
             case Suspend():
                 self.suspend()
-            case Proceed(clear_only=True):
+            case ForceClear():
                 self.crashes, self.forced_under = 0, (self.rounds, self.limits)
                 self.force(behaviour.forced, prompt)
             case _:
@@ -287,7 +287,7 @@ class DriverMachine(RuleBasedStateMachine):
         is_clear_due = story.forced_under == (story.rounds, story.limits)
         context = Context(story.level, failed_clears=story.counters.failed_clears, clear_due=is_clear_due)
         may_call = not (story.clear_requested or story.stop) and story.owes and story.crashes < MAX_CRASHES
-        if in_call and may_call and isinstance(decide(none.POLICY, context), Proceed):
+        if in_call and may_call and isinstance(decide(none.POLICY, context), Proceed | ForceClear):
             call_and_vanish(self.dialog)
         else:
             take_and_vanish(self.dialog)

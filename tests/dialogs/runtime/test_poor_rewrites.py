@@ -6,7 +6,8 @@ import pytest
 
 from dialogs.models import Turn
 from dialogs.runtime import overflow_history
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime.materials import materials_of
+from dialogs.runtime.policy_context import context_of
 from health.levels import Level
 from remediation.context import Context
 from remediation.decisions import Rewrite
@@ -60,4 +61,5 @@ def test_the_policy_is_asked_again_after_a_rewrite_that_gained_much(script: Scri
     for before, after, were_poor in ((8_100, 7_600, False), (8_100, 7_700, True), (8_100, 3_000, False)):
         dialog.remediations.create(reason="test", est_before=before, est_after=after, **base)
         assert overflow_history.were_poor(dialog) is were_poor
-    assert not situation_of(dialog).context.poor_rewrites
+    served, view, _, sizes = materials_of(dialog)
+    assert not context_of(dialog, served, view, sizes).poor_rewrites

@@ -8,7 +8,7 @@ import pytest
 from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import rewrite
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime.materials import materials_of
 from dialogs.store.lease import claim
 from dominds import budgets
 from remediation.decisions import Rewrite
@@ -31,22 +31,31 @@ def long_dialog(turns: int, chars: int = 400) -> Dialog:
     first = dialog.last_turn_seq
     Turn.objects.bulk_create(
         Turn(
-            dialog=dialog, seq=first + at, position=first + at, round_number=1, text=f"Part {at}. " + "word " * (chars // 5),
-            role="user" if at % 2 else "assistant", status="answered" if at % 2 else "complete",
+            dialog=dialog,
+            seq=first + at,
+            position=first + at,
+            round_number=1,
+            text=f"Part {at}. " + "word " * (chars // 5),
+            role="user" if at % 2 else "assistant",
+            status="answered" if at % 2 else "complete",
         )
         for at in range(1, turns + 1)
-    )  # fmt: skip
+    )
     dialog.last_turn_seq = dialog.last_position = first + turns
     dialog.save()
     messages.post_message(dialog.pk, "And now?")
     return dialog
 
 
+def job_of(dialog: Dialog) -> rewrite.Job:
+    dialog = Dialog.objects.whole().get(pk=dialog.pk)
+    return rewrite.job_for(dialog, materials_of(dialog), Rewrite("retention", "test", 2_000))
+
+
 def rewrite_within(dialog: Dialog, seconds: float) -> RemediationRun:
     with claim(dialog.pk) as lease:
         assert lease is not None
-        situation = situation_of(Dialog.objects.whole().get(pk=dialog.pk))
-        rewrite.perform(lease, situation, Rewrite("retention", "test", 2_000), seconds)
+        rewrite.perform(lease, job_of(dialog), seconds)
     return RemediationRun.objects.get(dialog=dialog)
 
 
@@ -84,8 +93,7 @@ def test_a_rewrite_that_would_archive_too_much_is_not_applied(script: Script, mo
     monkeypatch.setattr(budgets, "ARCHIVED_UNITS", replace(budgets.ARCHIVED_UNITS, most=10))
     with claim(dialog.pk) as lease:
         assert lease is not None
-        situation = situation_of(Dialog.objects.whole().get(pk=dialog.pk))
-        rewrite.perform(lease, situation, Rewrite("retention", "test", 2_000))
+        rewrite.perform(lease, job_of(dialog))
     assert not RemediationRun.objects.exists()
     text = ContextEvent.objects.get(dialog=dialog, code=ContextEvent.Code.BREAKER_FAILED).message
     assert "would archive more than 10 messages at once. DOMINDS_ARCHIVED_MESSAGES sets this limit." in text

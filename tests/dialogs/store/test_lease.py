@@ -209,13 +209,15 @@ def test_a_worker_that_lets_go_leaves_no_attempt_behind(asked: Dialog, draining:
 
 
 def _begin(lease: Any) -> None:
+    from dialogs.context.model_calls import Answer
     from dialogs.context.request import prepare
     from dialogs.runtime import attempts
-    from dialogs.runtime.situation import situation_of
+    from dialogs.runtime.materials import materials_of
 
-    situation = situation_of(Dialog.objects.select_related("agent").get(pk=lease.dialog_id))
-    prepared = prepare(situation.dialog, situation.view, situation.model, [])
-    attempts.begin(lease, situation.model, prepared, situation.thresholds, forced=False, counted=None)
+    dialog = Dialog.objects.select_related("agent").get(pk=lease.dialog_id)
+    served, view, _, _ = materials_of(dialog)
+    call = Answer(view)
+    attempts.begin(lease, served, call, prepare(dialog, served.model, call))
 
 
 def test_a_draining_worker_claims_nothing(asked: Dialog, draining: None) -> None:

@@ -17,6 +17,7 @@ from remediation.decisions import (
     Continue,
     Decision,
     Fail,
+    ForceClear,
     Interrupt,
     Proceed,
     Reject,
@@ -41,7 +42,7 @@ CHOICES = [policy for policy in own() if policy.is_choice]
 
 GREEN, YELLOW, RED, GRAY = Level.HEALTHY, Level.CAUTION, Level.CRITICAL, Level.UNKNOWN
 PLAIN = Proceed()
-ASK, FORCE = Proceed(guidance=CLEAR_OR_REMIND), Proceed(guidance=CLEAR_ONLY, clear_only=True)
+ASK, FORCE = Proceed(guidance=CLEAR_OR_REMIND), ForceClear(CLEAR_ONLY)
 HEALTHY = Context(GREEN)
 
 contexts = st.builds(
@@ -77,7 +78,7 @@ contexts = st.builds(
         (Context(YELLOW, kept_since_guidance=10), ASK),
         (Context(YELLOW, kept_since_guidance=3, cadence=3), ASK),
         (Context(RED), FORCE),
-        (Context(RED, failed_clears=2), Proceed(guidance=forced_clear(2), clear_only=True)),
+        (Context(RED, failed_clears=2), ForceClear(forced_clear(2))),
         (Context(GREEN, overflowed=True), FORCE),
         (Context(GRAY, overflowed=True), FORCE),
     ],
@@ -292,9 +293,9 @@ def test_a_countdown_never_suspends(name: str, context: Context) -> None:
 @pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
 def test_only_a_forced_attempt_or_caution_carries_guidance(name: str, context: Context) -> None:
     decision = decide(named(name), context)
-    if isinstance(decision, Proceed) and decision.guidance:
+    if isinstance(decision, Proceed | ForceClear) and decision.guidance:
         assert context.level in (YELLOW, RED) or context.overflowed
-    if isinstance(decision, Proceed) and decision.clear_only:
+    if isinstance(decision, ForceClear):
         assert context.failed_clears < 3
         assert not context.countdown
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dialogs.context.retrieval.recall import limit_beside
+from dialogs.context.room import limit_beside_recall
 
 
 def test_the_trigger_leaves_recalled_text_its_share() -> None:
-    assert limit_beside(5_000) * 80 // 100 == pytest.approx(3_250, abs=1)
-    assert limit_beside(100_000) == 100_000
+    assert limit_beside_recall(5_000) * 80 // 100 == pytest.approx(3_250, abs=1)
+    assert limit_beside_recall(100_000) == 100_000

@@ -5,9 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from dialogs.actions import messages
+from dialogs.context.retrieval.recall import PushRecall
 from dialogs.models import Dialog
-from dialogs.runtime.situation import situation_of
-from remediation.decisions import Proceed, Rewrite
+from dialogs.runtime.materials import materials_of
+from dialogs.runtime.policy_context import context_before_generation
+from remediation.decisions import Decision, ForceClear, Proceed, Rewrite
 from remediation.policies import decide
 from tests.dialogs.factories import make_dialog, send
 
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Script = Callable[..., None]
 
 
-def next_decision(script: Script, policy: str, reported: int, words: int) -> Proceed | Rewrite:
+def next_decision(script: Script, policy: str, reported: int, words: int) -> Decision:
     """After an answer whose report is ``reported`` prompt tokens, in a window of 8,000: critical begins above 5,952."""
     script({"text": "Noted.", "usage": {"prompt_tokens": reported, "completion_tokens": 2}}, context_length=8_000)
     dialog = send(
@@ -24,17 +26,16 @@ def next_decision(script: Script, policy: str, reported: int, words: int) -> Pro
     )
     Dialog.objects.filter(pk=dialog.pk).update(calibration_fit=None)  # the estimate has learned nothing from the report
     messages.post_message(dialog.pk, "Go on.")
-    situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
-    decision = decide(situation.policy, situation.context_before_generation)
-    assert isinstance(decision, Proceed | Rewrite)
-    return decision
+    dialog = Dialog.objects.select_related("agent").get(pk=dialog.pk)
+    served, view, _, sizes = materials_of(dialog)
+    return decide(served.policy, context_before_generation(dialog, served, view, sizes, PushRecall(dialog, view)))
 
 
 @pytest.mark.parametrize("policy", ["retention", "breaking"])
 def test_a_policy_goes_before_a_clear_where_the_report_is_critical(script: Script, policy: str) -> None:
     decision = next_decision(script, policy, reported=6_000, words=3_600)
     assert isinstance(decision, Rewrite) and decision.policy == policy
-    assert isinstance(next_decision(script, policy, reported=6_000, words=1_200), Proceed), "it would not help"
+    assert isinstance(next_decision(script, policy, reported=6_000, words=1_200), ForceClear), "it would not help"
 
 
 @pytest.mark.parametrize("policy", ["retention", "breaking"])

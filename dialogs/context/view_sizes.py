@@ -1,0 +1,55 @@
+"""Estimated sizes of one view, for whoever may ask. Most steps of a dialog need none, and then nothing is counted."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dialogs.context.served import Served
+from dialogs.context.sizes import Sizes, parts_tokens, sizes_of
+from dialogs.context.view import View
+from dialogs.models import Dialog
+from dominds.llm.messages import ToolSpec
+from remediation.policies.policy import Policy
+from remediation.tokens.calibration import Counted
+
+LEAST_CHARS_PER_TOKEN = 1.5
+
+
+class ViewSizes:
+    """The sizes of a dialog's view: counted when first asked for, once for each policy,
+    as policies count differently."""
+
+    def __init__(self, dialog: Dialog, served: Served, view: View, tools: Sequence[ToolSpec]) -> None:
+        self._dialog, self._served, self._view, self._tools = dialog, served, view, tools
+        self._known: dict[str, Sizes] = {}
+
+    def under(self, policy: Policy) -> Sizes:
+        if policy.name not in self._known:
+            served, units = self._served, self._view.units
+            self._known[policy.name] = sizes_of(
+                self._dialog, units, served.model, served.thresholds, self._tools, policy
+            )
+        return self._known[policy.name]
+
+    @property
+    def own(self) -> Sizes:
+        """By the policy in force."""
+        return self.under(self._served.policy)
+
+    def counted_with(self, recalled_tokens: int) -> Counted | None:
+        """The raw counts of a request with that much beside the view, where the request was counted:
+        its report calibrates."""
+        policy = self._served.policy
+        if not policy.counts and policy.name not in self._known:
+            return None
+        counted = self.own.counted
+        return replace(counted, text=counted.text + recalled_tokens)
+
+    @functools.cached_property
+    def most_tokens(self) -> float:
+        """What the view's messages take at most, without counting them."""
+        return self._view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(self._view.messages, self._served.model)
+
+    def of(self, view: View) -> "ViewSizes":
+        """Those of another view of the same dialog."""
+        return ViewSizes(self._dialog, self._served, view, self._tools)

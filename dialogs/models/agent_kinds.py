@@ -1,0 +1,43 @@
+"""The kinds of agents, and how each answers: who acts for an agent asks its kind, and never which kind that is."""
+
+import math
+from dataclasses import dataclass
+
+from dominds.llm.retry import MAX_TRIES
+
+
+@dataclass(frozen=True, slots=True)
+class AgentKind:
+    """``is_guided``: it has tools, and gets words of the runtime's: guidance, nudges, forced clears. ``recalls``: what
+    is out of sight comes back. ``prepares_rewrites``: while its dialogs rest. ``needs_rewrites``: nothing else makes
+    its context shorter. ``outlasts_circuits``: its message waits until a model that fails for all can be called
+    again."""
+
+    is_guided: bool
+    recalls: bool
+    prepares_rewrites: bool
+    needs_rewrites: bool
+    outlasts_circuits: bool
+    most_tries: int
+    longest_wait_seconds: float  # between two tries
+
+
+ASSISTANT = AgentKind(
+    is_guided=True,
+    recalls=True,
+    prepares_rewrites=True,
+    needs_rewrites=False,
+    outlasts_circuits=True,
+    most_tries=MAX_TRIES,
+    longest_wait_seconds=math.inf,
+)
+# It passes on what a program sends. The program waits for its answer, and has its own way to ask again.
+PROXY = AgentKind(
+    is_guided=False,
+    recalls=False,
+    prepares_rewrites=False,
+    needs_rewrites=True,
+    outlasts_circuits=False,
+    most_tries=3,
+    longest_wait_seconds=5.0,
+)

@@ -1,0 +1,28 @@
+"""The parts of a dialog's next request, to be taken apart at once: each step gets those that it needs."""
+
+from typing import NamedTuple
+
+from dialogs.context.served import Served, served_by
+from dialogs.context.view import View, view_of
+from dialogs.context.view_sizes import ViewSizes
+from dialogs.models import Dialog
+from dialogs.tools.registry import offered_to
+from dominds.llm.messages import ToolSpec
+
+
+class Materials(NamedTuple):
+    """What is seen, by which model and under which policy, with which tools, and how large it is, if somebody asks."""
+
+    served: Served
+    view: View
+    tools: tuple[ToolSpec, ...]
+    sizes: ViewSizes
+
+
+def materials_of(dialog: Dialog, view: View | None = None) -> Materials:
+    """Read them fresh, or with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` when the
+    catalog no longer has the dialog's model."""
+    view = view or view_of(dialog)
+    served = served_by(dialog, view.messages)
+    tools = tuple([tool.spec for tool in offered_to(dialog).values()])
+    return Materials(served, view, tools, ViewSizes(dialog, served, view, tools))

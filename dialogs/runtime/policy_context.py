@@ -1,0 +1,109 @@
+"""Gathers, from rows, what the policies may know before they decide."""
+
+from dataclasses import replace
+
+from dialogs.context.config import prompts_folder
+from dialogs.context.limits import judgement_of
+from dialogs.context.retrieval.recall import PushRecall
+from dialogs.context.room import lacks_room, limit_before_generation
+from dialogs.context.served import Served
+from dialogs.context.sizes import Sizes
+from dialogs.context.spending import economy_of, spending_of
+from dialogs.context.view import View
+from dialogs.context.view_sizes import ViewSizes
+from dialogs.models import Agent, Dialog, Generation
+from dialogs.runtime import overflow_history
+from dialogs.runtime.refused_clear import refused_clear
+from health.levels import Thresholds
+from health.models import HealthSnapshot
+from remediation.context import Context, Economy
+from remediation.loops import ENDLESS_CALLS, NO_LOOP, NUDGE_REPEATS, Loop, LoopAction, nudge
+from remediation.policies.registry import with_verb
+
+
+def context_before_generation(
+    dialog: Dialog, served: Served, view: View, sizes: ViewSizes, recall: PushRecall
+) -> Context:
+    """The context with the limit that policies judge by before a generation."""
+    context = context_of(dialog, served, view, sizes)
+    return replace(context, limit=limit_before_generation(context, served.thresholds, recall))
+
+
+def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> Context:
+    requested = with_verb(dialog.requested_rewrite)
+    counting = requested or (served.policy if served.policy.counts else None)
+    counted = sizes.under(counting) if counting else None
+    watched = overflow_history.recent_context(dialog, view) if served.policy.watches_past else None
+    loop = _loop_of(dialog, view, watched)
+    is_long, near = dialog.generations_for_message >= ENDLESS_CALLS, _near_limit(served, sizes)
+    return Context(
+        level=judgement_of(dialog, served.thresholds).level,
+        est_tokens=counted.request if counted else 0,
+        est_prompt=counted.prompt if counted else 0,
+        limit=counted.limit if counted else None,
+        standing_tokens=counted.standing if counted else 0,
+        warning_threshold=counted.config.warning_threshold if counted else 0.8,
+        changed=dialog.changed_since_rewrite,
+        overflowed=dialog.overflowed or lacks_room(dialog, served, sizes),
+        restarts=dialog.restarts,
+        failed_clears=dialog.failed_clears,
+        refused_clear=refused_clear(dialog, served.model, served.thresholds),
+        clear_due=clear_due(dialog, served.thresholds),
+        kept_since_guidance=dialog.kept_since_guidance,
+        guided_generations=dialog.guided_generations,
+        cadence=served.model.cadence,
+        is_proxy=not dialog.agent.kind.is_guided,
+        countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
+        over_hits_last_hour=watched.over_hits if watched else 0,
+        loop_detected=bool(watched and watched.loop.action is LoopAction.RECOVER),
+        nudge=nudge(loop, prompts_folder()) if loop.calls else "",
+        endless_loop=loop.failure if loop.is_endless and is_long else "",
+        interrupted=view.interrupted,
+        spending=spending_of(dialog),
+        poor_rewrites=bool(near and view.base_position and overflow_history.were_poor(dialog)),
+        economy=economy_near_limit(dialog, served, view, sizes),
+        prompts=prompts_folder(),
+        requested=dialog.requested_rewrite,
+    )
+
+
+def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext | None) -> Loop:
+    """The loop of an agent that can be told of it. Where its policy watches none,
+    it is looked up once the message has had as many calls as a loop takes."""
+    if not dialog.agent.kind.is_guided:
+        return NO_LOOP
+    if watched:
+        return watched.loop
+    return overflow_history.loop_in(dialog, view) if dialog.generations_for_message >= NUDGE_REPEATS else NO_LOOP
+
+
+def economy_near_limit(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> Economy | None:
+    """Looked up where the policy may want a rewrite soon."""
+    near = _near_limit(served, sizes)
+    return economy_of(dialog, served.model, near.prompt, view.base) if near else None
+
+
+def _near_limit(served: Served, sizes: ViewSizes) -> Sizes | None:
+    """The sizes by a policy that may want a rewrite soon: its limit is more than half full."""
+    own = sizes.own if served.policy.counts else None
+    return own if own and own.limit is not None and own.request * 2 > own.limit else None
+
+
+def clear_due(dialog: Dialog, thresholds: Thresholds) -> bool:
+    """Whether an episode of forced clears is open: the dialog's newest call was such an attempt, of this round, of
+    this model and under these limits. A level that is unknown or has fallen meanwhile does not close it."""
+    if not dialog.clear_episode:
+        return False
+    calls = dialog.generations.filter(purpose__in=[Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR])
+    over = calls.exclude(outcome__in=[Generation.Outcome.RUNNING, Generation.Outcome.CRASHED])
+    newest = over.select_related("snapshot").order_by("-id").first()
+    if newest is None or newest.purpose != Generation.Purpose.FORCED_CLEAR:
+        return False
+    snapshot: HealthSnapshot | None = getattr(newest, "snapshot", None)
+    return (
+        snapshot is not None
+        and newest.round_number == dialog.round_number
+        and (newest.provider, newest.model) == (dialog.provider_id, dialog.model_id)
+        and snapshot.model_context_limit == thresholds.context_limit
+        and snapshot.critical_max_tokens == thresholds.effective_critical_max
+    )
