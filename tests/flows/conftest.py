@@ -55,8 +55,8 @@ def _nothing_slow_within_transactions(_django_db_marker: None) -> Iterator[None]
 
 @pytest.fixture(autouse=True)
 def _requests_made_again(db: None) -> Iterator[None]:
-    """Whatever happened to a dialog: each of its requests can be made again from rows, byte for byte, while the texts of its
-    guidance are there."""
+    """Whatever happened to a dialog: each of its requests can be made again from rows, byte for byte,
+    while the texts of its guidance are there."""
     yield
     rows = Generation.objects.filter(purpose__in=["reply", "forced_clear"], sent__isnull=False)
     differing = {row.pk: differs for row in rows if (differs := sent_request(row).differs)}

@@ -1,4 +1,5 @@
-"""System messages that programs say in the middle of a conversation: each request reaches its model as it would without us."""
+"""System messages that programs say in the middle of a conversation: each request reaches its model
+as it would without us."""
 
 from collections.abc import Callable
 from typing import Any
@@ -125,8 +126,11 @@ RESPONSES: list[Messages] = [
     [user("Well?")],
 ]
 MESSAGES: list[Messages] = [
-    [user("Hi")], [user("Go on"), system("Rhyme from now on.")], [user("And now?"), system("In one word.")], [user("Well?")],
-]  # fmt: skip
+    [user("Hi")],
+    [user("Go on"), system("Rhyme from now on.")],
+    [user("And now?"), system("In one word.")],
+    [user("Well?")],
+]
 DIALECTS = {"responses": "openai/gpt-5.6-terra", "messages": "anthropic/claude-opus-5-5"}
 
 
@@ -164,7 +168,8 @@ def test_a_request_equals_the_one_that_its_model_would_get_directly(
 
 
 def test_what_moves_or_goes_moves_and_goes(minds: Minds) -> None:
-    """A note that a program keeps two messages before the end, as it does with each request; and a conversation that it cut."""
+    """A note that a program keeps two messages before the end, as it does with each request;
+    and a conversation that it cut."""
     with VLLMDouble(brain, model="local", window=8_000) as double:
         minds.serve(double, "vllm")
         program = Program("chat/completions", double)
@@ -211,9 +216,12 @@ def test_in_a_protocol_that_has_other_places_it_stands_in_the_next_one(
         name_server(double, minds, monkeypatch, name)
         program = Program("chat/completions", double, "anthropic")
         program.arrived(program.ask, CHAT)
-        assert [role for role, _ in plain(double.bodies[-1])] == [
-            "system", "user", "assistant", "user", "system", "assistant", "user", "system", "assistant", "user",
-        ]  # fmt: skip
+        assert (
+            [role for role, _ in plain(double.bodies[-1])]
+            == """
+            system user assistant user system assistant user system assistant user
+            """.split()
+        )
         assert double.refusals == []
         assert program.dialog.context_epoch == 0
 

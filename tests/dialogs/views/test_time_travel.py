@@ -76,11 +76,19 @@ def test_a_timeline_is_bounded_and_goes_back_page_by_page(dialog: Dialog) -> Non
     newest = dialog.generations.latest("pk")
     rows = [
         Generation(
-            dialog=dialog, round_number=2, purpose="reply", outcome="crashed" if number == MOST else "kept", epoch=1,
-            provider=newest.provider, model=newest.model, base="2:0", prompt_tokens=number, sent=newest.sent,
+            dialog=dialog,
+            round_number=2,
+            purpose="reply",
+            outcome="crashed" if number == MOST else "kept",
+            epoch=1,
+            provider=newest.provider,
+            model=newest.model,
+            base="2:0",
+            prompt_tokens=number,
+            sent=newest.sent,
         )
         for number in range(1, MOST + 1)
-    ]  # fmt: skip
+    ]
     Generation.objects.bulk_create(rows)
     html = page(dialog, "timeline/")
     assert html.count('class="column"') == MOST and "Its worker was lost" in html and "Older" in html

@@ -1,5 +1,5 @@
-"""Agents that are proxies, over HTTP: what arrives at strict model servers is what a program asked for, and its context stays
-healthy."""
+"""Agents that are proxies, over HTTP: what arrives at strict model servers is what a program asked for,
+and its context stays healthy."""
 
 import json
 from collections.abc import Iterator
@@ -33,9 +33,16 @@ WEATHER = {
 }
 TIME = {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}}}}
 SAMPLING = {
-    "temperature": 0.3, "top_p": 0.9, "seed": 2**40, "stop": ["END"], "frequency_penalty": 0.5, "user": "ada",
-    "parallel_tool_calls": False, "logit_bias": {"5": 1}, "reasoning_effort": "low",
-}  # fmt: skip
+    "temperature": 0.3,
+    "top_p": 0.9,
+    "seed": 2**40,
+    "stop": ["END"],
+    "frequency_penalty": 0.5,
+    "user": "ada",
+    "parallel_tool_calls": False,
+    "logit_bias": {"5": 1},
+    "reasoning_effort": "low",
+}
 
 
 class City(BaseModel):
@@ -118,8 +125,10 @@ def test_a_proxy_sends_on_what_it_was_sent_and_nothing_else(client: OpenAI, doub
     body = dict(doubles["local"].bodies[-1])
     assert body.pop("messages") == messages
     assert {name: body.pop(name) for name in ("stream", "model", "max_tokens")} == {
-        "stream": True, "model": "local", "max_tokens": 50,
-    }  # fmt: skip
+        "stream": True,
+        "model": "local",
+        "max_tokens": 50,
+    }
     assert body.pop("stream_options") == {"include_usage": True}
     assert body == SAMPLING
     assert answer.choices[0].message.content == "You said: Are you there?"
@@ -394,7 +403,10 @@ def test_a_policy_holds_for_the_requests_that_name_it(client: OpenAI) -> None:
 # -- lifetime ----------------------------------------------------------------------------------------------------------
 
 
-TITLE = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Chat History:\n<chat_history>\nUSER: Hi\nASSISTANT: Hello\n</chat_history>"
+TITLE = (
+    "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Chat "
+    "History:\n<chat_history>\nUSER: Hi\nASSISTANT: Hello\n</chat_history>"
+)
 RETRIEVAL = (
     "### Task:\nRespond to the user query using the provided context.\n<context>...</context>\n\nHow tall is it?"
 )
