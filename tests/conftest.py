@@ -21,8 +21,8 @@ from tests.harness.redis_server import RedisServer
 
 pytest_plugins = ["tests.harness.live", "tests.harness.browser"]
 
-# How fast a machine draws or runs an example is no property; and to explain which parts of a counterexample do not matter runs it
-# hundreds of times more, which outlasts the time limit.
+# How fast a machine draws or runs an example is no property; and to explain which parts of a counterexample do not
+# matter runs it hundreds of times more, which outlasts the time limit.
 settings.register_profile(
     "tests",
     deadline=None,
@@ -74,8 +74,8 @@ TOGETHER = {
 
 
 class Scheduling(LoadFileScheduling):
-    """A file stays on one worker, and so do those that share processes. The one that drives a browser does nothing else: from
-    its first page on, Playwright's event loop keeps other tests from running theirs."""
+    """A file stays on one worker, and so do those that share processes. The one that drives a browser does nothing
+    else: from its first page on, Playwright's event loop keeps other tests from running theirs."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
@@ -93,7 +93,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put first what shares processes or may take long, mark what needs no server, and leave the long ones to ``make faults``."""
+    """Put first what shares processes or may take long, mark what needs no server,
+    and leave the long ones to ``make faults``."""
     together = tuple(file for files in TOGETHER.values() for file in files)
     in_one_process = not os.environ.get("PYTEST_XDIST_WORKER")  # there what drives a browser must be last
     seconds = dict.fromkeys((item.path for item in items), 0.0)

@@ -1,8 +1,9 @@
-"""The breaking chain, ours beside the one that was specified first, on generated dialogs: ``python -m tests.benchmarks.breaking``.
+"""The breaking chain, ours beside the one that was specified first, on generated dialogs:
+``python -m tests.benchmarks.breaking``.
 
-Prints Markdown. Both chains get the same dialogs, token counter, summariser (extraction, so that no model's luck counts)
-and vectors. Facts are counted as kept when their needle stands in the resulting context; the ledger is left out for
-"without ledger". Coherence is the similarity of the whole text before to the whole text after.
+Prints Markdown. Both chains get the same dialogs, token counter, summariser (extraction, so that no model's luck
+counts) and vectors. Facts are counted as kept when their needle stands in the resulting context; the ledger is left out
+for "without ledger". Coherence is the similarity of the whole text before to the whole text after.
 """
 
 import argparse
@@ -98,7 +99,8 @@ def important_share(before: Units, after: Units) -> float:
     return mean((unit.id, unit.text) in standing for unit in important) if important else 1.0
 
 
-# --- the chain as first specified, ported literally, faults included ----------------------------------------------------------
+# --- the chain as first specified, ported literally, faults included
+# ----------------------------------------------------------
 
 
 def literal_unit(identifier: str, kind: UnitKind, text: str, priority: int, box: Toolbox) -> Unit:
@@ -159,8 +161,11 @@ def literal_discard_low_rel(units: Units, limit: int, box: Toolbox) -> Units | N
 def literal_break_context(units: Units, limit: int, box: Toolbox) -> Units | None:
     """A strategy that does not reach the limit alone answers null, and its progress is lost."""
     for strategy in (
-        literal_summarize_old, literal_prioritize_recent, literal_content_type_chunking, literal_discard_low_rel,
-    ):  # fmt: skip
+        literal_summarize_old,
+        literal_prioritize_recent,
+        literal_content_type_chunking,
+        literal_discard_low_rel,
+    ):
         if (result := strategy(units, limit, box)) is not None:
             return result
     return None
@@ -238,8 +243,10 @@ def main() -> None:
                 results["ours", multiple].append(run_ours(dialog, box))
                 results["literal", multiple].append(run_literal(dialog, box))
                 progress.advance(task)
-    print(f"{asked.dialogs} dialogs each, limit {LIMIT:,} tokens, {asked.vectors} vectors, {mix.facts} facts a dialog, "
-          f"{mix.priority_one:.0%} of the units of priority 1.\n")  # fmt: skip
+    print(
+        f"{asked.dialogs} dialogs each, limit {LIMIT:,} tokens, {asked.vectors} vectors, {mix.facts} facts a dialog, "
+        f"{mix.priority_one:.0%} of the units of priority 1.\n"
+    )
     print("\n".join(overview(results)))
     for name, key in (("position", position_of), ("role", role_of), ("kind", kind_of), ("priority", priority_of)):
         print(f"\nAt {DETAILED:g}x, by {name}:\n")

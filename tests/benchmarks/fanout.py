@@ -1,12 +1,12 @@
 """N dialogs that stream at once, each to its own socket: is anything lost, and how old is a token when it arrives?
 
-``python -m tests.benchmarks.fanout [--dialogs 50,100,300] [--tokens 750] [--ramp 0.07]``. Model server, PostgreSQL, Redis, web,
-worker, sweeper, all N clients and the sender share the machine. Each token is the microsecond at which the provider sent
-it. Nothing is lost when the text of the answer's turn, as the socket delivered it, equals what the provider sent.
-``--ramp`` is the pause between two messages in seconds; "all" counts the tokens of the time in which all N stream.
-``--kill worker,web,redis`` kills these parts, each in a run of its own, while all stream, starts them again, and tells when
-each dialog went on.
-``--idle 1000`` opens so many sockets on which nothing happens and tells what they cost the web process.
+``python -m tests.benchmarks.fanout [--dialogs 50,100,300] [--tokens 750] [--ramp 0.07]``. Model server, PostgreSQL,
+Redis, web, worker, sweeper, all N clients and the sender share the machine. Each token is the microsecond at which the
+provider sent it. Nothing is lost when the text of the answer's turn, as the socket delivered it, equals what the
+provider sent. ``--ramp`` is the pause between two messages in seconds; "all" counts the tokens of the time in which all
+N stream. ``--kill worker,web,redis`` kills these parts, each in a run of its own, while all stream, starts them again,
+and tells when each dialog went on. ``--idle 1000`` opens so many sockets on which nothing happens and tells what they
+cost the web process.
 """
 
 import argparse
@@ -203,9 +203,18 @@ class Outcome:
         while_all = [age for watcher in result for at, age in watcher.ages if since <= at < until]
         missing = sum(len(w.answer or "") - len(w.drafted) for w in result if len(w.drafted) < len(w.answer or ""))
         return [
-            f"{self.dialogs}", f"{self.ended}", f"{self.lost}", f"{missing:,}", f"{len(ages):,}",
-            cuts(ages), f"{max(0, until - since) / 1e6:.0f}", cuts(while_all), cuts(self.firsts), cuts(self.posts), f"{self.seconds:.0f}",
-        ]  # fmt: skip
+            f"{self.dialogs}",
+            f"{self.ended}",
+            f"{self.lost}",
+            f"{missing:,}",
+            f"{len(ages):,}",
+            cuts(ages),
+            f"{max(0, until - since) / 1e6:.0f}",
+            cuts(while_all),
+            cuts(self.firsts),
+            cuts(self.posts),
+            f"{self.seconds:.0f}",
+        ]
 
 
 def cuts(values: list[float]) -> str:
@@ -228,7 +237,8 @@ def prepare(rig: Rig, dialogs: int) -> list[Watcher]:
 
 
 def warm_up(rig: Rig) -> None:
-    """Answers before those that are measured: a worker's first call loads an SDK, and threads open their connections."""
+    """Answers before those that are measured: a worker's first call loads an SDK,
+    and threads open their connections."""
     from dialogs.models import Dialog
 
     owner = rig.people(1)[0]
@@ -360,7 +370,14 @@ def recovery_row(value: Outcome) -> list[str]:
     after = [(w.went_on_us - value.killed_us) / 1e6 for w in value.watchers if w.went_on_us]
     running = sum(not watcher.ended_us or watcher.ended_us > value.killed_us for watcher in value.watchers)
     middle = sorted(after)[len(after) // 2] if after else 0.0
-    return [value.kill, f"{len(after)} of {running}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{value.ended}", f"{value.lost}"]  # fmt: skip
+    return [
+        value.kill,
+        f"{len(after)} of {running}",
+        f"{middle:.1f}",
+        f"{max(after, default=0.0):.1f}",
+        f"{value.ended}",
+        f"{value.lost}",
+    ]
 
 
 # -- Nothing happens ---------------------------------------------------------------------------------------------------
@@ -432,8 +449,8 @@ def main() -> None:
     head += ["age p50 / p95 / p99, ms", "seconds of all", "age while all", "send to first token", "POST", "seconds"]
     if outcomes:
         report(
-            f"## Streams of 25 tokens a second ({load()}; {asked.tokens} tokens each, one message each {asked.ramp:g} s, "
-            f"{asked.workers} worker)\n\n" + table(head, [result.row() for result in outcomes])
+            f"## Streams of 25 tokens a second ({load()}; {asked.tokens} tokens each, one message each {asked.ramp:g} "
+            f"s, {asked.workers} worker)\n\n" + table(head, [result.row() for result in outcomes])
         )
     for result in outcomes:
         if not result.kill:

@@ -1,9 +1,11 @@
-"""Frames of a long conversation in Chromium, while one scrolls and while an answer streams: ``python -m tests.benchmarks.frames``.
+"""Frames of a long conversation in Chromium, while one scrolls and while an answer streams:
+``python -m tests.benchmarks.frames``.
 
-A frame is what the page's ``requestAnimationFrame`` gets; 16.7 ms apart are 60 a second. A machine that is busy with other things
-loses frames that the page is not to blame for, so the processor time of the page's main thread is given as well, out of Chromium's
-trace: a task that takes more than 16.7 ms of it costs a frame on any machine like this one. ``--texts`` takes the words of a
-dialog out of a JSON file, whatever its form: all its strings of 20 characters and more.
+A frame is what the page's ``requestAnimationFrame`` gets; 16.7 ms apart are 60 a second. A machine that is busy with
+other things loses frames that the page is not to blame for, so the processor time of the page's main thread is given as
+well, out of Chromium's trace: a task that takes more than 16.7 ms of it costs a frame on any machine like this one.
+``--texts`` takes the words of a dialog out of a JSON file, whatever its form: all its strings of 20 characters and
+more.
 """
 
 import argparse
@@ -107,8 +109,12 @@ class Trace:
         return tasks, parts
 
 
-PARTS = ("FunctionCall", "TimerFire", "FireAnimationFrame", "UpdateLayoutTree", "Layout", "PrePaint", "Paint", "ParseHTML",
-         "Layerize", "HitTest", "EventDispatch", "IntersectionObserverController::computeIntersections")  # fmt: skip
+PARTS = tuple(
+    """
+    FunctionCall TimerFire FireAnimationFrame UpdateLayoutTree Layout PrePaint Paint ParseHTML Layerize HitTest
+    EventDispatch IntersectionObserverController::computeIntersections
+    """.split()
+)
 
 
 def measured(page: Any, trace: Trace, what: str, act: Any) -> list[str]:

@@ -1,4 +1,5 @@
-"""The default install, as ``dominds up`` starts it: its start, its memory at rest, what a turn writes to the disk, log lines.
+"""The default install, as ``dominds up`` starts it: its start, its memory at rest,
+what a turn writes to the disk, log lines.
 
 ``python -m tests.benchmarks.table`` runs this. SQLite, the embedded Redis, agents that follow scripts.
 """
@@ -167,6 +168,12 @@ def turn_costs(here: Installed, turns: int) -> tuple[float, float]:
 def line_millis(here: Installed) -> float:
     """Processor milliseconds of one log line, written to nowhere by the product's own settings."""
     done = subprocess.run(
-        [sys.executable, "-c", LINES], cwd=ROOT, env=here.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
-    )  # fmt: skip
+        [sys.executable, "-c", LINES],
+        cwd=ROOT,
+        env=here.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+    )
     return float(next(line for line in done.stdout.splitlines() if line.startswith("spent")).split()[1]) * 1000

@@ -1,10 +1,11 @@
 """An OpenAI-compatible server on asyncio streams, cheap enough to share a machine with what it measures.
 
-Four models: ``quick`` answers at once; ``prose`` as well, a different text each time; ``counted`` as well, and reports the prompt that its chat template makes of the
-request (``counted-otherwise`` by a vocabulary that the product does not suppose); ``steady`` sends ``--rate`` tokens a second. A steady token is the microsecond of
-CLOCK_MONOTONIC at which it was sent, in hexadecimal, so that whoever receives it on this machine can tell its age.
-``GET /sent`` answers what each conversation was sent, keyed by its newest user message; ``GET /asked`` how many
-messages and bytes each request had since it was last asked for.
+Four models: ``quick`` answers at once; ``prose`` as well, a different text each time; ``counted`` as well, and reports
+the prompt that its chat template makes of the request (``counted-otherwise`` by a vocabulary that the product does not
+suppose); ``steady`` sends ``--rate`` tokens a second. A steady token is the microsecond of CLOCK_MONOTONIC at which it
+was sent, in hexadecimal, so that whoever receives it on this machine can tell its age. ``GET /sent`` answers what each
+conversation was sent, keyed by its newest user message; ``GET /asked`` how many messages and bytes each request had
+since it was last asked for.
 """
 
 import argparse

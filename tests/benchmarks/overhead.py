@@ -1,11 +1,13 @@
 """What the product adds to one model call, and what one exchange costs on disk, beside a raw floor in the same run.
 
-``python -m tests.benchmarks.overhead [--rounds N] [--depths 1,100,500,2000]``. PostgreSQL with fsync, a local HTTP server
-that answers at once, the whole history sent. Depth counts answered messages: at depth 500 a request holds 1,001 messages.
+``python -m tests.benchmarks.overhead [--rounds N] [--depths 1,100,500,2000]``. PostgreSQL with fsync, a local HTTP
+server that answers at once, the whole history sent. Depth counts answered messages: at depth 500 a request holds 1,001
+messages.
 
 floor      one connection, one HTTP client: read the rows, send the same body, read the stream, two INSERTs, one commit
-in process ``post_message`` and ``drive`` called one after the other; the worker is woken as well, and finds the dialog taken
-product    POST to the API, Celery, a worker: from the answer 202 until the row says idle; and with the POST itself
+in process ``post_message`` and ``drive`` called one after the other; the worker is woken as well, and finds the dialog
+taken product    POST to the API, Celery, a worker: from the answer 202 until the row says idle; and with the POST
+itself
 """
 
 import argparse
@@ -28,9 +30,13 @@ from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, dialog_at, text_o
 WINDOW = 40  # turns that the model sees of a rewritten dialog
 WAIT_SECONDS = 20
 PRODUCT_TABLES = (
-    "dialogs_dialog", "dialogs_turn", "dialogs_generation", "dialogs_event", "health_healthsnapshot",
+    "dialogs_dialog",
+    "dialogs_turn",
+    "dialogs_generation",
+    "dialogs_event",
+    "health_healthsnapshot",
     "dialogs_round",
-)  # fmt: skip
+)
 
 
 def conninfo(rig: Rig) -> str:

@@ -1,7 +1,7 @@
 """From the commit of an event to the change on the page, in Chromium: ``python -m tests.benchmarks.page``.
 
-A notice is committed while a dialog's page is open; the page's own clock says when its element appeared. Both clocks are
-the machine's, so the difference is the way through Redis, the web process, the socket and the DOM.
+A notice is committed while a dialog's page is open; the page's own clock says when its element appeared. Both clocks
+are the machine's, so the difference is the way through Redis, the web process, the socket and the DOM.
 """
 
 import argparse

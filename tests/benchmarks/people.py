@@ -1,7 +1,7 @@
 """People at work on the embedded default (SQLite): they log in, write, read, rename.
 
-``python -m tests.benchmarks.people [--people 50] [--seconds 60]``: latencies by kind of request, answers that were no success, and
-how often the database was said to be locked. Run it on an idle machine.
+``python -m tests.benchmarks.people [--people 50] [--seconds 60]``: latencies by kind of request, answers that were no
+success, and how often the database was said to be locked. Run it on an idle machine.
 """
 
 import argparse

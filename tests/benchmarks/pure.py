@@ -126,9 +126,11 @@ def rows() -> Iterator[Row]:
         yield scoring(number)
     for_summary = {number: prose(Random(number), 1_100) for number in range(10)}
     yield Row(
-        "summarise 2,000 tokens to 300, by extraction", "500 ms",
-        lambda number: extractive_summary(for_summary[number], 300, COUNTER.count), 10,
-    )  # fmt: skip
+        "summarise 2,000 tokens to 300, by extraction",
+        "500 ms",
+        lambda number: extractive_summary(for_summary[number], 300, COUNTER.count),
+        10,
+    )
     lexical = LexicalEmbedder()
     yield Row("embed a unit, lexical", "100 ms", lambda number: lexical.embed([text[number]]), 20)
     yield chain("lexical", lexical)

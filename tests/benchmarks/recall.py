@@ -1,8 +1,8 @@
 """What recall adds to a message of a long dialog: ``python -m tests.benchmarks.recall``.
 
-A dialog with so many turns out of sight, and messages that ask for one of them each. "First" is the first message in a process,
-after which a thread indexes the whole dialog. Every message is preceded by a new turn, as in life: what is read and indexed
-for it counts.
+A dialog with so many turns out of sight, and messages that ask for one of them each. "First" is the first message in a
+process, after which a thread indexes the whole dialog. Every message is preceded by a new turn, as in life: what is
+read and indexed for it counts.
 """
 
 import argparse
@@ -31,8 +31,9 @@ HEAD = [
     "aim, ms",
 ]
 WORDS = (
-    "parser refund customer retry config billing amount invoice ledger worker lease queue timeout cursor index migration "
-    "socket frame window budget rewrite archive summary reminder question answer provider usage level threshold"
+    "parser refund customer retry config billing amount invoice ledger worker lease queue timeout cursor index "
+    "migration socket frame window budget rewrite archive summary reminder question answer provider usage level "
+    "threshold"
 ).split()
 
 

@@ -2,8 +2,8 @@
 
 The server counts each prompt by its chat template and reports it. The same 100 messages (prose, logs, code, JSON) go to
 an agent without a policy and a window that never fills, and to two with the retention policy and a window of 8,000
-tokens: one whose server counts by the vocabulary of the estimates, and one whose server counts by another. A fourth has the
-breaking chain. Times are of the post and the drive in this process, the first three messages left out.
+tokens: one whose server counts by the vocabulary of the estimates, and one whose server counts by another. A fourth has
+the breaking chain. Times are of the post and the drive in this process, the first three messages left out.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Sends messages as a client of the API would, spread over some seconds, in a process of its own.
 
-Reads a line ``dialog key text`` for each from standard input. At the end it prints for each the dialog, the microsecond at
-which it was sent, the status of the answer, and how many microseconds that took.
+Reads a line ``dialog key text`` for each from standard input. At the end it prints for each the dialog, the microsecond
+at which it was sent, the status of the answer, and how many microseconds that took.
 """
 
 import argparse

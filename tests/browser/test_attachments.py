@@ -126,7 +126,8 @@ def test_a_photograph_that_is_too_long_is_made_smaller(open_dialog: Opener, page
             const canvas = new OffscreenCanvas(2600, 1300);
             const context = canvas.getContext("2d");
             const noise = context.createImageData(2600, 1300);
-            for (let at = 0; at < noise.data.length; at += 65536) crypto.getRandomValues(noise.data.subarray(at, at + 65536));
+            for (let at = 0; at < noise.data.length; at += 65536)
+                crypto.getRandomValues(noise.data.subarray(at, at + 65536));
             context.putImageData(noise, 0, 0);
             const files = new DataTransfer();
             files.items.add(new File([await canvas.convertToBlob({ type: "image/png" })], "IMG_1.png"));
@@ -155,8 +156,8 @@ TAKE = """async () => {
 
 
 def test_a_photograph_of_the_camera_is_sent(stack: Stack, person: User, browser: Browser, log_in: LogIn) -> None:
-    """On a telephone its own camera application gives the picture to the page; here Chromium's camera takes it, whose picture is
-    given in the application's place."""
+    """On a telephone its own camera application gives the picture to the page; here Chromium's camera takes it, whose
+    picture is given in the application's place."""
     dialog = messages.create_dialog(person, "short")
     connection.close()
     phone = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)

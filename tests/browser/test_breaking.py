@@ -1,7 +1,8 @@
-"""Context breaking's nine phases on the page: the right words, icon and colour for each, made by the real chain in a real worker.
+"""Context breaking's nine phases on the page: the right words, icon and colour for each,
+made by the real chain in a real worker.
 
-A chain is over in less time than an eye needs, so the network is slow here: the socket's frames wait until a phase has been
-looked at. They are the product's own, in their order.
+A chain is over in less time than an eye needs, so the network is slow here: the socket's frames wait until a phase has
+been looked at. They are the product's own, in their order.
 """
 
 import json
@@ -49,7 +50,8 @@ INDETERMINATE = {"detection", "recovery"}
 
 
 class SlowNetwork:
-    """Lets frames through until one names a phase; from then on each ``next_phase`` lets them through up to the next."""
+    """Lets frames through until one names a phase; from then on each ``next_phase`` lets them
+    through up to the next."""
 
     def __init__(self, page: Page) -> None:
         self._page, self._held, self._holds = page, deque[str](), False

@@ -47,7 +47,8 @@ def test_a_message_that_does_not_arrive_is_kept_and_makes_one_dialog(
 DRAWN = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
 SHIFTS = """() => new Promise((resolve) => {
     let sum = 0;
-    new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += entry.value; }).observe({ type: "layout-shift", buffered: true });
+    const add = (list) => { for (const entry of list.getEntries()) sum += entry.value; };
+    new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
     setTimeout(() => resolve(sum), 500);
 })"""
 
@@ -187,7 +188,8 @@ def test_the_navigation_shows_what_is_new_elsewhere(
 def test_another_model_is_chosen_within_a_dialog_and_one_is_pinned(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:
-    """By keys alone on a wide page, by touch size on a phone; what is pinned stands first in each list of this browser."""
+    """By keys alone on a wide page, by touch size on a phone; what is pinned stands first in
+    each list of this browser."""
     open_dialog("short")
     send(page, "Who are you?")
     answered(page)

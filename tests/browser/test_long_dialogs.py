@@ -79,7 +79,8 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
     assert page.locator(".far").count() >= 5 and page.evaluate(top) == place
     expect(page.locator("#turn-360 .body")).to_have_count(0)
 
-    # A fling through all of it: nothing is blank when it is in sight, and a step lays out a few times, not once for each entry.
+    # A fling through all of it: nothing is blank when it is in sight, and a step lays out a few times,
+    # not once for each entry.
     cdp = page.context.new_cdp_session(page)
     cdp.send("Performance.enable")
 
@@ -111,6 +112,9 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
 
 BLANK_IN_SIGHT = """() => {
     const { top, bottom } = document.querySelector("#transcript").getBoundingClientRect();
-    const inSight = (place) => { const box = place.getBoundingClientRect(); return box.bottom > top && box.top < bottom; };
+    const inSight = (place) => {
+      const box = place.getBoundingClientRect();
+      return box.bottom > top && box.top < bottom;
+    };
     return [...document.querySelectorAll("#entries > .far, #entries > .away")].filter(inSight).length;
 }"""

@@ -13,7 +13,8 @@ ALSO = ("breaking", "badge", "text", "sending-error")
 
 
 def shown(page: Page) -> dict[str, str]:
-    """The pieces as the browser holds them. Which parts are folded open is the reader's own, and drawing details too."""
+    """The pieces as the browser holds them. Which parts are folded open is the reader's own,
+    and drawing details too."""
     html = page.evaluate(
         """() => {
             const root = document.documentElement.cloneNode(true);

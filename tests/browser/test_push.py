@@ -1,5 +1,5 @@
-"""Push notifications: the switch in the settings, and the service worker. No browser of a test reaches a real push service: where one
-would answer, ``SUBSCRIBES`` does in its place."""
+"""Push notifications: the switch in the settings, and the service worker. No browser of a test reaches a real push
+service: where one would answer, ``SUBSCRIBES`` does in its place."""
 
 import json
 from typing import Any
@@ -25,10 +25,13 @@ SUBSCRIBES = """({ address, key, secret }) => {
     return found();
   };
 }"""
-# The headless shell shows no notifications, whatever is granted: this notes what would be shown, and where a click leads.
+# The headless shell shows no notifications, whatever is granted: this notes what would be shown,
+# and where a click leads.
 NOTES = """() => {
   self.shown = []; self.led = [];
-  ServiceWorkerRegistration.prototype.showNotification = async (title, options) => { self.shown.push({ title, ...options }); };
+  ServiceWorkerRegistration.prototype.showNotification = async (title, options) => {
+    self.shown.push({ title, ...options });
+  };
   Clients.prototype.openWindow = async (address) => { self.led.push(`opened ${address}`); };
   WindowClient.prototype.focus = async function () { self.led.push(`focused ${this.url}`); };
 }"""
@@ -117,8 +120,12 @@ def test_a_push_is_shown_and_leads_to_the_question(
     push(json.dumps(shown))
     eventually(lambda: worker.evaluate("self.shown.length") == 1)
     assert worker.evaluate("self.shown[0]") == {
-        "title": "Needs you", "body": "Which currency?", "tag": str(question.pk), "renotify": True, "data": {"path": path}
-    }  # fmt: skip
+        "title": "Needs you",
+        "body": "Which currency?",
+        "tag": str(question.pk),
+        "renotify": True,
+        "data": {"path": path},
+    }
     assert worker.evaluate(CLICK) == ["closed", f"opened {stack.base_url}{path}"]
     page.goto(f"{stack.base_url}{path}#answer")
     expect(page.locator("main")).to_contain_text("Which currency?")

@@ -26,7 +26,8 @@ ANSWER = "It is **four**."
 
 
 class Thinker:
-    """Looks around first, and then answers after two seconds of thought. Stops in the middle of each thought and of the answer until it is told to go on."""
+    """Looks around first, and then answers after two seconds of thought. Stops in the middle of each thought and of the
+    answer until it is told to go on."""
 
     def __init__(self) -> None:
         self._go_on = Semaphore(0)

@@ -26,7 +26,8 @@ from tests.harness.stack import Stack, eventually
 
 
 class HeldEnd:
-    """All of an answer comes, at the network's own speed, and its end when it is to: until then it can be seen as it streams."""
+    """All of an answer comes, at the network's own speed, and its end when it is to:
+    until then it can be seen as it streams."""
 
     def __init__(self, page: Page) -> None:
         self._held: list[str | bytes] = []
@@ -110,7 +111,8 @@ def test_no_line_moves_while_an_answer_streams(open_dialog: Opener, page: Page, 
 
 
 def test_a_list_is_a_list_while_it_streams(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
-    """It is one block, which is finished with the answer. Its open end is drawn by the page: without marks, and inert."""
+    """It is one block, which is finished with the answer. Its open end is drawn by the page:
+    without marks, and inert."""
     end = HeldEnd(page)
     open_dialog("list")
     send(page, "Go")
@@ -136,7 +138,8 @@ DRAWN = """() => {
         window.drawn.push([rows.length, rows.map((row) => row.innerText).join(" ")]);
         if (document.querySelector("#live .tail :is(img, a, script)")) window.hacked = 1;
     };
-    new MutationObserver(note).observe(document.getElementById("entries"), { childList: true, subtree: true, characterData: true });
+    new MutationObserver(note).observe(
+      document.getElementById("entries"), { childList: true, subtree: true, characterData: true });
 }"""
 
 
@@ -144,8 +147,8 @@ DRAWN = """() => {
 def test_a_table_is_a_table_while_it_streams(
     open_dialog: Opener, page: Page, complaints: list[str], width: int
 ) -> None:
-    """Row by row, with the sides of its columns; no bar of it is ever seen, whatever stands in its cells is text, and what only
-    begins like a table stays a paragraph."""
+    """Row by row, with the sides of its columns; no bar of it is ever seen, whatever stands in its cells is text, and
+    what only begins like a table stays a paragraph."""
     page.set_viewport_size({"width": width, "height": 740})
     end = HeldEnd(page)
     open_dialog("table")
@@ -314,7 +317,8 @@ def test_an_input_method_keeps_its_enter(open_dialog: Opener, page: Page) -> Non
     dialog = open_dialog("short")
     page.fill("#text", "にほん")
     page.locator("#text").evaluate(
-        "field => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', keyCode: 229, isComposing: true, bubbles: true}))"
+        "field => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', keyCode: 229, isComposing: true, "
+        "bubbles: true}))"
     )
     page.keyboard.press("Shift+Enter")
     page.wait_for_timeout(300)
@@ -357,7 +361,10 @@ def test_what_a_page_scrolls_as_it_opens_is_not_its_readers(open_dialog: Opener,
     open_dialog("long")
     send(page, "Go")
     answered(page)
-    scrolled = "transcript => new Promise(told => { transcript.addEventListener('scroll', told, { once: true }); transcript.scrollTop = 0; })"
+    scrolled = (
+        "transcript => new Promise(told => { transcript.addEventListener('scroll', told, { once: true }); "
+        "transcript.scrollTop = 0; })"
+    )
     page.locator("#transcript").evaluate(scrolled)
     expect(page.locator("#jump")).to_be_hidden()
     send(page, "Go on")

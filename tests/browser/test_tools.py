@@ -1,4 +1,5 @@
-"""A slow tool on the page: how long it runs, what it reports, and its end by a person. The tool is one of a real MCP server."""
+"""A slow tool on the page: how long it runs, what it reports, and its end by a person.
+The tool is one of a real MCP server."""
 
 import re
 import time
@@ -13,7 +14,8 @@ from tests.harness.stack import Stack, eventually
 LINES = """() => {
     window.lines = new Set();
     const note = () => window.lines.add(document.querySelector(".tool .tool-line")?.textContent);
-    new MutationObserver(note).observe(document.getElementById("entries"), { childList: true, subtree: true, characterData: true });
+    new MutationObserver(note).observe(
+      document.getElementById("entries"), { childList: true, subtree: true, characterData: true });
 }"""
 STEP_AND_SECONDS = """card => [
     Number(card.querySelector(".tool-line").textContent.match(/(\\d+) of 60/)[1]),

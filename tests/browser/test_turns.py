@@ -68,8 +68,8 @@ def test_code_is_wrapped_saved_and_copied(open_dialog: Opener, page: Page, compl
 
 
 def copy_and_rate(page: Page, dialog: Dialog) -> None:
-    """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once, which is drawn
-    anew once, or a click on it would be lost."""
+    """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once, which is
+    drawn anew once, or a click on it would be lost."""
     for button, formatted in (("Copy as Markdown", False), ("Copy with formatting", True)):
         open_menu(page, "#turn-2").get_by_role("button", name=button).click()
         expect(page.locator("#turn-menu")).to_be_hidden()  # it closes when all is done
@@ -106,8 +106,9 @@ def regenerate(page: Page, first: Dialog) -> None:
 def test_versions_switch_in_place_by_keys_alone(
     open_dialog: Opener, page: Page, complaints: list[str], scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """No page is loaded, the place stays where it was in the window, and the keyboard at its link; the history leads back, and what
-    is sent then belongs to the branch that is shown. Nearer to the end than 80 px the page follows that."""
+    """No page is loaded, the place stays where it was in the window, and the keyboard at its link; the history leads
+    back, and what is sent then belongs to the branch that is shown. Nearer to the end than 80 px the page follows
+    that."""
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
     first = open_dialog("fills")
@@ -260,8 +261,11 @@ def test_a_conversation_by_keys_alone(
 # The height of each turn as it is placed, before anything is drawn.
 HEIGHTS = """() => {
     window.heights = [];
-    const note = ({ addedNodes }) => addedNodes.forEach((node) => node.matches?.(".turn[id^=turn-]") && window.heights.push([node.id, node.offsetHeight]));
-    new MutationObserver((changes) => changes.forEach(note)).observe(document.getElementById("entries"), { childList: true });
+    const isTurn = (node) => node.matches?.(".turn[id^=turn-]");
+    const measure = (node) => isTurn(node) && window.heights.push([node.id, node.offsetHeight]);
+    const note = ({ addedNodes }) => addedNodes.forEach(measure);
+    const entries = document.getElementById("entries");
+    new MutationObserver((changes) => changes.forEach(note)).observe(entries, { childList: true });
 }"""
 
 

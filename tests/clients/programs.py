@@ -1,4 +1,5 @@
-"""Programs that speak the protocols of ``/v1``, each as its user sets it up, in a home of its own: no proxies, no real keys."""
+"""Programs that speak the protocols of ``/v1``, each as its user sets it up, in a home of its own:
+no proxies, no real keys."""
 
 import json
 import os
@@ -25,7 +26,8 @@ MCP_OF_CODEX = '\n[mcp_servers.dominds]\nurl = "{}"\nbearer_token_env_var = "DOM
 
 @dataclass(frozen=True)
 class Place:
-    """Where a program runs, and whom it asks: ``url`` without a path. ``mcp`` is the address of a tool server of ours."""
+    """Where a program runs, and whom it asks: ``url`` without a path.
+    ``mcp`` is the address of a tool server of ours."""
 
     folder: Path
     url: str
@@ -156,7 +158,8 @@ def _llm(place: Place, texts: Sequence[str], *options: str | Path) -> list[str]:
 
 
 def script(name: str, wire: str = "chat", *, form: str = "", python: Path = PYTHON) -> Turns:
-    """A library of clients: a script of ours holds the turns with it. With ``form`` each ends with a value of a schema."""
+    """A library of clients: a script of ours holds the turns with it. With ``form`` each ends
+    with a value of a schema."""
 
     def turns(place: Place, texts: Sequence[str]) -> list[str]:
         file, interpreter = SCRIPTS / name, python / "python"

@@ -1,4 +1,5 @@
-"""A running Dominds in front of strict model servers, and a worker for a model: it does what it is told with the client's tools."""
+"""A running Dominds in front of strict model servers, and a worker for a model:
+it does what it is told with the client's tools."""
 
 import json
 import re
@@ -25,7 +26,10 @@ WORD = re.compile(r"[a-z]+")
 JOKE = {"type": "object", "properties": {"setup": {"type": "string"}, "punchline": {"type": "string"}}}
 FILES_TO_EDIT = "added these files to the chat"  # aider
 PAIR, COMPACT = re.compile(r"Pair (\d+)"), "CHECKPOINT COMPACTION"  # Codex
-HALF = "Of pair {} the first half is made, by a command that wrote a line into a file here; what is left is the second half, by another."
+HALF = (
+    "Of pair {} the first half is made, by a command that wrote a line into a file here; what is left is the "
+    "second half, by another."
+)
 FINAL = "final_answer"  # smolagents
 FLAWED = "at the second try"  # asked for so, a task's first command fails
 WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called from programs that the model writes
@@ -35,8 +39,8 @@ PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthr
 
 
 def worker(prompt: Prompt) -> Reply:
-    """Runs a command for each task, or the tool that it is told by name, and says what came of it. Where a form is asked
-    for, it is filled in at last."""
+    """Runs a command for each task, or the tool that it is told by name, and says what came of it.
+    Where a form is asked for, it is filled in at last."""
     task = next(
         (TASK.findall(answer.text)[-1] for answer in reversed(prompt.messages) if TASK.search(answer.text)), "3"
     )
@@ -222,7 +226,8 @@ class Rig:
 
 @contextmanager
 def rig() -> Iterator[Rig]:
-    """Agents have the names of their models, so that a client is set up alike for the server and for what stands before it."""
+    """Agents have the names of their models, so that a client is set up alike for the server and for
+    what stands before it."""
     made = Stack.on_new_database(start_postgres(), "clients", settings={"SOME_KEY": "sk-test"})
     with (
         ResponsesDouble("openai-5.6", worker, model="coder") as gpt,

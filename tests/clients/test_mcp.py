@@ -31,9 +31,14 @@ def test_a_question_is_answered_and_an_archived_message_read(
     person, key = served.key()
     dialog = messages.create_dialog(person, model)
     unit = RemovedUnit.objects.create(
-        dialog=dialog, run=RewriteFactory.create(dialog=dialog), unit_id="turn-1", kind="message", role="user",
-        est_tokens=9, text="The ship is called Aurora.",
-    )  # fmt: skip
+        dialog=dialog,
+        run=RewriteFactory.create(dialog=dialog),
+        unit_id="turn-1",
+        kind="message",
+        role="user",
+        est_tokens=9,
+        text="The ship is called Aurora.",
+    )
     question = questions.ask_from_outside(person, "What shall we call it?", dialog.pk)
 
     def call(tool: str, **arguments: Any) -> str:

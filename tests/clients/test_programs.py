@@ -1,4 +1,5 @@
-"""Real clients hold ten turns with tools against ``/v1``, and against the model's own server: what comes of it is the same.
+"""Real clients hold ten turns with tools against ``/v1``, and against the model's own server:
+what comes of it is the same.
 
 `make clients` runs these; it takes the clients' packages from the registries.
 """
@@ -57,8 +58,8 @@ SEARCHED = [SEARCH, "Call CronList {}", "Task 3"]
 
 
 def talk(served: Rig, turns: Turns, model: str, texts: list[str], folder: Path) -> tuple[list[str], str, list[Dialog]]:
-    """The answers and what the tools wrote, the same here and with the model itself; and the dialogs that are kept. What a
-    search for tools says is the protocol's: there alone the answers differ."""
+    """The answers and what the tools wrote, the same here and with the model itself; and the dialogs that are kept.
+    What a search for tools says is the protocol's: there alone the answers differ."""
     double = served.doubles[model]
     person, key = served.key()
     before = len(double.refusals)
@@ -139,7 +140,8 @@ def test_codex_runs_programs_of_a_model_that_it_knows(served: Rig, tmp_path: Pat
 
 
 def test_codex_compacts_between_two_calls_of_a_tool(served: Rig, tmp_path: Path) -> None:
-    """The first command's result and the request for a summary; then the summary is the newest message, with what is left to do."""
+    """The first command's result and the request for a summary; then the summary is the newest message,
+    with what is left to do."""
     codex = partial(programs.codex, settings=f"model_auto_compact_token_limit = {FULL - 10_000}\n")
     answers, made, dialogs = talk(served, codex, CODER, ["Pair 0", "Pair 1"], tmp_path)
     assert answers == ["Pair 0 is done.", "Pair 1 is done."]

@@ -30,13 +30,13 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
 
 
 # Names of the addresses that only take a POST.
-ONLY_POST = {
-    "logout", "save-appearance", "revoke-key", "unlink",
-    "subscribe-push", "remove-push",
-    "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "move", "close",
-    "choose-model",
-    "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
-    "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
-    "pin-turn", "folder", "undo-act", "use-model", "remove-provider", "preview-agent", "switch-agent", "invite", "person-link", "switch-person", "add-group",
-    "add-tool-server", "test-tool-server", "switch-tool-server", "remove-tool-server", "answer-by-mail", "cancel-by-mail", "resolve-by-mail",
-}  # fmt: skip
+ONLY_POST = set(
+    """
+    logout save-appearance revoke-key unlink subscribe-push remove-push create-dialog selected-dialogs post-message
+    remove-queued stop retry rename pin move close choose-model add-reminder update-reminder delete-reminder clear
+    complete-milestone rewrite choose-recall undo answer cancel resolve finish-task intervene fork regenerate edit-turn
+    rate-turn pin-turn folder undo-act use-model remove-provider preview-agent switch-agent invite person-link
+    switch-person add-group add-tool-server test-tool-server switch-tool-server remove-tool-server answer-by-mail
+    cancel-by-mail resolve-by-mail
+    """.split()
+)

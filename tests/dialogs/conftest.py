@@ -18,8 +18,8 @@ Script = Callable[..., None]
 
 @pytest.fixture
 def script(tmp_path: Path, settings: Any) -> Iterator[Script]:
-    """Let the model of provider ``test`` take these steps: ``script({"text": "hello"}, context_length=1000)``. No connected
-    provider of the test outlives it."""
+    """Let the model of provider ``test`` take these steps: ``script({"text": "hello"}, context_length=1000)``. No
+    connected provider of the test outlives it."""
     settings.MINDS_DIR = tmp_path / "minds"
     settings.DATA_DIR = tmp_path / "var"
 

@@ -1,4 +1,5 @@
-"""One person's dialogs, in every state and with everything that a dialog can hold, made by the product's own services."""
+"""One person's dialogs, in every state and with everything that a dialog can hold,
+made by the product's own services."""
 
 from collections.abc import Callable
 
@@ -101,9 +102,15 @@ class Zoo:
         with open_change(dialog.pk) as change:
             row = change.dialog
             generation = Generation.objects.create(
-                dialog=row, round_number=1, purpose=purpose, outcome=outcome, epoch=1, provider="test", model="model",
+                dialog=row,
+                round_number=1,
+                purpose=purpose,
+                outcome=outcome,
+                epoch=1,
+                provider="test",
+                model="model",
                 answers_seq=row.answering_seq,
-            )  # fmt: skip
+            )
             change.event("generation", id=generation.pk, purpose=purpose, attempt=1, outcome=outcome)
             if leased:
                 row.lease_owner, change.lease_seconds = "a worker", 600

@@ -1,4 +1,5 @@
-"""A page's HTML as something that two pages can be compared by: elements by id, without what differs from view to view."""
+"""A page's HTML as something that two pages can be compared by: elements by id,
+without what differs from view to view."""
 
 import re
 from html.parser import HTMLParser

@@ -3,23 +3,25 @@
 import re
 from html.parser import HTMLParser
 
-BLOCKS = {
-    "address", "article", "button", "caption", "dd", "div", "dt", "fieldset", "figcaption", "figure", "form", "h1", "h2",
-    "h3", "header", "label", "legend", "li", "main", "nav", "option", "p", "section", "summary", "table", "td", "th",
-    "title", "tr",
-}  # fmt: skip
+BLOCKS = set(
+    """
+    address article button caption dd div dt fieldset figcaption figure form h1 h2 h3 header label legend li main nav
+    option p section summary table td th title tr
+    """.split()
+)
 HIDDEN = {"script", "style", "textarea"}
 SPOKEN = ("title", "aria-label", "hx-confirm")
 PERCENT = re.compile(r"\d[\d,.]*\s?%")
 OF_WHAT = re.compile(
-    r"\bof (the |this )?(\d|window|optimal|(policy's )?(limit|budget)|request and reserve)|capacity|utilization exceeds",
+    r"\bof (the |this )?(\d|window|optimal|(policy's )?(limit|budget)|request and reserve)|capacity"
+    r"|utilization exceeds",
     re.IGNORECASE,
 )
 
 
 class Percentages(HTMLParser):
-    """``bare`` are the texts with a percentage that nothing beside it explains: neither the words up to the next one, nor
-    the head of its column, nor its term in a list."""
+    """``bare`` are the texts with a percentage that nothing beside it explains: neither the words up to the next one,
+    nor the head of its column, nor its term in a list."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -46,7 +46,8 @@ class PlainWords(HTMLParser):
 
 
 class EnglishSentences(PlainWords):
-    """``odd`` are the English sentences of a page in another language, other than what it quotes, which is marked as English."""
+    """``odd`` are the English sentences of a page in another language, other than what it quotes,
+    which is marked as English."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         super().handle_starttag(tag, attrs)

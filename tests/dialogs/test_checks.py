@@ -48,7 +48,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_not_in_the_way(broken_plugi
     assert policies() == own()
 
 
-# -- A file of Dominds ---------------------------------------------------------------------------------------------------
+# -- A file of Dominds -------------------------------------------------------------------------------------------------
 
 REMARKS = {
     "tech_spec_url": "https://example.com",

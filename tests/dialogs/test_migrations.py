@@ -42,30 +42,42 @@ OLD_EVENTS: list[tuple[str, dict[str, Any]]] = [
     (
         "health",
         {
-            "level": "unknown", "reason": "usage_unavailable", "prompt_tokens": None, "completion_tokens": None,
-            "total_tokens": None, "model_context_limit": 8_000, "limit_source": None, "optimal_max_tokens": 7_000,
-            "critical_max_tokens": 7_200, "hard_util": None, "optimal_util": None,
+            "level": "unknown",
+            "reason": "usage_unavailable",
+            "prompt_tokens": None,
+            "completion_tokens": None,
+            "total_tokens": None,
+            "model_context_limit": 8_000,
+            "limit_source": None,
+            "optimal_max_tokens": 7_000,
+            "critical_max_tokens": 7_200,
+            "hard_util": None,
+            "optimal_util": None,
         },
     ),
     ("notice", {"text": "Grüße,\n\"世界\" 'and' \\others"}),
-]  # fmt: skip
+]
 
 
 @contextmanager
 def upgraded(alias: str) -> Iterator[Any]:
-    """A database as the older version left it, with its five events in a dialog titled Old, and that dialog's client, after an
-    upgrade. Yields that version's models. To go back and forth takes seven seconds."""
+    """A database as the older version left it, with its five events in a dialog titled Old, and that dialog's client,
+    after an upgrade. Yields that version's models. To go back and forth takes seven seconds."""
     executor = MigrationExecutor(connections[alias])
     executor.migrate(BEFORE)
     models = executor.loader.project_state(BEFORE).apps
     try:
         owner = User.objects.using(alias).create(username="someone")
-        agent = models.get_model("dialogs", "Agent").objects.using(alias).create(
-            id="a", provider="p", model="m", context_policy="retention"
-        )  # fmt: skip
-        dialog = models.get_model("dialogs", "Dialog").objects.using(alias).create(
-            owner_id=owner.pk, agent=agent, title="Old", last_event_seq=len(OLD_EVENTS)
-        )  # fmt: skip
+        agent = (
+            models.get_model("dialogs", "Agent")
+            .objects.using(alias)
+            .create(id="a", provider="p", model="m", context_policy="retention")
+        )
+        dialog = (
+            models.get_model("dialogs", "Dialog")
+            .objects.using(alias)
+            .create(owner_id=owner.pk, agent=agent, title="Old", last_event_seq=len(OLD_EVENTS))
+        )
         for seq, (kind, data) in enumerate(OLD_EVENTS, 1):
             models.get_model("dialogs", "Event").objects.using(alias).create(
                 dialog=dialog, seq=seq, type=kind, data=data
@@ -125,8 +137,12 @@ def test_an_old_dialog_goes_on_and_so_may_the_version_before() -> None:
         with open_change(dialog.pk) as change:
             change.event("notice", text="ours at last")
         assert [(event["seq"], *event["data"].values()) for event in events_of(dialog)[5:]] == [
-            (6, "ours"), (7, "ours too"), (8, "and again"), (9, "Theirs"), (10, "ours at last"),
-        ]  # fmt: skip
+            (6, "ours"),
+            (7, "ours too"),
+            (8, "and again"),
+            (9, "Theirs"),
+            (10, "ours at last"),
+        ]
         assert models.get_model("dialogs", "Event").objects.get(pk=theirs.pk).data == {"title": "Theirs"}
         models.get_model("dialogs", "Client").objects.filter(pk=dialog.pk).update(said="theirs")
         assert Client.objects.get(pk=dialog.pk).messages_digest == "theirs"

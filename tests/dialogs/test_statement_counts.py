@@ -1,6 +1,8 @@
-"""How many statements, transactions, bytes and pieces the common paths take. A limit may be lowered; none may be raised.
+"""How many statements, transactions, bytes and pieces the common paths take.
+A limit may be lowered; none may be raised.
 
-Each path runs warm: what a process prepares once is no part of it. Statements are those of the thread that does the work.
+Each path runs warm: what a process prepares once is no part of it.
+Statements are those of the thread that does the work.
 """
 
 from collections.abc import Callable, Iterator

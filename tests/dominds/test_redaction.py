@@ -80,7 +80,8 @@ def test_secrets_of_the_environment_are_remembered(monkeypatch: pytest.MonkeyPat
 
 
 PARTS = st.sampled_from(
-    "proxy- AUTHORIZATION author\u0131zation Bearer x- api_ \u212aey apikey x-goog-api-key sk- pk_ rk- xai_ gsk- dmk_ ghp- hf_ "
+    "proxy- AUTHORIZATION author\u0131zation Bearer x- api_ \u212aey apikey x-goog-api-key sk- pk_ rk- xai_ gsk- dmk_ "
+    "ghp- hf_ "
     'AIza : = \u0020 " Zq7canary9sentinel Zq7canary9sentinelZq7canary9sentinel'.split(" ")
 )
 

@@ -127,10 +127,15 @@ def test_a_provider_of_sign_ins_needs_what_it_was_registered_with(load: Loader) 
 
 
 PROVIDERS = {
-    "DOMINDS_OIDC_ISSUER": "https://id.example.org", "DOMINDS_OIDC_CLIENT_ID": "dominds", "DOMINDS_OIDC_CLIENT_SECRET": "one",
-    "DOMINDS_OIDC_3_ISSUER": "https://id.example.org/b", "DOMINDS_OIDC_3_CLIENT_ID": "d3", "DOMINDS_OIDC_3_CLIENT_SECRET": "three",
-    "DOMINDS_OIDC_3_NAME": "Pilots", "DOMINDS_OIDC_3_NEW_ACCOUNTS": "off",
-}  # fmt: skip
+    "DOMINDS_OIDC_ISSUER": "https://id.example.org",
+    "DOMINDS_OIDC_CLIENT_ID": "dominds",
+    "DOMINDS_OIDC_CLIENT_SECRET": "one",
+    "DOMINDS_OIDC_3_ISSUER": "https://id.example.org/b",
+    "DOMINDS_OIDC_3_CLIENT_ID": "d3",
+    "DOMINDS_OIDC_3_CLIENT_SECRET": "three",
+    "DOMINDS_OIDC_3_NAME": "Pilots",
+    "DOMINDS_OIDC_3_NEW_ACCOUNTS": "off",
+}
 
 
 def test_further_providers_of_sign_ins_are_numbered(load: Loader) -> None:

@@ -60,8 +60,9 @@ class Prompt:
 class Reply:
     """What the model does. ``usage`` overrides (prompt, completion) of the report, not what is refused.
 
-    ``is_reported`` false: a stream ends without usage. ``error`` is an HTTP status and a body in place of an answer (with ``headers``), ``error_event`` an error inside the
-    stream after the text, ``breaks_off`` ends the connection there without a proper end.
+    ``is_reported`` false: a stream ends without usage. ``error`` is an HTTP status and a body in place of an answer
+    (with ``headers``), ``error_event`` an error inside the stream after the text, ``breaks_off`` ends the connection
+    there without a proper end.
     """
 
     text: str = ""

@@ -1,6 +1,7 @@
 """The clouds that speak chat completions: what each refuses beside the general rules.
 
-GLM's words of a forced tool are quoted by a gateway (github.com/onyx-dot-app/onyx/pull/14192, 24 August 2026); its code is ours.
+GLM's words of a forced tool are quoted by a gateway (github.com/onyx-dot-app/onyx/pull/14192,
+24 August 2026); its code is ours.
 """
 
 from collections.abc import Mapping
@@ -110,59 +111,131 @@ OPENAI = Family(
     "gpt-5.6-terra",
     (
         Rule("unknown field", _unknown, "Unrecognized request argument supplied: {field}"),
-        Rule("old budget", _old_budget, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", code="unsupported_parameter", param="max_tokens"),
-        Rule("great budget", _great_budget, "max_tokens is too large: {budget}. This model supports at most {maximum} completion tokens, whereas you provided {budget}.", code="invalid_value", param="max_completion_tokens"),
-        Rule("sampling", _sampling, "Unsupported value: 'temperature' does not support {value} with this model. Only the default (1) value is supported.", code="unsupported_value", param="temperature"),
-        Rule("thinking with tools", _thinking_with_tools, "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", param="reasoning_effort"),
-        Rule("too long", _over_input_limit, "Input tokens exceed the configured limit of {limit} tokens. Your messages resulted in {tokens} tokens. Please reduce the length of the messages.", code="context_length_exceeded", param="messages"),
+        Rule(
+            "old budget",
+            _old_budget,
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
+            "instead.",
+            code="unsupported_parameter",
+            param="max_tokens",
+        ),
+        Rule(
+            "great budget",
+            _great_budget,
+            "max_tokens is too large: {budget}. This model supports at most {maximum} completion tokens, whereas you "
+            "provided {budget}.",
+            code="invalid_value",
+            param="max_completion_tokens",
+        ),
+        Rule(
+            "sampling",
+            _sampling,
+            "Unsupported value: 'temperature' does not support {value} with this model. Only the default (1) value is "
+            "supported.",
+            code="unsupported_value",
+            param="temperature",
+        ),
+        Rule(
+            "thinking with tools",
+            _thinking_with_tools,
+            "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. To use "
+            "function tools, use /v1/responses or set reasoning_effort to 'none'.",
+            param="reasoning_effort",
+        ),
+        Rule(
+            "too long",
+            _over_input_limit,
+            "Input tokens exceed the configured limit of {limit} tokens. Your messages resulted in {tokens} tokens. "
+            "Please reduce the length of the messages.",
+            code="context_length_exceeded",
+            param="messages",
+        ),
     ),
     window=1_050_000,
     budgets=("max_completion_tokens",),
     reasoning="hidden",
     thinks=lambda body: body.get("reasoning_effort") != "none",
-)  # fmt: skip
-NO_NONE = Rule("no none", _no_none, "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low', 'medium', 'high', 'xhigh', and 'max'.", code="unsupported_value", param="reasoning_effort")  # fmt: skip
+)
+NO_NONE = Rule(
+    "no none",
+    _no_none,
+    "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low', "
+    "'medium', 'high', 'xhigh', and 'max'.",
+    code="unsupported_value",
+    param="reasoning_effort",
+)
 
 DEEPSEEK = Family(
     "deepseek",
     "deepseek-flash",
     (
-        Rule("missing reasoning", _missing_reasoning, "The reasoning_content in the thinking mode must be passed back to the API.", code="invalid_request_error"),
+        Rule(
+            "missing reasoning",
+            _missing_reasoning,
+            "The reasoning_content in the thinking mode must be passed back to the API.",
+            code="invalid_request_error",
+        ),
         Rule("forced tool", _forced, "Thinking mode does not support this tool_choice", code="invalid_request_error"),
-        Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {total} tokens ({tokens} in the messages, {budget} in the completion). Please reduce the length of the messages or completion.", code="invalid_request_error"),
+        Rule(
+            "no room",
+            no_room,
+            "This model's maximum context length is {window} tokens. However, you requested {total} tokens ({tokens} "
+            "in the messages, {budget} in the completion). Please reduce the length of the messages or completion.",
+            code="invalid_request_error",
+        ),
     ),
     maximum=384_000,
     budgets=("max_tokens",),
     thinks=lambda body: (body.get("thinking") or {}).get("type") != "disabled",
     sees=False,
     words={
-        "unseen image": "Failed to deserialize the JSON body into the target type: {path}: unknown variant `image_url`, expected `text`",
-        "call without result": "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. (insufficient tool messages following tool_calls message)"
+        "unseen image": "Failed to deserialize the JSON body into the target type: {path}: unknown variant "
+        "`image_url`, expected `text`",
+        "call without result": "An assistant message with 'tool_calls' must be followed by tool messages responding to "
+        "each 'tool_call_id'. (insufficient tool messages following tool_calls message)",
     },
-)  # fmt: skip
+)
 
 KIMI_FORCED = "tool_choice '{choice}' is incompatible with thinking enabled"
 KIMI = Family(
     "kimi",
     "kimi-k3",
     (
-        Rule("missing reasoning", _missing_reasoning, "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"),
+        Rule(
+            "missing reasoning",
+            _missing_reasoning,
+            "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}",
+        ),
         Rule("forced tool", _named, KIMI_FORCED),
-        Rule("too long", too_long, "Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})"),
+        Rule(
+            "too long",
+            too_long,
+            "Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})",
+        ),
     ),
-)  # fmt: skip
+)
 
 QWEN_SAYS = "<400> InternalError.Algo.InvalidParameter: "
 QWEN = Family(
     "qwen",
     "qwen3.8-max",
     (
-        Rule("forced tool", _forced, QWEN_SAYS + "The tool_choice parameter does not support being set to required or object in thinking mode", code="invalid_parameter_error"),
-        Rule("too long", too_long, QWEN_SAYS + "Range of input length should be [1, {window}]", code="invalid_parameter_error"),
+        Rule(
+            "forced tool",
+            _forced,
+            QWEN_SAYS + "The tool_choice parameter does not support being set to required or object in thinking mode",
+            code="invalid_parameter_error",
+        ),
+        Rule(
+            "too long",
+            too_long,
+            QWEN_SAYS + "Range of input length should be [1, {window}]",
+            code="invalid_parameter_error",
+        ),
     ),
     window=991_000,
     thinks=lambda body: body.get("enable_thinking", True),
-)  # fmt: skip
+)
 
 
 def _google_error(refusal: Refusal) -> Any:
@@ -173,16 +246,27 @@ GEMINI = Family(
     "gemini",
     "gemini-4-argon",
     (
-        Rule("missing signature", _missing_signature, "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:{name}` , position {at}. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details."),
+        Rule(
+            "missing signature",
+            _missing_signature,
+            "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+            "correctly, and missing thought_signature may lead to degraded model performance. Additional data, "
+            "function call `default_api:{name}` , position {at}. Please refer to "
+            "https://ai.google.dev/gemini-api/docs/thought-signatures for more details.",
+        ),
         Rule("wrong signature", _wrong_signature, "Thought signature is not valid"),
-        Rule("too long", too_long, "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."),
+        Rule(
+            "too long",
+            too_long,
+            "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window}).",
+        ),
     ),
     window=1_048_576,
     maximum=65_536,
     reasoning="hidden",
     error=_google_error,
     signs_calls=True,
-)  # fmt: skip
+)
 
 
 def _glm_error(refusal: Refusal) -> Any:

@@ -183,18 +183,77 @@ def _bad_image(request: ChatRequest) -> Offence:
 
 
 PROTOCOL = (
-    Rule("unknown part", _unknown_part, "Invalid value: '{type}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", code="invalid_value", param="messages[{at}].content[{place}].type"),
-    Rule("unseen image", _unseen, "Invalid content type. image_url is only supported by certain models.", param="{path}"),
-    Rule("bad image", _bad_image, "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].", code="invalid_image_format", param="{path}"),
+    Rule(
+        "unknown part",
+        _unknown_part,
+        "Invalid value: '{type}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and "
+        "'file'.",
+        code="invalid_value",
+        param="messages[{at}].content[{place}].type",
+    ),
+    Rule(
+        "unseen image", _unseen, "Invalid content type. image_url is only supported by certain models.", param="{path}"
+    ),
+    Rule(
+        "bad image",
+        _bad_image,
+        "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', "
+        "'jpeg', 'gif', 'webp'].",
+        code="invalid_image_format",
+        param="{path}",
+    ),
     Rule("key", _key, "You didn't provide an API key.", 401, "authentication_error"),
     Rule("model", _model, "The model `{model}` does not exist.", 404, code="model_not_found"),
-    Rule("no messages", _no_messages, "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.", code="empty_array", param="messages"),
-    Rule("role", _role, "Invalid value: '{role}'. Supported values are: " + ", ".join(f"'{role}'" for role in ROLES) + ".", code="invalid_value", param="messages[{at}].role"),
-    Rule("no content", _no_content, "Invalid value for 'content': expected a string, got null.", param="messages.[{at}].content"),
-    Rule("result without call", _no_call, "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.", param="messages.[{at}].role"),
-    Rule("call without result", _no_result, "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {ids}", param="messages"),
-    Rule("arguments", _bad_arguments, "Invalid 'messages[{at}].tool_calls[{position}].function.arguments': expected a JSON object.", param="messages[{at}].tool_calls[{position}].function.arguments"),
-    Rule("choice without tools", choice_without_tools, "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.", param="tool_choice"),
-    Rule("unknown choice", _unknown_choice, "Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter.", param="tool_choice"),
+    Rule(
+        "no messages",
+        _no_messages,
+        "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+        code="empty_array",
+        param="messages",
+    ),
+    Rule(
+        "role",
+        _role,
+        "Invalid value: '{role}'. Supported values are: " + ", ".join(f"'{role}'" for role in ROLES) + ".",
+        code="invalid_value",
+        param="messages[{at}].role",
+    ),
+    Rule(
+        "no content",
+        _no_content,
+        "Invalid value for 'content': expected a string, got null.",
+        param="messages.[{at}].content",
+    ),
+    Rule(
+        "result without call",
+        _no_call,
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        param="messages.[{at}].role",
+    ),
+    Rule(
+        "call without result",
+        _no_result,
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+        "The following tool_call_ids did not have response messages: {ids}",
+        param="messages",
+    ),
+    Rule(
+        "arguments",
+        _bad_arguments,
+        "Invalid 'messages[{at}].tool_calls[{position}].function.arguments': expected a JSON object.",
+        param="messages[{at}].tool_calls[{position}].function.arguments",
+    ),
+    Rule(
+        "choice without tools",
+        choice_without_tools,
+        "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.",
+        param="tool_choice",
+    ),
+    Rule(
+        "unknown choice",
+        _unknown_choice,
+        "Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter.",
+        param="tool_choice",
+    ),
     Rule("not alternating", _not_alternating, "Conversation roles must alternate user/assistant/user/assistant/..."),
-)  # fmt: skip
+)

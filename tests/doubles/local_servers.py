@@ -65,32 +65,65 @@ def _over_window(request: ChatRequest) -> Offence:
 
 LMStudioOverflow = Literal["n_keep", "truncate", "keep_first", "rubbish"]
 TOO_LONG_WORDS: Mapping[LMStudioOverflow, str] = {
-    "n_keep": "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: {tokens}>= n_ctx: {window}). Try to load the model with a larger context length, or provide a shorter input.",
+    "n_keep": "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: "
+    "{tokens}>= n_ctx: {window}). Try to load the model with a larger context length, or provide a shorter input.",
     "truncate": "Cannot truncate prompt with n_keep ({tokens}) >= n_ctx ({window})",
-    "keep_first": "Trying to keep the first {tokens} tokens when context the overflows. However, the model is loaded with context length of only {window} tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input.",
+    "keep_first": "Trying to keep the first {tokens} tokens when context the overflows. However, the model is loaded "
+    "with context length of only {window} tokens, which is not enough. Try to load the model with a larger context "
+    "length, or provide a shorter input.",
 }
-OBJECT_CHOICE = Rule("object choice", _object_choice, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required")  # fmt: skip
+OBJECT_CHOICE = Rule(
+    "object choice", _object_choice, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
+)
 LATE_SYSTEM = Rule(
     "late system", _late_system, "Error rendering prompt with jinja template: System message must be at the beginning."
 )
-EXCEEDING = Rule("too long", _exceeding, "request ({tokens} tokens) exceeds the available context size ({window} tokens), try increasing it", type="exceed_context_size_error")  # fmt: skip
+EXCEEDING = Rule(
+    "too long",
+    _exceeding,
+    "request ({tokens} tokens) exceeds the available context size ({window} tokens), try increasing it",
+    type="exceed_context_size_error",
+)
 NO_PROJECTOR = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
 VLLM_RULES = (
-    Rule("nothing left", _nothing_left, "max_tokens must be at least 1, got {left}.", type="BadRequestError", param="max_tokens"),
-    Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {budget} output tokens and your prompt contains at least {tokens} input tokens, for a total of at least {total} tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value={tokens})", type="BadRequestError", param="input_tokens"),
-)  # fmt: skip
+    Rule(
+        "nothing left",
+        _nothing_left,
+        "max_tokens must be at least 1, got {left}.",
+        type="BadRequestError",
+        param="max_tokens",
+    ),
+    Rule(
+        "no room",
+        no_room,
+        "This model's maximum context length is {window} tokens. However, you requested {budget} output tokens and "
+        "your prompt contains at least {tokens} input tokens, for a total of at least {total} tokens. Please reduce "
+        "the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, "
+        "value={tokens})",
+        type="BadRequestError",
+        param="input_tokens",
+    ),
+)
 SGLANG_RULES = (
-    Rule("too long", too_long, "The input ({tokens} tokens) is longer than the model's context length ({window} tokens)."),
-    Rule("no room", no_room, "Requested token count exceeds the model's maximum context length of {window} tokens. You requested a total of {total} tokens: {tokens} tokens from the input messages and {budget} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."),
-)  # fmt: skip
+    Rule(
+        "too long", too_long, "The input ({tokens} tokens) is longer than the model's context length ({window} tokens)."
+    ),
+    Rule(
+        "no room",
+        no_room,
+        "Requested token count exceeds the model's maximum context length of {window} tokens. You requested a total of "
+        "{total} tokens: {tokens} tokens from the input messages and {budget} tokens for the completion. Please reduce "
+        "the number of tokens in the input messages or the completion to fit within the limit.",
+    ),
+)
 CLOUD_RULE = Rule("too long", _over_window, "prompt too long; exceeded max context length by {excess} tokens")
 
 
 class LocalDouble(ChatDouble):
     """``window`` is what the model is loaded with. ``reasoning="think"``: no parser takes it out of the content.
 
-    ``sees``: the model takes images, as its server says where the real one does. ``by_template``: prompts and answers are
-    counted by the published chat template and vocabulary of the model's family, and hold no images.
+    ``sees``: the model takes images, as its server says where the real one does. ``by_template``: prompts and answers
+    are counted by the published chat template and vocabulary of the model's family, and hold no images.
     """
 
     kind: Family

@@ -1,7 +1,7 @@
 """Clouds that speak Anthropic's Messages beside their own dialect, as the catalog ships DeepSeek and Zhipu.
 
-They sign nothing and bind nothing. DeepSeek's words are quoted (github.com/OEvortex/aether/issues/31, April 2026), those of its other
-refusals are of its OpenAI dress, and Zhipu's are those of ``chat_families``.
+They sign nothing and bind nothing. DeepSeek's words are quoted (github.com/OEvortex/aether/issues/31, April 2026),
+those of its other refusals are of its OpenAI dress, and Zhipu's are those of ``chat_families``.
 """
 
 from tests.doubles.binding import THINKING, blocks_of
@@ -51,14 +51,32 @@ def _family(name: str, maximum: int, rules: tuple[Rule, ...]) -> Family:
 COMPATIBLE = {
     family.name: family
     for family in (
-        _family("deepseek", 384_000, (
-            Rule("missing thinking", _missing_thinking, "The `content[].thinking` in the thinking mode must be passed back to the API."),
-            Rule("forced tool", _forced_while_thinking, "Thinking mode does not support this tool_choice"),
-            Rule("no room", _no_room, "This model's maximum context length is {window} tokens. However, you requested {total} tokens ({tokens} in the messages, {asked} in the completion). Please reduce the length of the messages or completion."),
-        )),
-        _family("glm", 131_072, (
-            Rule("forced tool", _forced, "Tool choice must be auto"),
-            Rule("too long", too_long, "Prompt exceeds max length"),
-        )),
+        _family(
+            "deepseek",
+            384_000,
+            (
+                Rule(
+                    "missing thinking",
+                    _missing_thinking,
+                    "The `content[].thinking` in the thinking mode must be passed back to the API.",
+                ),
+                Rule("forced tool", _forced_while_thinking, "Thinking mode does not support this tool_choice"),
+                Rule(
+                    "no room",
+                    _no_room,
+                    "This model's maximum context length is {window} tokens. However, you requested {total} tokens "
+                    "({tokens} in the messages, {asked} in the completion). Please reduce the length of the messages "
+                    "or completion.",
+                ),
+            ),
+        ),
+        _family(
+            "glm",
+            131_072,
+            (
+                Rule("forced tool", _forced, "Tool choice must be auto"),
+                Rule("too long", too_long, "Prompt exceeds max length"),
+            ),
+        ),
     )
-}  # fmt: skip
+}

@@ -187,28 +187,88 @@ def _large_of_many(request: MessagesRequest) -> Offence:
 
 
 CONTENT = (
-    Rule("system first", _system_first, "messages.0: use the top-level 'system' parameter for the initial system prompt"),
+    Rule(
+        "system first", _system_first, "messages.0: use the top-level 'system' parameter for the initial system prompt"
+    ),
     Rule("system unknown", _system_unknown, "role 'system' is not supported on this model"),
     Rule("system misplaced", _system_misplaced, "messages.{at}: a `system` message must follow a user turn"),
-    Rule("system before a user", _system_before_user, "messages.{at}: a `system` message must precede an assistant turn or be last"),
-    Rule("no content", _no_content, "messages.{at}: all messages must have non-empty content except for the optional final assistant message"),
+    Rule(
+        "system before a user",
+        _system_before_user,
+        "messages.{at}: a `system` message must precede an assistant turn or be last",
+    ),
+    Rule(
+        "no content",
+        _no_content,
+        "messages.{at}: all messages must have non-empty content except for the optional final assistant message",
+    ),
     Rule("empty text", _empty_text, "messages: text content blocks must be non-empty"),
     Rule("blank text", _blank_text, "messages: text content blocks must contain non-whitespace text"),
     Rule("input", _bad_input, "messages.{at}.content.{position}.tool_use.input: Input should be a valid dictionary"),
     Rule("id", _bad_id, "messages.{at}.content.{position}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
     Rule("image source", _no_source, "messages.{at}.content.{position}.image.source: Field required"),
-    Rule("image type", _image_type, "messages.{at}.content.{position}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"),
+    Rule(
+        "image type",
+        _image_type,
+        "messages.{at}.content.{position}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', "
+        "'image/gif' or 'image/webp'",
+    ),
     Rule("image base64", _image_base64, "messages.{at}.content.{position}.image.source.base64: invalid base64 data"),
-    Rule("long image", _long_image, "messages.{at}.content.{position}.image.source.base64: image exceeds 5 MB maximum: {size} bytes > 5242880 bytes"),
+    Rule(
+        "long image",
+        _long_image,
+        "messages.{at}.content.{position}.image.source.base64: image exceeds 5 MB maximum: {size} bytes > 5242880 "
+        "bytes",
+    ),
     Rule("broken image", _broken_image, "Could not process image"),
-    Rule("mistaken image", _mistaken_image, "messages.{at}.content.{position}.image.source.base64.data: The image was specified using the {stated} media type, but the image appears to be a {found} image"),
-    Rule("large image", _large_image, "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
+    Rule(
+        "mistaken image",
+        _mistaken_image,
+        "messages.{at}.content.{position}.image.source.base64.data: The image was specified using the {stated} media "
+        "type, but the image appears to be a {found} image",
+    ),
+    Rule(
+        "large image",
+        _large_image,
+        "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max "
+        "allowed size: 8000 pixels",
+    ),
     Rule("too many images", _too_many_images, "Too much media: 0 document pages + {count} images > {most}"),
-    Rule("large image of many", _large_of_many, "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"),
-    Rule("use without result", _no_result, "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."),
-    Rule("result without use", _no_use, "messages.{at}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."),
-    Rule("prefill", _prefill, "This model does not support assistant message prefill. The conversation must end with a user message."),
-    Rule("marked thinking", _marked_thinking, "messages.{at}.content.{position}.{type}.cache_control: Extra inputs are not permitted"),
+    Rule(
+        "large image of many",
+        _large_of_many,
+        "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max "
+        "allowed size for many-image requests: 2000 pixels",
+    ),
+    Rule(
+        "use without result",
+        _no_result,
+        "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. Each "
+        "`tool_use` block must have a corresponding `tool_result` block in the next message.",
+    ),
+    Rule(
+        "result without use",
+        _no_use,
+        "messages.{at}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each "
+        "`tool_result` block must have a corresponding `tool_use` block in the previous message.",
+    ),
+    Rule(
+        "prefill",
+        _prefill,
+        "This model does not support assistant message prefill. The conversation must end with a user message.",
+    ),
+    Rule(
+        "marked thinking",
+        _marked_thinking,
+        "messages.{at}.content.{position}.{type}.cache_control: Extra inputs are not permitted",
+    ),
     Rule("breakpoints", _breakpoints, "A maximum of 4 blocks with cache_control may be provided. Found {count}."),
-    Rule("round without thinking", _unthinking_round, f"messages.{{at}}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{{type}}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at {THINKING_DOCS}"),
-)  # fmt: skip
+    Rule(
+        "round without thinking",
+        _unthinking_round,
+        f"messages.{{at}}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{{type}}`. When "
+        "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost "
+        "set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. "
+        f"To avoid this requirement, disable `thinking`. Please consult our documentation at {THINKING_DOCS}",
+    ),
+)

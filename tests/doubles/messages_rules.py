@@ -1,7 +1,7 @@
 """What Anthropic's Messages API refuses, by model family.
 
-Here: the fields of a request, and its sizes; ``messages_content`` has what its messages hold. The words for a beta value
-are ours.
+Here: the fields of a request, and its sizes; ``messages_content`` has what its messages hold.
+The words for a beta value are ours.
 """
 
 from tests.doubles.binding import CONTROLS
@@ -150,20 +150,48 @@ SHAPE = (
     Rule("role", _role, "messages.{at}.role: Input should be 'user', 'assistant' or 'system'"),
     Rule("missing content", _missing_content, "messages.{at}.content: Field required"),
     Rule("beta field", _beta, "{path}: Extra inputs are not permitted"),
-    Rule("output size", _output_size, "max_tokens: {asked} > {maximum}, which is the maximum allowed number of output tokens for {model}"),
+    Rule(
+        "output size",
+        _output_size,
+        "max_tokens: {asked} > {maximum}, which is the maximum allowed number of output tokens for {model}",
+    ),
     Rule("no output", _no_output, "max_tokens: Input should be greater than or equal to 1"),
-    Rule("thinking type", _thinking_type, '"thinking.type.{type}" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'),
+    Rule(
+        "thinking type",
+        _thinking_type,
+        '"thinking.type.{type}" is not supported for this model. Use "thinking.type.adaptive" and '
+        '"output_config.effort" to control thinking behavior.',
+    ),
     Rule("budget size", _budget_size, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"),
-    Rule("budget room", _budget_room, f"`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at {THINKING_DOCS}#max-tokens-and-context-window-size"),
+    Rule(
+        "budget room",
+        _budget_room,
+        "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at "
+        f"{THINKING_DOCS}#max-tokens-and-context-window-size",
+    ),
     Rule("forced tool", _forced, 'tool_choice: type "tool" and "any" are not supported for this model.'),
-    Rule("forced tool with a budget", _forced_with_budget, "Thinking may not be enabled when tool_choice forces tool use."),
+    Rule(
+        "forced tool with a budget",
+        _forced_with_budget,
+        "Thinking may not be enabled when tool_choice forces tool use.",
+    ),
     Rule("choice without tools", choice_without_tools, "tool_choice may only be specified while providing tools."),
     Rule("unknown tool", _unknown_tool, "Tool '{name}' not found in provided tools"),
     Rule("tool twice", _double_tool, "tools: Tool names must be unique."),
     Rule("sampling", _sampling, "`{field}` is deprecated for this model."),
-    Rule("sampling with thinking", _sampling_with_thinking, f"`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our documentation at {THINKING_DOCS}"),
-)  # fmt: skip
+    Rule(
+        "sampling with thinking",
+        _sampling_with_thinking,
+        "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our "
+        f"documentation at {THINKING_DOCS}",
+    ),
+)
 SIZE = (
     Rule("too long", too_long, "prompt is too long: {tokens} tokens > {window} maximum"),
-    Rule("no room", _no_room, "input length and `max_tokens` exceed context limit: {tokens} + {asked} > {window}, decrease input length or `max_tokens` and try again"),
-)  # fmt: skip
+    Rule(
+        "no room",
+        _no_room,
+        "input length and `max_tokens` exceed context limit: {tokens} + {asked} > {window}, decrease input length or "
+        "`max_tokens` and try again",
+    ),
+)

@@ -1,6 +1,6 @@
-"""An OpenID provider on loopback that refuses what real ones refuse: redirect addresses that nobody registered, wrong client
-secrets, codes that are unknown, used, old, of another client or redirect address, verifiers that do not fit, and tokens of
-nobody. Its tokens are signed by RS256 under a key of its key set."""
+"""An OpenID provider on loopback that refuses what real ones refuse: redirect addresses that nobody registered, wrong
+client secrets, codes that are unknown, used, old, of another client or redirect address, verifiers that do not fit, and
+tokens of nobody. Its tokens are signed by RS256 under a key of its key set."""
 
 import base64
 import hashlib

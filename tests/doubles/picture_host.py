@@ -1,5 +1,5 @@
-"""A host of images, as answers name them: what it serves by path, and which requests came. It refuses who asks too often, as
-hosts of images do."""
+"""A host of images, as answers name them: what it serves by path, and which requests came.
+It refuses who asks too often, as hosts of images do."""
 
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
-"""A push service on loopback, over TLS, with the browsers that it brings messages to. It refuses what real ones refuse: tokens that
-are missing, of another key, for another service, expired or of more than a day, without a contact; messages without a TTL, over 4,096
-bytes, or in another coding; topics and urgencies that there are not. Browsers decrypt by what RFC 8188 and 8291 say, written
-here a second time."""
+"""A push service on loopback, over TLS, with the browsers that it brings messages to. It refuses what real ones refuse:
+tokens that are missing, of another key, for another service, expired or of more than a day, without a contact; messages
+without a TTL, over 4,096 bytes, or in another coding; topics and urgencies that there are not. Browsers decrypt by what
+RFC 8188 and 8291 say, written here a second time."""
 
 import base64
 import hmac

@@ -12,7 +12,8 @@ SEALER = Signer("openai")
 FIELDS = set(
     "model input instructions tools tool_choice parallel_tool_calls reasoning include store stream max_output_tokens "
     "temperature top_p truncation previous_response_id text metadata user prompt_cache_key prompt_cache_retention "
-    "prompt_cache_options context_management service_tier safety_identifier background stream_options client_metadata".split()
+    "prompt_cache_options context_management service_tier safety_identifier background stream_options "
+    "client_metadata".split()
 )
 ITEMS = ("message", "reasoning", "function_call", "function_call_output", "item_reference", "compaction")
 
@@ -205,28 +206,119 @@ def _bad_image(request: ResponsesRequest) -> Offence:
 
 
 SHAPE = (
-    Rule("key", _key, "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.", 401),
+    Rule(
+        "key",
+        _key,
+        "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.",
+        401,
+    ),
     Rule("unknown field", _unknown, "Unknown parameter: '{field}'.", code="unknown_parameter", param="{field}"),
-    Rule("missing field", _missing, "Missing required parameter: '{field}'.", code="missing_required_parameter", param="{field}"),
-    Rule("small output", _small_output, "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got {asked} instead.", code="integer_below_min_value", param="max_output_tokens"),
-    Rule("great output", _great_output, "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= {maximum}, but got {asked} instead.", code="integer_above_max_value", param="max_output_tokens"),
+    Rule(
+        "missing field",
+        _missing,
+        "Missing required parameter: '{field}'.",
+        code="missing_required_parameter",
+        param="{field}",
+    ),
+    Rule(
+        "small output",
+        _small_output,
+        "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got {asked} instead.",
+        code="integer_below_min_value",
+        param="max_output_tokens",
+    ),
+    Rule(
+        "great output",
+        _great_output,
+        "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= {maximum}, but got {asked} "
+        "instead.",
+        code="integer_above_max_value",
+        param="max_output_tokens",
+    ),
     Rule("sampling", _sampling, "Unsupported parameter: '{field}' is not supported with this model.", param="{field}"),
-    Rule("effort", _effort, "Unsupported value: '{effort}' is not supported with the '{model}' model. Supported values are: {supported}.", code="unsupported_value", param="reasoning.effort"),
-    Rule("nested tool", _nested_tool, "Missing required parameter: 'tools[{at}].name'.", code="missing_required_parameter", param="tools[{at}].name"),
-    Rule("choice without tools", _choice_without_tools, "Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice"),
-    Rule("unknown choice", _unknown_choice, "Tool choice '{name}' not found in 'tools' parameter.", param="tool_choice"),
-)  # fmt: skip
+    Rule(
+        "effort",
+        _effort,
+        "Unsupported value: '{effort}' is not supported with the '{model}' model. Supported values are: {supported}.",
+        code="unsupported_value",
+        param="reasoning.effort",
+    ),
+    Rule(
+        "nested tool",
+        _nested_tool,
+        "Missing required parameter: 'tools[{at}].name'.",
+        code="missing_required_parameter",
+        param="tools[{at}].name",
+    ),
+    Rule(
+        "choice without tools",
+        _choice_without_tools,
+        "Tool choice 'required' must be specified with 'tools' parameter.",
+        param="tool_choice",
+    ),
+    Rule(
+        "unknown choice", _unknown_choice, "Tool choice '{name}' not found in 'tools' parameter.", param="tool_choice"
+    ),
+)
 ITEM_RULES = (
-    Rule("unknown item", _unknown_item, "Invalid value: '{kind}'. Supported values are: " + ", ".join(f"'{kind}'" for kind in ITEMS) + ".", code="invalid_value", param="input[{at}]"),
-    Rule("bad image", _bad_image, "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].", code="invalid_value", param="{path}"),
-    Rule("not kept", _not_kept, "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", 404, param="input"),
-    Rule("foreign reasoning", _foreign, "The encrypted content {start}...{end} could not be verified.", code="invalid_encrypted_content"),
-    Rule("lonely reasoning", _lonely_reasoning, "Item '{id}' of type 'reasoning' was provided without its required following item.", param="input"),
-    Rule("lonely output", _lonely_output, "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{reasoning}'.", param="input"),
-    Rule("output without call", _no_call, "No tool call found for function call output with call_id {id}.", param="input"),
+    Rule(
+        "unknown item",
+        _unknown_item,
+        "Invalid value: '{kind}'. Supported values are: " + ", ".join(f"'{kind}'" for kind in ITEMS) + ".",
+        code="invalid_value",
+        param="input[{at}]",
+    ),
+    Rule(
+        "bad image",
+        _bad_image,
+        "The image data you provided does not represent a valid image. Please check your input and try again with one "
+        "of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].",
+        code="invalid_value",
+        param="{path}",
+    ),
+    Rule(
+        "not kept",
+        _not_kept,
+        "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with `store` "
+        "set to true, or remove this item from your input.",
+        404,
+        param="input",
+    ),
+    Rule(
+        "foreign reasoning",
+        _foreign,
+        "The encrypted content {start}...{end} could not be verified.",
+        code="invalid_encrypted_content",
+    ),
+    Rule(
+        "lonely reasoning",
+        _lonely_reasoning,
+        "Item '{id}' of type 'reasoning' was provided without its required following item.",
+        param="input",
+    ),
+    Rule(
+        "lonely output",
+        _lonely_output,
+        "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{reasoning}'.",
+        param="input",
+    ),
+    Rule(
+        "output without call", _no_call, "No tool call found for function call output with call_id {id}.", param="input"
+    ),
     Rule("call without output", _no_output, "No tool output found for function call {id}.", param="input"),
-    Rule("arguments", _bad_arguments, "Invalid 'input[{at}].arguments': expected a JSON object.", param="input[{at}].arguments"),
-)  # fmt: skip
+    Rule(
+        "arguments",
+        _bad_arguments,
+        "Invalid 'input[{at}].arguments': expected a JSON object.",
+        param="input[{at}].arguments",
+    ),
+)
 SIZE = (
-    Rule("too long", _too_long, "Your input exceeds the context window of this model. Please adjust your input and try again.", code="context_length_exceeded", param="input"),
-)  # fmt: skip
+    Rule(
+        "too long",
+        _too_long,
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        code="context_length_exceeded",
+        param="input",
+    ),
+)

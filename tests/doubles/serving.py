@@ -21,8 +21,8 @@ from tests.doubles.rules import Refusal, RequestRefused
 from tests.doubles.streams import BreaksOff
 
 UsageMode = Literal["whole", "last", "sums", "zero", "missing"]
-"""How usage is reported: as the provider does, in the last chunk alone and unasked, without its details (chat completions),
-as zeros, not at all."""
+"""How usage is reported: as the provider does, in the last chunk alone and unasked,
+without its details (chat completions), as zeros, not at all."""
 
 
 @dataclass

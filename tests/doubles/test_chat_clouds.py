@@ -59,35 +59,219 @@ def signed(signature: str) -> Body:
 
 # family, a request that passes, the same with one change, the body of its refusal
 RULES: dict[str, tuple[str, Body, Body, Any]] = {
-    "openai: max_tokens": ("openai", base("openai", max_completion_tokens=50), base("openai", max_tokens=50), openai_error("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "unsupported_parameter", "max_tokens")),
-    "openai: tools with effort": ("openai", base("openai", tools=TOOLS, reasoning_effort="none"), base("openai", tools=TOOLS, reasoning_effort="low"), openai_error("Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", None, "reasoning_effort")),
-    "openai: tools with effort unset": ("openai", base("openai"), base("openai", tools=TOOLS), openai_error("Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", None, "reasoning_effort")),
-    "openai: no effort none": ("openai-6.1", base("openai-6.1", reasoning_effort="low"), base("openai-6.1", reasoning_effort="none"), openai_error("Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low', 'medium', 'high', 'xhigh', and 'max'.", "unsupported_value", "reasoning_effort")),
-    "openai: unknown field": ("openai", base("openai"), base("openai", enable_thinking=True), openai_error("Unrecognized request argument supplied: enable_thinking")),
-    "openai: sampling": ("openai", base("openai", temperature=1), base("openai", temperature=0.5), openai_error("Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.", "unsupported_value", "temperature")),
-    "openai: great output": ("openai", base("openai", max_completion_tokens=5_000), base("openai", max_completion_tokens=5_001), openai_error("max_tokens is too large: 5001. This model supports at most 5000 completion tokens, whereas you provided 5001.", "invalid_value", "max_completion_tokens")),
-    "openai: too long": ("openai", long("openai", 4_900), long("openai", 5_100), openai_error("Input tokens exceed the configured limit of 5000 tokens. Your messages resulted in 5107 tokens. Please reduce the length of the messages.", "context_length_exceeded", "messages")),
-    "deepseek: missing reasoning": ("deepseek", base("deepseek", USER, THOUGHT, RESULT), base("deepseek", USER, CALLING, RESULT), openai_error(DEEPSEEK_THINKS, "invalid_request_error")),
-    "deepseek: missing reasoning while it thinks": ("deepseek", base("deepseek", USER, CALLING, RESULT, thinking={"type": "disabled"}), base("deepseek", USER, CALLING, RESULT, thinking={"type": "enabled"}), openai_error(DEEPSEEK_THINKS, "invalid_request_error")),
-    "deepseek: required": ("deepseek", base("deepseek", tools=TOOLS, tool_choice="required", thinking={"type": "disabled"}), base("deepseek", tools=TOOLS, tool_choice="required"), openai_error("Thinking mode does not support this tool_choice", "invalid_request_error")),
-    "deepseek: named": ("deepseek", base("deepseek", tools=TOOLS, tool_choice="auto"), base("deepseek", tools=TOOLS, tool_choice=NAMED), openai_error("Thinking mode does not support this tool_choice", "invalid_request_error")),
-    "deepseek: no room": ("deepseek", long("deepseek", 6_900, max_tokens=3_000), long("deepseek", 6_900, max_tokens=4_000), openai_error("This model's maximum context length is 10000 tokens. However, you requested 10907 tokens (6907 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.", "invalid_request_error")),
-    "deepseek: call without result": ("deepseek", base("deepseek", USER, THOUGHT, RESULT), base("deepseek", USER, THOUGHT, USER), openai_error("An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. (insufficient tool messages following tool_calls message)", None, "messages")),
-    "kimi: missing reasoning": ("kimi", base("kimi", USER, THOUGHT, RESULT), base("kimi", USER, CALLING, RESULT), openai_error(KIMI_THINKS)),
-    "kimi k2: missing reasoning": ("kimi-k2", base("kimi-k2", USER, CALLING, RESULT, thinking={"type": "disabled"}), base("kimi-k2", USER, CALLING, RESULT), openai_error(KIMI_THINKS)),
-    "kimi: named": ("kimi", base("kimi", tools=TOOLS, tool_choice="required"), base("kimi", tools=TOOLS, tool_choice=NAMED), openai_error("tool_choice 'specified' is incompatible with thinking enabled")),
-    "kimi k2: required": ("kimi-k2", base("kimi-k2", tools=TOOLS), base("kimi-k2", tools=TOOLS, tool_choice="required"), openai_error("tool_choice 'required' is incompatible with thinking enabled")),
-    "kimi: too long": ("kimi", long("kimi", 9_900), long("kimi", 10_100), openai_error("Invalid request: Your request exceeded model token limit: 10000 (requested: 10107)")),
-    "qwen: required": ("qwen", base("qwen", tools=TOOLS, tool_choice="required", enable_thinking=False), base("qwen", tools=TOOLS, tool_choice="required"), openai_error(QWEN_FORCED, "invalid_parameter_error")),
-    "qwen: named": ("qwen", base("qwen", USER, CALLING, RESULT, tools=TOOLS), base("qwen", USER, CALLING, RESULT, tools=TOOLS, tool_choice=NAMED), openai_error(QWEN_FORCED, "invalid_parameter_error")),
-    "qwen: too long": ("qwen", long("qwen", 9_900), long("qwen", 10_100), openai_error(QWEN_SAYS + "Range of input length should be [1, 10000]", "invalid_parameter_error")),
-    "gemini: missing signature": ("gemini", base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT), base("gemini", USER, CALLING, RESULT), google_error(NO_SIGNATURE)),
-    "gemini: wrong signature": ("gemini", base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT), base("gemini", USER, signed("c2lnbmVk"), RESULT), google_error("Thought signature is not valid")),
-    "gemini: too long": ("gemini", long("gemini", 9_900), long("gemini", 10_100), google_error("The input token count (10107) exceeds the maximum number of tokens allowed (10000).")),
-    "glm: required": ("glm", base("glm", tools=TOOLS, tool_choice="auto"), base("glm", tools=TOOLS, tool_choice="required"), {"error": {"code": "1210", "message": "Tool choice must be auto"}}),
-    "glm: too long": ("glm", long("glm", 9_900), long("glm", 10_100), {"error": {"code": "1261", "message": "Prompt exceeds max length"}}),
-    "minimax: too long": ("minimax", long("minimax", 9_900), long("minimax", 10_100), openai_error("invalid params, context window exceeds limit (2013)", kind="bad_request_error")),
-}  # fmt: skip
+    "openai: max_tokens": (
+        "openai",
+        base("openai", max_completion_tokens=50),
+        base("openai", max_tokens=50),
+        openai_error(
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
+            "instead.",
+            "unsupported_parameter",
+            "max_tokens",
+        ),
+    ),
+    "openai: tools with effort": (
+        "openai",
+        base("openai", tools=TOOLS, reasoning_effort="none"),
+        base("openai", tools=TOOLS, reasoning_effort="low"),
+        openai_error(
+            "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use "
+            "function tools, use /v1/responses or set reasoning_effort to 'none'.",
+            None,
+            "reasoning_effort",
+        ),
+    ),
+    "openai: tools with effort unset": (
+        "openai",
+        base("openai"),
+        base("openai", tools=TOOLS),
+        openai_error(
+            "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use "
+            "function tools, use /v1/responses or set reasoning_effort to 'none'.",
+            None,
+            "reasoning_effort",
+        ),
+    ),
+    "openai: no effort none": (
+        "openai-6.1",
+        base("openai-6.1", reasoning_effort="low"),
+        base("openai-6.1", reasoning_effort="none"),
+        openai_error(
+            "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: "
+            "'low', 'medium', 'high', 'xhigh', and 'max'.",
+            "unsupported_value",
+            "reasoning_effort",
+        ),
+    ),
+    "openai: unknown field": (
+        "openai",
+        base("openai"),
+        base("openai", enable_thinking=True),
+        openai_error("Unrecognized request argument supplied: enable_thinking"),
+    ),
+    "openai: sampling": (
+        "openai",
+        base("openai", temperature=1),
+        base("openai", temperature=0.5),
+        openai_error(
+            "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is "
+            "supported.",
+            "unsupported_value",
+            "temperature",
+        ),
+    ),
+    "openai: great output": (
+        "openai",
+        base("openai", max_completion_tokens=5_000),
+        base("openai", max_completion_tokens=5_001),
+        openai_error(
+            "max_tokens is too large: 5001. This model supports at most 5000 completion tokens, whereas you provided "
+            "5001.",
+            "invalid_value",
+            "max_completion_tokens",
+        ),
+    ),
+    "openai: too long": (
+        "openai",
+        long("openai", 4_900),
+        long("openai", 5_100),
+        openai_error(
+            "Input tokens exceed the configured limit of 5000 tokens. Your messages resulted in 5107 tokens. Please "
+            "reduce the length of the messages.",
+            "context_length_exceeded",
+            "messages",
+        ),
+    ),
+    "deepseek: missing reasoning": (
+        "deepseek",
+        base("deepseek", USER, THOUGHT, RESULT),
+        base("deepseek", USER, CALLING, RESULT),
+        openai_error(DEEPSEEK_THINKS, "invalid_request_error"),
+    ),
+    "deepseek: missing reasoning while it thinks": (
+        "deepseek",
+        base("deepseek", USER, CALLING, RESULT, thinking={"type": "disabled"}),
+        base("deepseek", USER, CALLING, RESULT, thinking={"type": "enabled"}),
+        openai_error(DEEPSEEK_THINKS, "invalid_request_error"),
+    ),
+    "deepseek: required": (
+        "deepseek",
+        base("deepseek", tools=TOOLS, tool_choice="required", thinking={"type": "disabled"}),
+        base("deepseek", tools=TOOLS, tool_choice="required"),
+        openai_error("Thinking mode does not support this tool_choice", "invalid_request_error"),
+    ),
+    "deepseek: named": (
+        "deepseek",
+        base("deepseek", tools=TOOLS, tool_choice="auto"),
+        base("deepseek", tools=TOOLS, tool_choice=NAMED),
+        openai_error("Thinking mode does not support this tool_choice", "invalid_request_error"),
+    ),
+    "deepseek: no room": (
+        "deepseek",
+        long("deepseek", 6_900, max_tokens=3_000),
+        long("deepseek", 6_900, max_tokens=4_000),
+        openai_error(
+            "This model's maximum context length is 10000 tokens. However, you requested 10907 tokens (6907 in the "
+            "messages, 4000 in the completion). Please reduce the length of the messages or completion.",
+            "invalid_request_error",
+        ),
+    ),
+    "deepseek: call without result": (
+        "deepseek",
+        base("deepseek", USER, THOUGHT, RESULT),
+        base("deepseek", USER, THOUGHT, USER),
+        openai_error(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+            "'tool_call_id'. (insufficient tool messages following tool_calls message)",
+            None,
+            "messages",
+        ),
+    ),
+    "kimi: missing reasoning": (
+        "kimi",
+        base("kimi", USER, THOUGHT, RESULT),
+        base("kimi", USER, CALLING, RESULT),
+        openai_error(KIMI_THINKS),
+    ),
+    "kimi k2: missing reasoning": (
+        "kimi-k2",
+        base("kimi-k2", USER, CALLING, RESULT, thinking={"type": "disabled"}),
+        base("kimi-k2", USER, CALLING, RESULT),
+        openai_error(KIMI_THINKS),
+    ),
+    "kimi: named": (
+        "kimi",
+        base("kimi", tools=TOOLS, tool_choice="required"),
+        base("kimi", tools=TOOLS, tool_choice=NAMED),
+        openai_error("tool_choice 'specified' is incompatible with thinking enabled"),
+    ),
+    "kimi k2: required": (
+        "kimi-k2",
+        base("kimi-k2", tools=TOOLS),
+        base("kimi-k2", tools=TOOLS, tool_choice="required"),
+        openai_error("tool_choice 'required' is incompatible with thinking enabled"),
+    ),
+    "kimi: too long": (
+        "kimi",
+        long("kimi", 9_900),
+        long("kimi", 10_100),
+        openai_error("Invalid request: Your request exceeded model token limit: 10000 (requested: 10107)"),
+    ),
+    "qwen: required": (
+        "qwen",
+        base("qwen", tools=TOOLS, tool_choice="required", enable_thinking=False),
+        base("qwen", tools=TOOLS, tool_choice="required"),
+        openai_error(QWEN_FORCED, "invalid_parameter_error"),
+    ),
+    "qwen: named": (
+        "qwen",
+        base("qwen", USER, CALLING, RESULT, tools=TOOLS),
+        base("qwen", USER, CALLING, RESULT, tools=TOOLS, tool_choice=NAMED),
+        openai_error(QWEN_FORCED, "invalid_parameter_error"),
+    ),
+    "qwen: too long": (
+        "qwen",
+        long("qwen", 9_900),
+        long("qwen", 10_100),
+        openai_error(QWEN_SAYS + "Range of input length should be [1, 10000]", "invalid_parameter_error"),
+    ),
+    "gemini: missing signature": (
+        "gemini",
+        base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT),
+        base("gemini", USER, CALLING, RESULT),
+        google_error(NO_SIGNATURE),
+    ),
+    "gemini: wrong signature": (
+        "gemini",
+        base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT),
+        base("gemini", USER, signed("c2lnbmVk"), RESULT),
+        google_error("Thought signature is not valid"),
+    ),
+    "gemini: too long": (
+        "gemini",
+        long("gemini", 9_900),
+        long("gemini", 10_100),
+        google_error("The input token count (10107) exceeds the maximum number of tokens allowed (10000)."),
+    ),
+    "glm: required": (
+        "glm",
+        base("glm", tools=TOOLS, tool_choice="auto"),
+        base("glm", tools=TOOLS, tool_choice="required"),
+        {"error": {"code": "1210", "message": "Tool choice must be auto"}},
+    ),
+    "glm: too long": (
+        "glm",
+        long("glm", 9_900),
+        long("glm", 10_100),
+        {"error": {"code": "1261", "message": "Prompt exceeds max length"}},
+    ),
+    "minimax: too long": (
+        "minimax",
+        long("minimax", 9_900),
+        long("minimax", 10_100),
+        openai_error("invalid params, context window exceeds limit (2013)", kind="bad_request_error"),
+    ),
+}
 
 
 @pytest.mark.parametrize("rule", RULES)

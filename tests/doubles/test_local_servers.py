@@ -110,14 +110,25 @@ def test_usage_comes_without_details_or_is_left_out_of_one_answer() -> None:
 
 # -- refusals
 
-N_KEEP = "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 1107>= n_ctx: 1000). Try to load the model with a larger context length, or provide a shorter input."  # fmt: skip
-KEEP_FIRST = "Trying to keep the first 1107 tokens when context the overflows. However, the model is loaded with context length of only 1000 tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input."  # fmt: skip
+N_KEEP = (
+    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 1107>= "
+    "n_ctx: 1000). Try to load the model with a larger context length, or provide a shorter input."
+)
+KEEP_FIRST = (
+    "Trying to keep the first 1107 tokens when context the overflows. However, the model is loaded with "
+    "context length of only 1000 tokens, which is not enough. Try to load the model with a larger context length, or "
+    "provide a shorter input."
+)
 
 
 @pytest.mark.parametrize(
     ("overflow", "words"),
-    [("n_keep", N_KEEP), ("truncate", "Cannot truncate prompt with n_keep (1107) >= n_ctx (1000)"), ("keep_first", KEEP_FIRST)],
-)  # fmt: skip
+    [
+        ("n_keep", N_KEEP),
+        ("truncate", "Cannot truncate prompt with n_keep (1107) >= n_ctx (1000)"),
+        ("keep_first", KEEP_FIRST),
+    ],
+)
 def test_lmstudio_refuses_with_a_string(overflow: Any, words: str) -> None:
     with LMStudioDouble(window=1_000, overflow=overflow) as double:
         assert post(double, PATH, base(double, long(900))).status_code == 200
@@ -170,9 +181,10 @@ def test_vllm_wants_room_for_prompt_and_output() -> None:
         refused = post(double, PATH, base(double, long(600), max_tokens=400))
         assert refused.status_code == 400
         assert refused.json()["error"] == {
-            "message": "This model's maximum context length is 1000 tokens. However, you requested 400 output tokens and "
-            "your prompt contains at least 607 input tokens, for a total of at least 1007 tokens. Please reduce the "
-            "length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value=607)",
+            "message": "This model's maximum context length is 1000 tokens. However, you requested 400 output tokens "
+            "and your prompt contains at least 607 input tokens, for a total of at least 1007 tokens. Please reduce "
+            "the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, "
+            "value=607)",
             "type": "BadRequestError",
             "param": "input_tokens",
             "code": 400,
@@ -195,8 +207,8 @@ def test_sglang_wants_room_for_prompt_and_output() -> None:
         assert (refused.status_code, refused.json()["object"]) == (400, "error")
         assert refused.json()["message"] == (
             "Requested token count exceeds the model's maximum context length of 1000 tokens. You requested a total of "
-            "1007 tokens: 607 tokens from the input messages and 400 tokens for the completion. Please reduce the number "
-            "of tokens in the input messages or the completion to fit within the limit."
+            "1007 tokens: 607 tokens from the input messages and 400 tokens for the completion. Please reduce the "
+            "number of tokens in the input messages or the completion to fit within the limit."
         )
         refused = post(double, PATH, base(double, long(1_100)))
         assert (

@@ -26,7 +26,10 @@ ENCRYPTED = {"include": ["reasoning.encrypted_content"], "store": False}
 
 
 URL = f"data:image/png;base64,{coded(picture())}"
-BAD_IMAGE = "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp']."
+BAD_IMAGE = (
+    "The image data you provided does not represent a valid image. Please check your input and try again with "
+    "one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp']."
+)
 
 
 def base(*items: Body, **fields: Any) -> Body:
@@ -44,28 +47,207 @@ def with_image(url: str) -> Body:
 # family, a request that passes, the same with one change, status, message, code, param of its refusal
 Case = tuple[str, Body, Body, int, str, Any, Any]
 RULES: dict[str, Case] = {
-    "small output": ("openai-5.6", base(max_output_tokens=16), base(max_output_tokens=10), 400, "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 10 instead.", "integer_below_min_value", "max_output_tokens"),
-    "great output": ("openai-5.6", base(max_output_tokens=128_000), base(max_output_tokens=128_001), 400, "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 128000, but got 128001 instead.", "integer_above_max_value", "max_output_tokens"),
-    "unknown field": ("openai-5.6", base(), base(max_tokens=50), 400, "Unknown parameter: 'max_tokens'.", "unknown_parameter", "max_tokens"),
-    "missing field": ("openai-5.6", base(), missing("input"), 400, "Missing required parameter: 'input'.", "missing_required_parameter", "input"),
-    "sampling": ("openai-5.6", base(temperature=1), base(temperature=0.2), 400, "Unsupported parameter: 'temperature' is not supported with this model.", None, "temperature"),
-    "effort": ("openai-6.1", base(reasoning={"effort": "low"}), base(reasoning={"effort": "none"}), 400, "Unsupported value: 'none' is not supported with the 'gpt-5.6-terra' model. Supported values are: 'low', 'medium', 'high', 'xhigh', 'max'.", "unsupported_value", "reasoning.effort"),
-    "great effort": ("openai-5.5", base(reasoning={"effort": "xhigh"}), base(reasoning={"effort": "max"}), 400, "Unsupported value: 'max' is not supported with the 'gpt-5.6-terra' model. Supported values are: 'none', 'low', 'medium', 'high', 'xhigh'.", "unsupported_value", "reasoning.effort"),
-    "nested tool": ("openai-5.6", base(tools=TOOLS), base(tools=[{"type": "function", "function": {"name": "weather"}}]), 400, "Missing required parameter: 'tools[0].name'.", "missing_required_parameter", "tools[0].name"),
-    "unknown choice": ("openai-5.6", base(tools=TOOLS, tool_choice={"type": "function", "name": "weather"}), base(tools=TOOLS, tool_choice=TIDE), 400, "Tool choice 'tide' not found in 'tools' parameter.", None, "tool_choice"),
-    "choice without tools": ("openai-5.6", base(tools=TOOLS, tool_choice="required"), base(tool_choice="required"), 400, "Tool choice 'required' must be specified with 'tools' parameter.", None, "tool_choice"),
-    "allowed but not there": ("openai-5.6", base(tools=TOOLS, tool_choice={"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "weather"}]}), base(tools=TOOLS, tool_choice={"type": "allowed_tools", "mode": "required", "tools": [TIDE]}), 400, "Tool choice 'tide' not found in 'tools' parameter.", None, "tool_choice"),
-    "unknown item": ("openai-5.6", base(USER), base(USER, {"type": "tool_result"}), 400, "Invalid value: 'tool_result'. Supported values are: 'message', 'reasoning', 'function_call', 'function_call_output', 'item_reference', 'compaction'.", "invalid_value", "input[1]"),
-    "output without call": ("openai-5.6", base(USER, CALL, OUTPUT), base(USER, OUTPUT), 400, "No tool call found for function call output with call_id call_1.", None, "input"),
-    "call without output": ("openai-5.6", base(USER, CALL, OUTPUT), base(USER, CALL), 400, "No tool output found for function call call_1.", None, "input"),
-    "output before call": ("openai-5.6", base(USER, CALL, OUTPUT), base(USER, OUTPUT, CALL), 400, "No tool call found for function call output with call_id call_1.", None, "input"),
-    "arguments": ("openai-5.6", base(USER, CALL, OUTPUT), base(USER, {**CALL, "arguments": '{"city'}, OUTPUT), 400, "Invalid 'input[1].arguments': expected a JSON object.", None, "input[1].arguments"),
-    "reference": ("openai-5.6", base(USER), base(USER, {"type": "item_reference", "id": "msg_1"}), 404, "Item with id 'msg_1' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", None, "input"),
-    "previous": ("openai-5.6", base(USER), base(USER, previous_response_id="resp_1"), 400, "Previous response with id 'resp_1' not found.", "previous_response_not_found", "previous_response_id"),
-    "broken image": ("openai-5.6", with_image(URL), with_image(URL[:80]), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
-    "image type": ("openai-5.6", with_image(URL), with_image(URL.replace("png", "tiff", 1)), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
-    "model": ("openai-5.6", base(), base(model="gpt-5"), 404, "The model 'gpt-5' does not exist or you do not have access to it.", "model_not_found", None),
-}  # fmt: skip
+    "small output": (
+        "openai-5.6",
+        base(max_output_tokens=16),
+        base(max_output_tokens=10),
+        400,
+        "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 10 instead.",
+        "integer_below_min_value",
+        "max_output_tokens",
+    ),
+    "great output": (
+        "openai-5.6",
+        base(max_output_tokens=128_000),
+        base(max_output_tokens=128_001),
+        400,
+        "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 128000, but got 128001 instead.",
+        "integer_above_max_value",
+        "max_output_tokens",
+    ),
+    "unknown field": (
+        "openai-5.6",
+        base(),
+        base(max_tokens=50),
+        400,
+        "Unknown parameter: 'max_tokens'.",
+        "unknown_parameter",
+        "max_tokens",
+    ),
+    "missing field": (
+        "openai-5.6",
+        base(),
+        missing("input"),
+        400,
+        "Missing required parameter: 'input'.",
+        "missing_required_parameter",
+        "input",
+    ),
+    "sampling": (
+        "openai-5.6",
+        base(temperature=1),
+        base(temperature=0.2),
+        400,
+        "Unsupported parameter: 'temperature' is not supported with this model.",
+        None,
+        "temperature",
+    ),
+    "effort": (
+        "openai-6.1",
+        base(reasoning={"effort": "low"}),
+        base(reasoning={"effort": "none"}),
+        400,
+        "Unsupported value: 'none' is not supported with the 'gpt-5.6-terra' model. Supported values are: 'low', "
+        "'medium', 'high', 'xhigh', 'max'.",
+        "unsupported_value",
+        "reasoning.effort",
+    ),
+    "great effort": (
+        "openai-5.5",
+        base(reasoning={"effort": "xhigh"}),
+        base(reasoning={"effort": "max"}),
+        400,
+        "Unsupported value: 'max' is not supported with the 'gpt-5.6-terra' model. Supported values are: 'none', "
+        "'low', 'medium', 'high', 'xhigh'.",
+        "unsupported_value",
+        "reasoning.effort",
+    ),
+    "nested tool": (
+        "openai-5.6",
+        base(tools=TOOLS),
+        base(tools=[{"type": "function", "function": {"name": "weather"}}]),
+        400,
+        "Missing required parameter: 'tools[0].name'.",
+        "missing_required_parameter",
+        "tools[0].name",
+    ),
+    "unknown choice": (
+        "openai-5.6",
+        base(tools=TOOLS, tool_choice={"type": "function", "name": "weather"}),
+        base(tools=TOOLS, tool_choice=TIDE),
+        400,
+        "Tool choice 'tide' not found in 'tools' parameter.",
+        None,
+        "tool_choice",
+    ),
+    "choice without tools": (
+        "openai-5.6",
+        base(tools=TOOLS, tool_choice="required"),
+        base(tool_choice="required"),
+        400,
+        "Tool choice 'required' must be specified with 'tools' parameter.",
+        None,
+        "tool_choice",
+    ),
+    "allowed but not there": (
+        "openai-5.6",
+        base(
+            tools=TOOLS,
+            tool_choice={
+                "type": "allowed_tools",
+                "mode": "required",
+                "tools": [{"type": "function", "name": "weather"}],
+            },
+        ),
+        base(tools=TOOLS, tool_choice={"type": "allowed_tools", "mode": "required", "tools": [TIDE]}),
+        400,
+        "Tool choice 'tide' not found in 'tools' parameter.",
+        None,
+        "tool_choice",
+    ),
+    "unknown item": (
+        "openai-5.6",
+        base(USER),
+        base(USER, {"type": "tool_result"}),
+        400,
+        "Invalid value: 'tool_result'. Supported values are: 'message', 'reasoning', 'function_call', "
+        "'function_call_output', 'item_reference', 'compaction'.",
+        "invalid_value",
+        "input[1]",
+    ),
+    "output without call": (
+        "openai-5.6",
+        base(USER, CALL, OUTPUT),
+        base(USER, OUTPUT),
+        400,
+        "No tool call found for function call output with call_id call_1.",
+        None,
+        "input",
+    ),
+    "call without output": (
+        "openai-5.6",
+        base(USER, CALL, OUTPUT),
+        base(USER, CALL),
+        400,
+        "No tool output found for function call call_1.",
+        None,
+        "input",
+    ),
+    "output before call": (
+        "openai-5.6",
+        base(USER, CALL, OUTPUT),
+        base(USER, OUTPUT, CALL),
+        400,
+        "No tool call found for function call output with call_id call_1.",
+        None,
+        "input",
+    ),
+    "arguments": (
+        "openai-5.6",
+        base(USER, CALL, OUTPUT),
+        base(USER, {**CALL, "arguments": '{"city'}, OUTPUT),
+        400,
+        "Invalid 'input[1].arguments': expected a JSON object.",
+        None,
+        "input[1].arguments",
+    ),
+    "reference": (
+        "openai-5.6",
+        base(USER),
+        base(USER, {"type": "item_reference", "id": "msg_1"}),
+        404,
+        "Item with id 'msg_1' not found. Items are not persisted when `store` is set to false. Try again with `store` "
+        "set to true, or remove this item from your input.",
+        None,
+        "input",
+    ),
+    "previous": (
+        "openai-5.6",
+        base(USER),
+        base(USER, previous_response_id="resp_1"),
+        400,
+        "Previous response with id 'resp_1' not found.",
+        "previous_response_not_found",
+        "previous_response_id",
+    ),
+    "broken image": (
+        "openai-5.6",
+        with_image(URL),
+        with_image(URL[:80]),
+        400,
+        BAD_IMAGE,
+        "invalid_value",
+        "input[0].content[0]",
+    ),
+    "image type": (
+        "openai-5.6",
+        with_image(URL),
+        with_image(URL.replace("png", "tiff", 1)),
+        400,
+        BAD_IMAGE,
+        "invalid_value",
+        "input[0].content[0]",
+    ),
+    "model": (
+        "openai-5.6",
+        base(),
+        base(model="gpt-5"),
+        404,
+        "The model 'gpt-5' does not exist or you do not have access to it.",
+        "model_not_found",
+        None,
+    ),
+}
 
 
 def error_of(response: Any) -> tuple[int, Body]:
@@ -110,7 +292,10 @@ def test_reasoning_and_call_pass_together(double: ResponsesDouble) -> None:
 
 def test_a_call_with_its_id_needs_its_reasoning(double: ResponsesDouble) -> None:
     user, reasoning, call, output = round_of(double)
-    words = f"Item '{call['id']}' of type 'function_call' was provided without its required 'reasoning' item: '{reasoning['id']}'."
+    words = (
+        f"Item '{call['id']}' of type 'function_call' was provided without its required 'reasoning' item: "
+        f"'{reasoning['id']}'."
+    )
     assert error_of(post(double, PATH, base(user, call, output), **KEY)) == refusal(400, words, None, "input")
     unnamed = {key: value for key, value in call.items() if key != "id"}
     assert post(double, PATH, base(user, unnamed, output), **KEY).status_code == 200

@@ -174,7 +174,7 @@ class Arena:
             raise AssertionError(f"a worker did not start: {worker.log(200)}") from error
         return worker
 
-    # -- people ------------------------------------------------------------------------------------------------------------
+    # -- people --------------------------------------------------------------------------------------------------------
     def open(self) -> Talk:
         answer = self._insist("POST", "/api/dialogs", json={"agent": "tester"})
         talk = Talk(answer.json()["id"], f"dlg-{uuid4().hex[:8]}")
@@ -214,7 +214,7 @@ class Arena:
         """Whether the person still waits, as the API tells them."""
         return self._insist("GET", f"/api/dialogs/{talk.id}").json()["state"] in ("queued", "generating")
 
-    # -- looking -----------------------------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------------
     def driven_by(self, talk: Talk) -> Part:
         """The worker that drives the dialog now."""
         owner = eventually(lambda: talk.row.lease_owner, 30)

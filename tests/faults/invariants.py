@@ -57,7 +57,7 @@ def breaches(dialogs: Iterable[Dialog], evidence: Evidence | None = None) -> lis
     return results + [breach for check in OF_EVIDENCE for breach in check(evidence)]
 
 
-# -- of each dialog --------------------------------------------------------------------------------------------------------
+# -- of each dialog ----------------------------------------------------------------------------------------------------
 
 
 def state_is_that_of_its_rows(dialog: Dialog) -> Iterator[str]:
@@ -226,7 +226,7 @@ def _has_open_question(dialog: Dialog, *kinds: str) -> bool:
     return dialog.questions.filter(kind__in=kinds, state="open").exists()
 
 
-# -- of clients and provider -----------------------------------------------------------------------------------------------
+# -- of clients and provider -------------------------------------------------------------------------------------------
 
 
 def nothing_accepted_is_lost(evidence: Evidence) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Pages as a browser keeps them, without the browser: they acknowledge, come back when they are cut off, and can stop reading."""
+"""Pages as a browser keeps them, without the browser: they acknowledge, come back when they are cut
+off, and can stop reading."""
 
 import json
 import random

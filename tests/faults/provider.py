@@ -1,7 +1,8 @@
 """A model server for the fault tests: OpenAI's chat completions, in a process of its own, played by the messages.
 
-A user message says how its answer goes by ``play({...})`` somewhere in its text; see ``Play``. Every request is a line in a
-JSONL file before it is answered, and another one when it has ended. Every answer starts with a sentinel of its own.
+A user message says how its answer goes by ``play({...})`` somewhere in its text; see ``Play``. Every request is a line
+in a JSONL file before it is answered, and another one when it has ended. Every answer starts with a sentinel of its
+own.
 
 Run as ``python -m tests.faults.provider LOG_FILE``; it prints its port.
 """

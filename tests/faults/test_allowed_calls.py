@@ -39,8 +39,8 @@ def stamps(tmp_path: Path) -> Path:
 
 
 def allowed(script: Script, server: str, stamps: Path, seconds: float = 0) -> Dialog:
-    """A dialog in which a person has just allowed the call. Only processes of their own drive it: a client of the server's that
-    this one had would be broken after a fork."""
+    """A dialog in which a person has just allowed the call. Only processes of their own drive it: a client of the
+    server's that this one had would be broken after a fork."""
     stamps.write_text("")
     call = {"name": "desk_stamp", "arguments": {"path": str(stamps), "seconds": seconds}}
     script({"match": "^Hi$", "tool_calls": [call]}, {"text": "Done."})

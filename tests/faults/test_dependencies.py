@@ -24,7 +24,7 @@ def send(arena: Arena, dialog_id: str, text: str) -> tuple[int, Any, float]:
     return answer.status_code, answer.json(), time.monotonic() - started
 
 
-# -- Redis ---------------------------------------------------------------------------------------------------------------
+# -- Redis -------------------------------------------------------------------------------------------------------------
 
 
 def test_redis_killed_and_started_again_empty(arena: Arena) -> None:
@@ -125,7 +125,7 @@ def _all_done(talks: Any) -> bool:
     return not Dialog.objects.filter(pk__in=[talk.id for talk in talks], state__in=["queued", "generating"]).exists()
 
 
-# -- PostgreSQL ------------------------------------------------------------------------------------------------------------
+# -- PostgreSQL --------------------------------------------------------------------------------------------------------
 
 
 def test_postgres_stopped_at_once_in_the_middle_and_started_again(arena: Arena) -> None:
@@ -219,7 +219,7 @@ def test_more_sessions_than_the_pool_holds(arena: Arena) -> None:
     assert [talk.outcomes for talk in talks] == [["kept"]] * 24
 
 
-# -- the web server ----------------------------------------------------------------------------------------------------------
+# -- the web server ----------------------------------------------------------------------------------------------------
 
 
 @everything

@@ -1,7 +1,7 @@
 """What the machines themselves do to a running product: disks that fill or fail, clocks that differ, new versions.
 
-All of it only in ``make faults``, as root: a disk to fill is a mount, a failing one takes ``strace``, another clock ``cc``.
-Where one of these is missing the test fails and says so.
+All of it only in ``make faults``, as root: a disk to fill is a mount, a failing one takes ``strace``, another clock
+``cc``. Where one of these is missing the test fails and says so.
 """
 
 import shutil
@@ -28,7 +28,7 @@ from tests.harness.stack import ROOT, Stack, eventually, running
 pytestmark = everything
 
 
-# -- disks -----------------------------------------------------------------------------------------------------------------
+# -- disks -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -68,7 +68,8 @@ def test_a_full_disk_under_the_database(small_disk: Arena) -> None:
 
 
 def test_a_disk_that_fails_to_sync(arena: Arena) -> None:
-    """PostgreSQL trusts nothing after a failed sync: it panics and recovers from its log. Nothing accepted may be lost."""
+    """PostgreSQL trusts nothing after a failed sync: it panics and recovers from its log.
+    Nothing accepted may be lost."""
     assert shutil.which("strace"), "This test needs Debian's strace."
     with Chatter(arena, 3, words=10, every=0.05) as people:
         time.sleep(2)
@@ -194,7 +195,7 @@ def file_of(stack: Stack) -> Path:
     return Path(stack.database_url.removeprefix("sqlite://"))
 
 
-# -- clocks ----------------------------------------------------------------------------------------------------------------
+# -- clocks ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -239,7 +240,7 @@ def test_a_worker_whose_clock_is_an_hour_off(arena: Arena, other_clock: Path, sh
     assert arena.breaches() == []
 
 
-# -- new versions ----------------------------------------------------------------------------------------------------------
+# -- new versions ------------------------------------------------------------------------------------------------------
 
 ADDITIONS = """
     from django.db import migrations, models

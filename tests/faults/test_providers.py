@@ -72,7 +72,7 @@ def check(dialog: Dialog, provider: ProviderProcess) -> None:
     assert breaches([Dialog.objects.get(pk=dialog.pk)], Evidence({}, provider.asked(), (KEY,))) == []
 
 
-# -- faults that pass ------------------------------------------------------------------------------------------------------
+# -- faults that pass --------------------------------------------------------------------------------------------------
 
 PASSING: dict[str, tuple[dict[str, Any], str]] = {
     "429 with advice": ({"then": "status", "status": 429, "retry_after": "0.1"}, "rate_limit"),
@@ -103,7 +103,7 @@ def test_a_fault_that_passes_leaves_nothing_but_its_record(
     check(dialog, provider)
 
 
-# -- faults that stay ------------------------------------------------------------------------------------------------------
+# -- faults that stay --------------------------------------------------------------------------------------------------
 
 STAYING = {
     "wrong key": ({"then": "status", "status": 401}, "auth", "failed"),
@@ -133,10 +133,10 @@ def test_a_fault_that_never_passes_ends_after_its_budget(dialog: Dialog, provide
     check(dialog, provider)
 
 
-# -- the wire ----------------------------------------------------------------------------------------------------------------
+# -- the wire ----------------------------------------------------------------------------------------------------------
 
 
-# -- a model that fails for everybody -----------------------------------------------------------------------------------
+# -- a model that fails for everybody ----------------------------------------------------------------------------------
 
 
 def let_rest(dialog: Dialog, **advice: float) -> None:
@@ -205,14 +205,21 @@ def test_a_slow_line_is_only_slow(dialog: Dialog, proxy: Proxy, provider: Provid
     check(dialog, provider)
 
 
-# -- usage -------------------------------------------------------------------------------------------------------------------
+# -- usage -------------------------------------------------------------------------------------------------------------
 
 ODD_USAGE = [
-    "absent", None, {}, {"prompt_tokens": 0, "completion_tokens": 1}, {"prompt_tokens": -5, "completion_tokens": 1},
-    {"prompt_tokens": "12", "completion_tokens": 1}, {"prompt_tokens": 1.5, "completion_tokens": 1},
-    {"prompt_tokens": 10**12, "completion_tokens": 1}, {"prompt_tokens": 5}, "lots",
+    "absent",
+    None,
+    {},
+    {"prompt_tokens": 0, "completion_tokens": 1},
+    {"prompt_tokens": -5, "completion_tokens": 1},
+    {"prompt_tokens": "12", "completion_tokens": 1},
+    {"prompt_tokens": 1.5, "completion_tokens": 1},
+    {"prompt_tokens": 10**12, "completion_tokens": 1},
+    {"prompt_tokens": 5},
+    "lots",
     {"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 50}},
-]  # fmt: skip
+]
 
 
 def test_usage_that_cannot_be_true_is_unknown_and_never_zero(dialog: Dialog, provider: ProviderProcess) -> None:
@@ -225,7 +232,7 @@ def test_usage_that_cannot_be_true_is_unknown_and_never_zero(dialog: Dialog, pro
     check(dialog, provider)
 
 
-# -- overflow and forced clears ------------------------------------------------------------------------------------------------
+# -- overflow and forced clears ----------------------------------------------------------------------------------------
 
 
 def test_an_overflow_takes_the_forced_clear_once_and_answers(dialog: Dialog, provider: ProviderProcess) -> None:
@@ -263,7 +270,7 @@ def test_three_refusals_of_any_kind_end_in_one_question(
     check(dialog, provider)
 
 
-# -- tools ---------------------------------------------------------------------------------------------------------------------
+# -- tools -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_tool_call_with_what_no_database_stores(dialog: Dialog, provider: ProviderProcess) -> None:

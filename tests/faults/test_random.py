@@ -1,4 +1,5 @@
-"""A random loop of kills, pauses and broken lines while people talk. The seed is printed; DOMINDS_FAULT_SEED repeats it.
+"""A random loop of kills, pauses and broken lines while people talk. The seed is printed;
+DOMINDS_FAULT_SEED repeats it.
 
 ``make faults`` runs it for ten minutes and at least 200 faults; ``make test`` for half a minute.
 """

@@ -153,8 +153,8 @@ def test_the_web_server_killed_under_so_many_sockets(arena: Arena, sockets: int,
         time.sleep(2)  # PostgreSQL counts late
         asked = (transactions(arena) - before) / sockets
         print(
-            f"{sockets} sockets: half are back {back[sockets // 2]:.1f} s after the server answers, all {back[-1]:.1f} s; "
-            f"{1000 * spent / sockets:.1f} ms of its CPU and {asked:.1f} transactions for each"
+            f"{sockets} sockets: half are back {back[sockets // 2]:.1f} s after the server answers, all {back[-1]:.1f} "
+            f"s; {1000 * spent / sockets:.1f} ms of its CPU and {asked:.1f} transactions for each"
         )
         arena.settled()
         eventually(lambda: not Dialog.objects.filter(state__in=["queued", "generating"]).exists(), 120)
@@ -195,7 +195,8 @@ def test_slow_reads_hold_up_nobody_else(arena: Arena, rounds: int, settings: Any
 
 
 def seconds_until_shown(members: Sequence[Member], redis: Redis, and_remind: Sequence[Member] = ()) -> list[float]:
-    """Rename the dialog of each; how long each page takes to show the new title. Others are told of more to read as well."""
+    """Rename the dialog of each; how long each page takes to show the new title.
+    Others are told of more to read as well."""
     title = f"Title {uuid4().hex[:6]}"
     remind(and_remind)
     for member in members:

@@ -1,4 +1,5 @@
-"""Workers that die, pause or go in the middle of an answer: another one takes over, and nothing of the first remains."""
+"""Workers that die, pause or go in the middle of an answer: another one takes over,
+and nothing of the first remains."""
 
 import signal
 import time

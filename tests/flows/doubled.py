@@ -67,7 +67,8 @@ def start(name: str, brain: Brain, **traits: Any) -> Double:
 
 
 def dialog_at(double: Double, minds: Minds, monkeypatch: Any, name: str, fields: Any = None, **agent: Any) -> Dialog:
-    """A dialog of the shipped model ``name`` with its server at the double; ``fields`` are laid over the model's entry."""
+    """A dialog of the shipped model ``name`` with its server at the double;
+    ``fields`` are laid over the model's entry."""
     name_server(double, minds, monkeypatch, name, fields)
     provider, model = name.split("/")
     return make_dialog(provider=provider, model=model, **agent)

@@ -1,4 +1,5 @@
-"""Autocompaction behind LM Studio's API: the window is never overrun, whatever the tools and the pruning agent answer."""
+"""Autocompaction behind LM Studio's API: the window is never overrun,
+whatever the tools and the pruning agent answer."""
 
 import json
 import time

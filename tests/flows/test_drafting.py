@@ -1,4 +1,5 @@
-"""The package that an operator is offered, and that the countdown uses, as drafted from a dialog that really happened."""
+"""The package that an operator is offered, and that the countdown uses, as drafted from a
+dialog that really happened."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,5 @@
-"""Context health's caution, as a provider sees it: a log of every request that arrived, beside what was stored and shown."""
+"""Context health's caution, as a provider sees it: a log of every request that arrived,
+beside what was stored and shown."""
 
 from threading import Timer
 from typing import Any

@@ -114,8 +114,8 @@ def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(
 
 
 def test_more_images_than_a_request_takes_leave_the_oldest_out(minds: Minds, monkeypatch: Any, client: Any) -> None:
-    """Anthropic refuses large ones where there are more than twenty; and what is left out stays out for a while. The page
-    says so, and the estimates do without them."""
+    """Anthropic refuses large ones where there are more than twenty; and what is left out stays out for a while. The
+    page says so, and the estimates do without them."""
     large = [("large.png", picture("PNG", (2_400, 8)))] * 7
     with start("anthropic/claude-opus-5-5", answer) as double:
         dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")

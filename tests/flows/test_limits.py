@@ -123,7 +123,10 @@ def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, 
         dialog = dialog_at(server, minds, monkeypatch, "ollama/qwen3", instructions="Be brief. " * 100)
         with pytest.raises(TooLarge) as refused:
             messages.post_message(dialog.pk, paste)
-        words = r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\. The model takes 4,096, and .* est\. (\d+) of"
+        words = (
+            r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\."
+            r" The model takes 4,096, and .* est\. (\d+) of"
+        )
         ((*sizes,),) = re.findall(words, refused.value.message)
         own, room, beside = (int(size.replace(",", "")) for size in sizes)
         assert own > 5_000 and room + beside == 4_096 and 200 < beside < 400

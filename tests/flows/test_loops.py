@@ -1,4 +1,5 @@
-"""An agent that repeats itself is told so first; one that goes on starts afresh, and learns why, or its message ends."""
+"""An agent that repeats itself is told so first; one that goes on starts afresh,
+and learns why, or its message ends."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""What a rewrite or a clear took out of sight comes back when a message asks for it, and stands in that request alone."""
+"""What a rewrite or a clear took out of sight comes back when a message asks for it,
+and stands in that request alone."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""A pruning model that fails for everybody is not called for a while, as any other; the compaction goes on without it."""
+"""A pruning model that fails for everybody is not called for a while, as any other;
+the compaction goes on without it."""
 
 from collections.abc import Iterator
 from typing import Any

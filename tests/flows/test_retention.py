@@ -1,4 +1,5 @@
-"""Importance retention over 200 turns with tools: nothing overruns, nothing is orphaned, and what matters stays in sight."""
+"""Importance retention over 200 turns with tools: nothing overruns, nothing is orphaned,
+and what matters stays in sight."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,7 +70,8 @@ def talked(server: LocalDouble) -> tuple[Dialog, dict[str, int]]:
 
 
 def named(number: int) -> Iterator[str]:
-    """What stands for a constraint or a failure that message ``number`` brings up: its own words, or the file's name."""
+    """What stands for a constraint or a failure that message ``number`` brings up:
+    its own words, or the file's name."""
     yield from (kept[number] for kept in (CONSTRAINTS, FAILING, REPORTED) if number in kept)
 
 
@@ -97,7 +99,8 @@ def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     # What matters is seen in every request since it was said, as it was said.
     assert len(answer) == len(CONSTRAINTS) + len(FAILING) + len(REPORTED)
     for text, first in answer.items():
-        # Summaries are asked for with what goes out of sight; one may come before the reply that first brings a text up.
+        # Summaries are asked for with what goes out of sight; one may come before the reply that
+        # first brings a text up.
         replies = [body for body in server.bodies[first:] if not is_summary(body["messages"])]
         for body in replies[1:]:
             assert seen(body["messages"], text), f"{text!r} is no longer in sight"

@@ -26,10 +26,17 @@ def test_reported_tokens_are_summed_and_missing_ones_are_counted_apart(serve: Se
         say(dialog, text)
     result = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()
     sums = {
-        "generations": 3, "unreported": 1, "input_tokens": 400, "output_tokens": 30, "total_tokens": 430,
-        "cache_read_tokens": None, "cache_write_tokens": None, "reasoning_tokens": None, "cost_usd": None,
+        "generations": 3,
+        "unreported": 1,
+        "input_tokens": 400,
+        "output_tokens": 30,
+        "total_tokens": 430,
+        "cache_read_tokens": None,
+        "cache_write_tokens": None,
+        "reasoning_tokens": None,
+        "cost_usd": None,
         "unpriced": 3,
-    }  # fmt: skip
+    }
     assert result == {"reported": sums, "by_purpose": {"reply": sums}, "next_request": None}
 
 

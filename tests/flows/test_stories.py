@@ -1,7 +1,7 @@
 """The whole story of a full context against the strict double of every dialect.
 
-Green, yellow, guided to a reminder and to a clear, red, refused three times, a question to a person, each of its exits, and
-the dialog resumed after each: no request is refused, and no model has to be said to take no forced calls.
+Green, yellow, guided to a reminder and to a clear, red, refused three times, a question to a person, each of its exits,
+and the dialog resumed after each: no request is refused, and no model has to be said to take no forced calls.
 """
 
 from collections.abc import Iterator

@@ -15,9 +15,9 @@ SHORT_SECONDS = 0.05  # below this the machine's caches matter more than the fun
 def assert_linear(function: Callable[[Given], Any], make: Callable[[int], Given], n: int) -> None:
     """``function(make(2 * n))`` takes at most 2.5 times as long as ``function(make(n))``.
 
-    The best of several runs counts, in time of this thread alone: other programs can only make a run longer. It is tried
-    again as long as it looks quadratic; what is quadratic looks so each time. And at the next doubling as well, unlike what
-    only outgrows a cache of the processor at this one.
+    The best of several runs counts, in time of this thread alone: other programs can only make a run longer. It is
+    tried again as long as it looks quadratic; what is quadratic looks so each time. And at the next doubling as well,
+    unlike what only outgrows a cache of the processor at this one.
     """
     seen: list[str] = []
     if not any(_is_linear(function, make, size, seen) for size in (n, 2 * n)):

@@ -34,7 +34,8 @@ def start_postgres() -> PostgresServer:
 
 
 def set_environment() -> None:
-    """Point settings at the servers, or at a closed port for `make unit`. Must run before Django's settings are read."""
+    """Point settings at the servers, or at a closed port for `make unit`.
+    Must run before Django's settings are read."""
     minds = folder / "minds"
     minds.mkdir(exist_ok=True)
     os.environ.update(

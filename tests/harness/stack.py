@@ -130,7 +130,8 @@ class Stack:
     # -- life ----------------------------------------------------------------------------------------------------------
     @classmethod
     def on_new_database(cls, server: PostgresServer, name: str, **options: Any) -> "Stack":
-        """Return a stack on a copy of a database that `prepare` made once for all of a server: 5 s of CPU less to start."""
+        """Return a stack on a copy of a database that `prepare` made once for all of a server:
+        5 s of CPU less to start."""
         if server.template is None:
             with tempfile.TemporaryDirectory() as folder:
                 first = cls(server.create_database("prepared"), folder=Path(folder))

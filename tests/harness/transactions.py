@@ -1,4 +1,5 @@
-"""How long each transaction is open, how much of that this process spent computing, and what it must not do meanwhile."""
+"""How long each transaction is open, how much of that this process spent computing,
+and what it must not do meanwhile."""
 
 import asyncio
 import math
@@ -41,8 +42,8 @@ SLOW = {
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """``computed`` is processor time of the thread that held it, which does not grow on a crowded machine. ``slow`` says
-    what it did that has no place there, and where."""
+    """``computed`` is processor time of the thread that held it, which does not grow on a crowded machine. ``slow``
+    says what it did that has no place there, and where."""
 
     where: str
     seconds: float

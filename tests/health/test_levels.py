@@ -18,7 +18,8 @@ def level(prompt_tokens: int, limits: Thresholds) -> Level:
     return judge(Usage(prompt_tokens, 0), limits).level
 
 
-# 128,000: optimal 100,000 by default, critical floor(0.9 x 128,000) = 115,200; both are ceilings that still belong below
+# 128,000: optimal 100,000 by default, critical floor(0.9 x 128,000) = 115,200;
+# both are ceilings that still belong below
 @pytest.mark.parametrize(
     ("prompt_tokens", "expected"),
     [
@@ -49,8 +50,11 @@ def test_critical_is_nine_tenths_of_the_limit_rounded_down(limit: int, critical:
 def test_explicit_thresholds_win_over_defaults() -> None:
     own = Thresholds(128_000, optimal_max=1_000, critical_max=2_000)
     assert [level(n, own) for n in (1_000, 1_001, 2_000, 2_001)] == [
-        Level.HEALTHY, Level.CAUTION, Level.CAUTION, Level.CRITICAL,
-    ]  # fmt: skip
+        Level.HEALTHY,
+        Level.CAUTION,
+        Level.CAUTION,
+        Level.CRITICAL,
+    ]
 
 
 def test_ratios_are_of_the_limit_and_of_the_optimum() -> None:

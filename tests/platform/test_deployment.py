@@ -1,4 +1,5 @@
-"""The snippets of .ci/deploy/ in front of a real server: real nginx, real Caddy, TLS, a login, a socket and a stream."""
+"""The snippets of .ci/deploy/ in front of a real server: real nginx, real Caddy, TLS, a login,
+a socket and a stream."""
 
 import json
 import os

@@ -19,8 +19,12 @@ CITED = re.compile(r"docs/([\w/-]+\.md)#([\w-]+)")
 FOREIGN = re.compile(
     r"\(R\d+\)|\bR\d+:|\bdocuments? [A-D]\b|\b[A-D]\d{1,2}'s\b|\bdocuments?' own|\b(faults|house|facts|pitfalls)\.md"
 )  # papers that are not in this repository, and the numbers of their rules
-SOURCES = [path for folder in ("dominds", "health", "remediation", "dialogs", "templates", "static", "tests")
-           for ending in ("py", "html", "css", "js") for path in (ROOT / folder).rglob(f"*.{ending}")]  # fmt: skip
+SOURCES = [
+    path
+    for folder in ("dominds", "health", "remediation", "dialogs", "templates", "static", "tests")
+    for ending in ("py", "html", "css", "js")
+    for path in (ROOT / folder).rglob(f"*.{ending}")
+]
 
 
 def anchors_of(page: Path) -> set[str]:

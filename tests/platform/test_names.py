@@ -12,7 +12,8 @@ FOLDERS = ("dominds", "health", "remediation", "dialogs", "examples", "tests")
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
-    """What a file gives a name to. A keyword that it passes on, and an attribute that it only reads, have one already."""
+    """What a file gives a name to. A keyword that it passes on, and an attribute that it only
+    reads, have one already."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -32,7 +33,10 @@ def test_no_name_is_a_retired_word_or_too_long_to_read() -> None:
 
 
 def test_names_are_read_wherever_they_are_given() -> None:
-    source = "import a as told\nfor found in x: y.said = 1\nasync def look(early, *, heard): pass\nclass Looks: pass\nz(owed=1)"
+    source = (
+        "import a as told\nfor found in x: y.said = 1\nasync def look(early, *, heard): pass\nclass Looks: "
+        "pass\nz(owed=1)"
+    )
     assert set(names_in(ast.parse(source))) == {"told", "found", "said", "look", "early", "heard", "Looks"}
 
 

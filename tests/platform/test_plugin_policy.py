@@ -103,10 +103,19 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
 def choose_in_admin(person: Person) -> None:
     assert '<option value="keep_newest">newest messages</option>' in person.page("/admin/dialogs/agent/add/")
     status = person.send(
-        "/admin/dialogs/agent/add/", "/admin/dialogs/agent/add/",
-        id="keeper", name="Keeper", provider="test", model="model", context_policy="keep_newest",
-        critical_policy="escalate", priority="2", tools="[]", priority_areas="[]", enabled="on",
-    )  # fmt: skip
+        "/admin/dialogs/agent/add/",
+        "/admin/dialogs/agent/add/",
+        id="keeper",
+        name="Keeper",
+        provider="test",
+        model="model",
+        context_policy="keep_newest",
+        critical_policy="escalate",
+        priority="2",
+        tools="[]",
+        priority_areas="[]",
+        enabled="on",
+    )
     assert status == 302
     assert Agent.objects.get(pk="keeper").context_policy == "keep_newest"
 
@@ -172,8 +181,9 @@ def check_without(operator: Any, dialog: Dialog) -> None:
     drive(dialog.pk)
     dialog.refresh_from_db()
     assert (dialog.requested_rewrite, dialog.failure) == (
-        "", "The rewrite that was asked for (keep_newest) is not installed any more."
-    )  # fmt: skip
+        "",
+        "The rewrite that was asked for (keep_newest) is not installed any more.",
+    )
 
 
 def settled(api: httpx2.Client, path: str) -> None:

@@ -1,4 +1,5 @@
-"""The texts of pages in other languages: complete, compiled as they are written, and no template has words beside them."""
+"""The texts of pages in other languages: complete, compiled as they are written,
+and no template has words beside them."""
 
 import gettext
 from io import BytesIO

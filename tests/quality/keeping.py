@@ -135,8 +135,8 @@ def keep(case: Case, policy: Policy, factor: int, behave: Callable[[str], str]) 
 
 
 def keep_on(dialog: Dialog, policy: Policy, factor: int) -> float:
-    """The share of all facts in sight at the end of a dialog that is fed turn by turn to a limit of a ``factor`` of its size,
-    and rewritten to half of it, without a model, whenever it takes four fifths."""
+    """The share of all facts in sight at the end of a dialog that is fed turn by turn to a limit of a ``factor`` of its
+    size, and rewritten to half of it, without a model, whenever it takes four fifths."""
     units = units_of(dialog)
     limit = total_tokens(units) // factor
     view: Units = ()

@@ -1,4 +1,5 @@
-"""What the work needs is in sight after a rewrite: measured on agent dialogs, with a good summary, without, and with bad ones.
+"""What the work needs is in sight after a rewrite: measured on agent dialogs, with a good summary,
+without, and with bad ones.
 
 The figures stand in ``docs/quality.md``; the bounds here are a little below them.
 """

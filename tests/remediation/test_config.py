@@ -274,8 +274,8 @@ def test_weights_that_come_to_more_than_a_hundred_are_those_of_the_preset() -> N
     config, problems = parsed(retention={"weights": {"recency": 60, "role_user": 45}})
     assert config.retention == Retention()
     assert problems == [
-        "context_config.retention.weights: recency, the highest role, failures, operations and length come to 135: at most 100; "
-        "the preset's hold"
+        "context_config.retention.weights: recency, the highest role, failures, operations and length come to 135: at "
+        "most 100; the preset's hold"
     ]
 
 

@@ -40,7 +40,8 @@ def test_saving_reread_and_the_requests_that_pay(
     assert (balance.saving, balance.reread, balance.requests_to_pay) == (USD(saving), USD(reread), requests)
 
 
-# est. 8,500 of 10,000: over the warning of 80 %; the rewrite aims at 5,000: 3,500 x 0.20 against 5,000 x 4.80, 35 requests
+# est. 8,500 of 10,000: over the warning of 80 %; the rewrite aims at 5,000:
+# 3,500 x 0.20 against 5,000 x 4.80, 35 requests
 DUE = Context(Level.HEALTHY, est_tokens=8_500, est_prompt=8_500, limit=10_000, economy=Economy(OPUS, 34))
 
 

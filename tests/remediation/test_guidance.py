@@ -54,8 +54,8 @@ def test_the_cadence_is_the_models() -> None:
 
 
 def test_gray_neither_advances_nor_resets_the_cadence() -> None:
-    # kept since guidance: 4 yellow ones before the gap, of which 1 is the guided; 3 gray ones do not count, nor are they
-    # guided; the tenth yellow one is generation 13, and the next after it is guided
+    # kept since guidance: 4 yellow ones before the gap, of which 1 is the guided; 3 gray ones do not count, nor are
+    # they guided; the tenth yellow one is generation 13, and the next after it is guided
     assert guided_ones([YELLOW] * 5 + [GRAY] * 3 + [YELLOW] * 8) == [1, 14]
 
 

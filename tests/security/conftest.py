@@ -18,7 +18,8 @@ ASKS = {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which one?
 
 @dataclass
 class Camp:
-    """A group with a dialog of its owner, which holds a word that stands nowhere else: said, archived and remembered."""
+    """A group with a dialog of its owner, which holds a word that stands nowhere else:
+    said, archived and remembered."""
 
     word: str
     owner: User
@@ -43,9 +44,14 @@ def camp(script: Script, word: str) -> Camp:
     reminder = reminders.add(dialog.pk, f"Keep {word} in mind")
     send(dialog, f"Import the {word} ledger")
     unit = RemovedUnit.objects.create(
-        dialog=dialog, run=RewriteFactory.create(dialog=dialog), unit_id="turn-1", kind="message", role="user",
-        est_tokens=9, text=f"The {word} ledger was imported before.",
-    )  # fmt: skip
+        dialog=dialog,
+        run=RewriteFactory.create(dialog=dialog),
+        unit_id="turn-1",
+        kind="message",
+        role="user",
+        est_tokens=9,
+        text=f"The {word} ledger was imported before.",
+    )
     question = Question.objects.get(dialog=dialog)
     return Camp(word, dialog.owner, member, dialog, question, unit, reminder)
 

@@ -1,4 +1,5 @@
-"""Every address that the URL configuration holds, asked by nobody, by a stranger, by another site's form and by its owner."""
+"""Every address that the URL configuration holds, asked by nobody, by a stranger,
+by another site's form and by its owner."""
 
 import re
 from collections.abc import Iterator

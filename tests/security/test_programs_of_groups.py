@@ -1,4 +1,5 @@
-"""Two groups on one server, asked by programs: every tool of ``/mcp``, every call of ``/api``, statistics and notices."""
+"""Two groups on one server, asked by programs: every tool of ``/mcp``, every call of ``/api``,
+statistics and notices."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ def stored_of(one: Camp) -> list[Any]:
     ]
 
 
-# -- /mcp ----------------------------------------------------------------------------------------------------------------
+# -- /mcp --------------------------------------------------------------------------------------------------------------
 
 
 # What each tool is asked about a camp, once or more. A new tool has to stand here, or the first test fails.
@@ -101,7 +102,7 @@ def test_a_tool_tells_members_of_their_own_group(camps: tuple[Camp, Camp], tool:
         assert [mark for mark in own.marks if mark in text], text
 
 
-# -- /api ----------------------------------------------------------------------------------------------------------------
+# -- /api --------------------------------------------------------------------------------------------------------------
 
 
 def calls_of_api() -> Iterator[tuple[str, str]]:
@@ -132,7 +133,7 @@ def test_a_call_of_the_api_knows_nothing_of_the_other_group(camps: tuple[Camp, C
                     assert not [mark for mark in other.marks if mark in text], text
 
 
-# -- Statistics ------------------------------------------------------------------------------------------------------------
+# -- Statistics --------------------------------------------------------------------------------------------------------
 
 
 def test_statistics_count_nothing_of_the_other_group(camps: tuple[Camp, Camp], settings: Any) -> None:
@@ -159,7 +160,7 @@ def calls_counted(client: Client, query: str) -> int:
     return int(number)
 
 
-# -- Notices ---------------------------------------------------------------------------------------------------------------
+# -- Notices -----------------------------------------------------------------------------------------------------------
 
 
 def escalated(one: Camp) -> None:

@@ -1,7 +1,8 @@
 """What it costs to run so many people: the tables of ``docs/costs.md``, made of what was measured.
 
-``python -m tests.benchmarks.costs`` prints them, ``--write`` puts them into the page; a test holds the page against them. Processor
-time and memory are read from the table of ``costs.units`` in ``tests/benchmarks/README.md``: after a new run, lay its table there and write.
+``python -m tests.benchmarks.costs`` prints them, ``--write`` puts them into the page; a test holds the page against
+them. Processor time and memory are read from the table of ``costs.units`` in ``tests/benchmarks/README.md``: after a
+new run, lay its table there and write.
 """
 
 import argparse
@@ -53,8 +54,8 @@ MESSAGE, PAGE_OF_IT, OPENED_DIALOG = (
 )
 OPENING, TOKENS = UNITS["opening a page's socket"], UNITS["1,000 tokens to a page"]
 REST, MEMORY = UNITS["rest, a second"], UNITS["memory, MB"]
-# The idle sockets and the storage of the same README: of 1,000 sockets 31 MB and a tenth of a core; of a message of 100 characters
-# with its answer of 400, by retention, all rows and indexes.
+# The idle sockets and the storage of the same README: of 1,000 sockets 31 MB and a tenth of a core; of a message of 100
+# characters with its answer of 400, by retention, all rows and indexes.
 IDLE_SOCKET_MS, IDLE_SOCKET_KB = 0.1, 31
 STORED_BYTES, STORED_CHARS = 8_200, 500
 
@@ -230,12 +231,16 @@ def assumptions() -> str:
         [
             ["messages a person a day, within hours, days a month", f"{d.messages}, {d.hours}, {d.days}"],
             ["the busiest minutes, times the average of these hours", f"{d.peak}"],
-            ["a message and its answer, characters", f"{d.asked_chars} and {d.answered_chars:,} ({d.answered_tokens} tokens, {d.tokens_per_second} a second)"],
+            [
+                "a message and its answer, characters",
+                f"{d.asked_chars} and {d.answered_chars:,} ({d.answered_tokens} tokens, {d.tokens_per_second} a "
+                "second)",
+            ],
             ["pages loaded for each message", f"{d.page_loads}"],
             ["people who have a page open in the busiest minutes", f"{d.open_pages:.0%}".replace("%", " %")],
             ["a core is filled to, in the busiest minutes", f"{FILL:.0%}".replace("%", " %")],
         ],
-    )  # fmt: skip
+    )
 
 
 def unit_figures() -> str:
@@ -248,7 +253,10 @@ def unit_figures() -> str:
         "at rest, a second": REST,
         "memory, MB": MEMORY,
     }
-    cells = [[name, *(f"{getattr(of, part):.1f}" for part in ("web", "worker", "redis", "database", "together"))] for name, of in named.items()]  # fmt: skip
+    cells = [
+        [name, *(f"{getattr(of, part):.1f}" for part in ("web", "worker", "redis", "database", "together"))]
+        for name, of in named.items()
+    ]
     cells.append(["an idle socket", f"{IDLE_SOCKET_MS:g} ms a second, {IDLE_SOCKET_KB:g} kB", "", "", "", ""])
     return table(["ms of CPU", "web", "worker", "Redis", "PostgreSQL", "together"], cells)
 
@@ -260,16 +268,22 @@ def one_machine() -> str:
         ("CPU of a message with all it leads to, ms", lambda n: f"{n.message.together:.0f}"),
         ("answers under way", lambda n: f"{n.streams:,}"),
         ("open sockets", lambda n: f"{n.sockets:,}"),
-        ("cores busy: web, worker, Redis, PostgreSQL", lambda n: ", ".join(f"{getattr(n.cores, part):.2f}" for part in ("web", "worker", "redis", "database"))),
+        (
+            "cores busy: web, worker, Redis, PostgreSQL",
+            lambda n: ", ".join(f"{getattr(n.cores, part):.2f}" for part in ("web", "worker", "redis", "database")),
+        ),
         ("**cores**", lambda n: f"**{max(2, ceil(n.cores.together / FILL))}**"),
         ("web processes", lambda n: f"{n.webs}"),
         ("workers", lambda n: f"{n.workers}"),
         ("`max_connections` of PostgreSQL", lambda n: f"{n.connections + 10}"),
         ("memory of all processes, GB", lambda n: f"{n.memory_mb / 1000:.1f}"),
-        ("**memory**, with as much again for the database's cache, GB", lambda n: f"**{max(2, ceil(2 * n.memory_mb / 1000))}**"),
+        (
+            "**memory**, with as much again for the database's cache, GB",
+            lambda n: f"**{max(2, ceil(2 * n.memory_mb / 1000))}**",
+        ),
         ("messages a month", lambda n: f"{n.messages_per_month:,}"),
         ("**disk** a month, GB", lambda n: f"**{n.disk_gb:.1f}**"),
-    ]  # fmt: skip
+    ]
     return table(["", *(f"{people:,} people" for people in PEOPLE)], [[name, *map(of, needs)] for name, of in rows])
 
 
@@ -280,8 +294,26 @@ def several_machines() -> str:
         each_web, each_worker = ceil(max(need.webs, webs) / webs), ceil(max(need.workers, workers) / workers)
         connections = (webs * each_web + workers * each_worker + 2) * POOL + 10
         database = max(2, ceil(need.cores.database / FILL))
-        rows.append([f"{need.people:,}", f"{webs} x {each_web}", f"{workers} x {each_worker}", "2", f"{database} cores", f"{max(0.01, need.cores.redis):.2f} of a core", f"{connections}"])  # fmt: skip
-    head = ["people", f"web hosts of {HOST_CORES} cores x processes", "worker hosts x processes", "sweepers", "database host", "Redis", "`max_connections`"]  # fmt: skip
+        rows.append(
+            [
+                f"{need.people:,}",
+                f"{webs} x {each_web}",
+                f"{workers} x {each_worker}",
+                "2",
+                f"{database} cores",
+                f"{max(0.01, need.cores.redis):.2f} of a core",
+                f"{connections}",
+            ]
+        )
+    head = [
+        "people",
+        f"web hosts of {HOST_CORES} cores x processes",
+        "worker hosts x processes",
+        "sweepers",
+        "database host",
+        "Redis",
+        "`max_connections`",
+    ]
     return table(head, rows)
 
 
@@ -294,8 +326,24 @@ def tokens() -> str:
         for name, calls in WAYS.items():
             results = list(calls(messages))
             sent, repeated = sum(call.prompt for call in results), sum(call.repeated for call in results)
-            rows.append([f"{messages}", name, f"{sent:,}", f"{max(call.prompt for call in results):,}", f"{100 * repeated / sent:.0f} %", f"{len(results) - messages}"])  # fmt: skip
-    head = ["messages in a dialog", "", "prompt tokens sent", "largest prompt", "readable from a cache", "calls for summaries"]  # fmt: skip
+            rows.append(
+                [
+                    f"{messages}",
+                    name,
+                    f"{sent:,}",
+                    f"{max(call.prompt for call in results):,}",
+                    f"{100 * repeated / sent:.0f} %",
+                    f"{len(results) - messages}",
+                ]
+            )
+    head = [
+        "messages in a dialog",
+        "",
+        "prompt tokens sent",
+        "largest prompt",
+        "readable from a cache",
+        "calls for summaries",
+    ]
     return table(head, rows)
 
 

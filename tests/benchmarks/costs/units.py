@@ -1,15 +1,13 @@
 """Processor time of what people do, by process: ``python -m tests.benchmarks.costs.units [--times 60] [--streams 60]``.
 
-Of each: milliseconds of CPU of all threads of the web process, the worker (and sweeper), Redis and PostgreSQL, less what they take at
-rest. The dialogs have 100 answered messages; a message has 100 characters, its answer 400. What it costs to run so many people,
-in ``docs/costs.md``, is made of these by ``tables.py``.
+Of each: milliseconds of CPU of all threads of the web process, the worker (and sweeper), Redis and PostgreSQL, less
+what they take at rest. The dialogs have 100 answered messages; a message has 100 characters, its answer 400. What it
+costs to run so many people, in ``docs/costs.md``, is made of these by ``tables.py``.
 
-rest            a second in which nobody does anything
-a message       POST to the API until all is stored, no page open; by the whole history, and by retention in 8,000 tokens
-a page          the page of a dialog, whole, as a browser gets it first
-opening         the socket of a page
-the page's part of a message   what one page that is open takes more of it
-a token         of an answer that streams 25 a second to one open page
+rest            a second in which nobody does anything a message       POST to the API until all is stored, no page
+open; by the whole history, and by retention in 8,000 tokens a page          the page of a dialog, whole, as a browser
+gets it first opening         the socket of a page the page's part of a message   what one page that is open takes more
+of it a token         of an answer that streams 25 a second to one open page
 """
 
 import argparse

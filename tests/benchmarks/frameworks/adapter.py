@@ -1,7 +1,8 @@
-"""What all adapters share: conversations kept in PostgreSQL, asked for their next answer by lines of JSON on standard input.
+"""What all adapters share: conversations kept in PostgreSQL, asked for their next answer by lines
+of JSON on standard input.
 
-``{"dialog": id, "depth": n}`` stores ``n`` answered messages; ``{"dialog": id, "text": text, "window": n or null}`` asks one
-more. Needs the standard library only, since each framework has an environment of its own.
+``{"dialog": id, "depth": n}`` stores ``n`` answered messages; ``{"dialog": id, "text": text, "window": n or null}``
+asks one more. Needs the standard library only, since each framework has an environment of its own.
 """
 
 import argparse

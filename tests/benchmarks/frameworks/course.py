@@ -1,15 +1,17 @@
-"""One message from question to stored answer: Dominds from the POST, frameworks from the call in their own process, and the floor.
+"""One message from question to stored answer: Dominds from the POST,
+frameworks from the call in their own process, and the floor.
 
-``make frameworks``, or ``python -m tests.benchmarks.frameworks [--depths 1,100,500] [--rounds 60] [--window-rounds 120]``. One
-PostgreSQL with fsync, a database for each; one model server on loopback that streams 400 characters at once; 100 characters are
-asked. All take turns, a message each, so that a noisy minute is everybody's. Depth counts answered messages; "window" sends
-the newest 40 turns of them, and Dominds what its retention policy keeps of a window of 8,000 tokens, its rewrites included.
+``make frameworks``, or ``python -m tests.benchmarks.frameworks [--depths 1,100,500] [--rounds 60] [--window-rounds
+120]``. One PostgreSQL with fsync, a database for each; one model server on loopback that streams 400 characters at
+once; 100 characters are asked. All take turns, a message each, so that a noisy minute is everybody's. Depth counts
+answered messages; "window" sends the newest 40 turns of them, and Dominds what its retention policy keeps of a window
+of 8,000 tokens, its rewrites included.
 
 wall     a framework's from the call to its return, when all is stored; Dominds' from the POST until the row says idle
-CPU      of all processes that take part, from the first message to the last, less what they take at rest, and of PostgreSQL's that
-         serve their database (not of those that write for all). Of Dominds the web process, worker, sweeper and Redis; of a
-         framework the process that calls it; not the model server's, nor the client's
-stored   growth of the tables and indexes, divided by the messages; pages have 8 kB, so small figures are 10 % off
+CPU      of all processes that take part, from the first message to the last, less what they take at rest, and of
+PostgreSQL's that serve their database (not of those that write for all). Of Dominds the web process, worker, sweeper
+and Redis; of a framework the process that calls it; not the model server's, nor the client's stored   growth of the
+tables and indexes, divided by the messages; pages have 8 kB, so small figures are 10 % off
 
 What a framework needs beside itself to be reached by people (a web server, a queue, sockets) is not in its figures.
 """
@@ -157,7 +159,8 @@ def children(pid: int) -> list[int]:
 
 
 def processor_ns(pids: list[int]) -> dict[int, int]:
-    """Of each living process, with all threads that it ever had: the kernel's clock of another process has nanoseconds."""
+    """Of each living process, with all threads that it ever had: the kernel's clock of another
+    process has nanoseconds."""
     result = {}
     for pid in pids:
         try:
@@ -222,7 +225,8 @@ class Course:
         into.requests.append(len(requests))
 
     def _vacuum(self) -> None:
-        """Everybody's rows that were stored in bulk, so that no autovacuum does it in the middle of somebody's message."""
+        """Everybody's rows that were stored in bulk, so that no autovacuum does it in the middle
+        of somebody's message."""
         for each in self.contestants:
             with psycopg.connect(conninfo(self.rig), dbname=each.database, autocommit=True) as connection:
                 connection.execute("VACUUM ANALYZE")
@@ -259,19 +263,38 @@ class Course:
 
 # -- Telling -----------------------------------------------------------------------------------------------------------
 
-HEAD = ["", "wall, median", "mean", "p99", "x floor", "CPU", "x floor", "stored, bytes", "x floor", "requests", "messages sent", "kB sent"]  # fmt: skip
+HEAD = [
+    "",
+    "wall, median",
+    "mean",
+    "p99",
+    "x floor",
+    "CPU",
+    "x floor",
+    "stored, bytes",
+    "x floor",
+    "requests",
+    "messages sent",
+    "kB sent",
+]
 
 
 def row(name: str, value: Measured, floor: Measured) -> list[str]:
     most = sorted(value.wall)[min(len(value.wall) - 1, int(0.99 * len(value.wall)))]
     return [
         name,
-        f"{median(value.wall):.1f}", f"{mean(value.wall):.1f}", f"{most:.0f}",
+        f"{median(value.wall):.1f}",
+        f"{mean(value.wall):.1f}",
+        f"{most:.0f}",
         f"{median(value.wall) / median(floor.wall):.1f}",
-        f"{value.processor:.1f}", f"{value.processor / floor.processor:.1f}",
-        f"{value.stored:,.0f}", f"{value.stored / max(1.0, floor.stored):.1f}",
-        f"{mean(value.requests):.2f}", f"{mean(value.messages):,.0f}", f"{mean(value.request_bytes) / 1000:,.1f}",
-    ]  # fmt: skip
+        f"{value.processor:.1f}",
+        f"{value.processor / floor.processor:.1f}",
+        f"{value.stored:,.0f}",
+        f"{value.stored / max(1.0, floor.stored):.1f}",
+        f"{mean(value.requests):.2f}",
+        f"{mean(value.messages):,.0f}",
+        f"{mean(value.request_bytes) / 1000:,.1f}",
+    ]
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""The least that anything must do that keeps a conversation in PostgreSQL: one read, one call, two INSERTs in one commit."""
+"""The least that anything must do that keeps a conversation in PostgreSQL:
+one read, one call, two INSERTs in one commit."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

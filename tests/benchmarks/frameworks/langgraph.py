@@ -1,7 +1,7 @@
 """LangGraph: an agent of LangChain's ``create_agent`` with LangGraph's checkpointer for PostgreSQL.
 
-Its own way to a window is a hook before the model that takes older messages out of the state; earlier checkpoints keep them.
-Checkpoints are written at the default durability, "async": beside the next step, all of them before the run ends.
+Its own way to a window is a hook before the model that takes older messages out of the state; earlier checkpoints keep
+them. Checkpoints are written at the default durability, "async": beside the next step, all of them before the run ends.
 """
 
 import os

@@ -1,6 +1,7 @@
 """pydantic-ai, kept as its example of a chat application does: a row for each run with the JSON of its new messages.
 
-It brings no durable store for PostgreSQL; rows and window are the application's, so this is the cheapest that it can be.
+It brings no durable store for PostgreSQL; rows and window are the application's,
+so this is the cheapest that it can be.
 """
 
 from collections.abc import AsyncIterator

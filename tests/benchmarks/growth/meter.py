@@ -14,7 +14,8 @@ RUNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one request: statements, milliseconds of processor time here and in the database, rows that the database touched."""
+    """Of one request: statements, milliseconds of processor time here and in the database,
+    rows that the database touched."""
 
     statements: int
     here: float
@@ -45,7 +46,8 @@ class Meter:
     def _now(self) -> tuple[int, float]:
         self._asked("SELECT 1 FROM pg_stat_force_next_flush()")
         rows, pid = self._asked(
-            "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read + n_tup_ins + n_tup_upd), pg_backend_pid() FROM pg_stat_user_tables"
+            "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read + n_tup_ins + n_tup_upd), pg_backend_pid() FROM "
+            "pg_stat_user_tables"
         )
         return rows, int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
 

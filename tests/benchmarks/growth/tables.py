@@ -1,6 +1,7 @@
 """What pages and turns cost in an installation that has grown: ``python -m tests.benchmarks.growth``.
 
-Cost is processor time, of the thread that answers and of the connection's server process; wall times of a busy machine say little.
+Cost is processor time, of the thread that answers and of the connection's server process;
+wall times of a busy machine say little.
 """
 
 import argparse
@@ -40,10 +41,16 @@ def surroundings(database: str) -> Iterator[None]:
         (folder / "minds").mkdir()
         (folder / "minds" / "llm.yaml").write_text(_llm_yaml(model_url))
         os.environ |= {
-            **NO_LIMITS, "DJANGO_SETTINGS_MODULE": "dominds.settings", "DATABASE_URL": database, "REDIS_URL": redis.url,
-            "DOMINDS_DATA_DIR": str(folder / "data"), "DOMINDS_MINDS_DIR": str(folder / "minds"), "DOMINDS_LOG_LEVEL": "ERROR",
-            "ALLOWED_HOSTS": "testserver,localhost", "DOMINDS_HTTPS": "false",
-        }  # fmt: skip
+            **NO_LIMITS,
+            "DJANGO_SETTINGS_MODULE": "dominds.settings",
+            "DATABASE_URL": database,
+            "REDIS_URL": redis.url,
+            "DOMINDS_DATA_DIR": str(folder / "data"),
+            "DOMINDS_MINDS_DIR": str(folder / "minds"),
+            "DOMINDS_LOG_LEVEL": "ERROR",
+            "ALLOWED_HOSTS": "testserver,localhost",
+            "DOMINDS_HTTPS": "false",
+        }
         import django
 
         django.setup()

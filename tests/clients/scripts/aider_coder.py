@@ -1,4 +1,5 @@
-"""aider with its git repository, its map of it and one file to edit: each turn sends all, the file behind the conversation."""
+"""aider with its git repository, its map of it and one file to edit: each turn sends all,
+the file behind the conversation."""
 
 import contextlib
 import io

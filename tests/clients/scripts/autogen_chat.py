@@ -9,8 +9,12 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 from common import place, report, run
 
 INFO = {
-    "vision": False, "function_calling": True, "json_output": True, "structured_output": True, "family": ModelFamily.UNKNOWN,
-}  # fmt: skip
+    "vision": False,
+    "function_calling": True,
+    "json_output": True,
+    "structured_output": True,
+    "family": ModelFamily.UNKNOWN,
+}
 
 
 async def main() -> None:

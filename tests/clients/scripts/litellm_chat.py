@@ -14,9 +14,14 @@ for text in sys.argv[1:]:
     history.append({"role": "user", "content": text})
     while True:
         chunks = litellm.completion(
-            f"openai/{place['MODEL']}", history, tools=TOOLS, api_base=f"{place['BASE_URL']}/v1", api_key=place["KEY"], stream=True,
+            f"openai/{place['MODEL']}",
+            history,
+            tools=TOOLS,
+            api_base=f"{place['BASE_URL']}/v1",
+            api_key=place["KEY"],
+            stream=True,
             stream_options={"include_usage": True},
-        )  # fmt: skip
+        )
         message = litellm.stream_chunk_builder(list(chunks)).choices[0].message
         history.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:

@@ -1,5 +1,5 @@
-"""Open WebUI: its server with a tool, and its page's part: each message is posted as the page does, with a title, tags and next questions to be
-asked for, and the answer comes by its socket."""
+"""Open WebUI: its server with a tool, and its page's part: each message is posted as the page does, with a title, tags
+and next questions to be asked for, and the answer comes by its socket."""
 
 import asyncio
 import os
@@ -60,14 +60,28 @@ async def main(url: str) -> list[str]:
             asked, answer = str(uuid.uuid4()), str(uuid.uuid4())
             ended[answer] = asyncio.Event()
             message = {
-                "id": asked, "parentId": parent, "childrenIds": [], "role": "user", "content": text,
-                "timestamp": int(time.time()), "models": [place["MODEL"]],
-            }  # fmt: skip
+                "id": asked,
+                "parentId": parent,
+                "childrenIds": [],
+                "role": "user",
+                "content": text,
+                "timestamp": int(time.time()),
+                "models": [place["MODEL"]],
+            }
             body = {
-                "stream": True, "model": place["MODEL"], "messages": [{"role": "user", "content": text}], "parent_id": parent,
-                "user_message": message, "id": answer, "session_id": page.get_sid(), "chat_id": chat, "tool_ids": ["shell"],
-                "params": {"function_calling": "native"}, "features": {}, "background_tasks": BESIDE,
-            }  # fmt: skip
+                "stream": True,
+                "model": place["MODEL"],
+                "messages": [{"role": "user", "content": text}],
+                "parent_id": parent,
+                "user_message": message,
+                "id": answer,
+                "session_id": page.get_sid(),
+                "chat_id": chat,
+                "tool_ids": ["shell"],
+                "params": {"function_calling": "native"},
+                "features": {},
+                "background_tasks": BESIDE,
+            }
             done = await http.post(
                 "/api/chat/completions",
                 json={name: value for name, value in body.items() if name == "parent_id" or value is not None},
@@ -86,10 +100,17 @@ async def main(url: str) -> list[str]:
 if __name__ == "__main__":
     number = port()
     environment = {
-        **os.environ, "DATA_DIR": str(Path.home()), "WEBUI_SECRET_KEY": "secret", "WEBUI_AUTH": "False", "OFFLINE_MODE": "true",
-        "ENABLE_OLLAMA_API": "False", "OPENAI_API_BASE_URL": f"{place['BASE_URL']}/v1", "OPENAI_API_KEY": place["KEY"],
-        "BYPASS_EMBEDDING_AND_RETRIEVAL": "true", "RAG_EMBEDDING_ENGINE": "openai",
-    }  # fmt: skip
+        **os.environ,
+        "DATA_DIR": str(Path.home()),
+        "WEBUI_SECRET_KEY": "secret",
+        "WEBUI_AUTH": "False",
+        "OFFLINE_MODE": "true",
+        "ENABLE_OLLAMA_API": "False",
+        "OPENAI_API_BASE_URL": f"{place['BASE_URL']}/v1",
+        "OPENAI_API_KEY": place["KEY"],
+        "BYPASS_EMBEDDING_AND_RETRIEVAL": "true",
+        "RAG_EMBEDDING_ENGINE": "openai",
+    }
     command = [Path(sys.executable).with_name("open-webui"), "serve", "--host", "127.0.0.1", "--port", str(number)]
     with Path.home().joinpath("log.txt").open("w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)

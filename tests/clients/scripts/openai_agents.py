@@ -1,4 +1,5 @@
-"""OpenAI's Agents SDK: one session and its tool, through Responses or chat completions; with ``output_type`` where FORM is set."""
+"""OpenAI's Agents SDK: one session and its tool, through Responses or chat completions;
+with ``output_type`` where FORM is set."""
 
 import asyncio
 import os

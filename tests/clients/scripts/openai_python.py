@@ -1,4 +1,5 @@
-"""OpenAI's package for Python with a loop of its user's: chat completions streamed, or Responses that go on by their ids."""
+"""OpenAI's package for Python with a loop of its user's: chat completions streamed,
+or Responses that go on by their ids."""
 
 import json
 import os

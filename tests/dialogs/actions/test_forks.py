@@ -68,8 +68,12 @@ def test_a_fork_begins_with_all_up_to_the_turn_and_goes_on_by_itself(dialog: Dia
     assert made.generations.count() == 1, "a copied answer is no call of the fork"
     made.refresh_from_db()
     assert made.prompt_tokens == 50 and made.state == "idle"
-    turns = [event.data["turn"] for row in Event.objects.filter(dialog=made) for event in events.events_in(row)
-             if event.type == "turn"]  # fmt: skip
+    turns = [
+        event.data["turn"]
+        for row in Event.objects.filter(dialog=made)
+        for event in events.events_in(row)
+        if event.type == "turn"
+    ]
     assert min(turns) == 5, "what was copied is no event"
 
 

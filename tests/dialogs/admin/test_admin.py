@@ -65,7 +65,7 @@ def button(question: Question, name: str) -> str:
     return reverse(f"admin:dialogs_question_{name}", args=[question.pk])
 
 
-# -- reading -------------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def test_every_row_of_ours_is_in_the_admin() -> None:
@@ -135,7 +135,7 @@ def test_logging_in_here_is_throttled_too(db: None) -> None:
     assert 10 <= len(statuses) < 40
 
 
-# -- ordinary questions --------------------------------------------------------------------------------------------------
+# -- ordinary questions ------------------------------------------------------------------------------------------------
 
 
 def test_an_ordinary_question_is_answered_and_the_agent_goes_on(
@@ -195,7 +195,7 @@ def test_questions_are_filtered(browser: Client, asked: Question, query: str) ->
     assert browser.get(f"{reverse('admin:dialogs_question_changelist')}?{query}").status_code in (200, 302)
 
 
-# -- critical questions --------------------------------------------------------------------------------------------------
+# -- critical questions ------------------------------------------------------------------------------------------------
 
 
 def test_the_evidence_shows_outcomes_and_usage_and_never_a_refused_text(browser: Client, suspended: Question) -> None:
@@ -240,13 +240,23 @@ def test_a_critical_question_is_neither_answered_nor_cancelled(browser: Client, 
     assert suspended.state == "open"
 
 
-# -- agents and the rest -------------------------------------------------------------------------------------------------
+# -- agents and the rest -----------------------------------------------------------------------------------------------
 
 AGENT = {
-    "id": "writer", "name": "Writer", "provider": "test", "model": "model", "instructions": "", "tools": "[]",
-    "context_policy": "", "critical_policy": "escalate", "priority": "2", "priority_areas": "", "llm_type": "",
-    "context_limit": "", "enabled": "on",
-}  # fmt: skip
+    "id": "writer",
+    "name": "Writer",
+    "provider": "test",
+    "model": "model",
+    "instructions": "",
+    "tools": "[]",
+    "context_policy": "",
+    "critical_policy": "escalate",
+    "priority": "2",
+    "priority_areas": "",
+    "llm_type": "",
+    "context_limit": "",
+    "enabled": "on",
+}
 
 
 @pytest.fixture
@@ -266,9 +276,15 @@ def test_an_agent_is_made_and_edited(admin_browser: Client) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("model", "nowhere"), ("tools", '["no_such_tool"]'), ("context_policy", "autocompaction"), ("id", "a b"),
-     ("priority", "7"), ("context_limit", "3499")],
-)  # fmt: skip
+    [
+        ("model", "nowhere"),
+        ("tools", '["no_such_tool"]'),
+        ("context_policy", "autocompaction"),
+        ("id", "a b"),
+        ("priority", "7"),
+        ("context_limit", "3499"),
+    ],
+)
 def test_an_agent_is_checked_by_the_rules_of_team_yaml(admin_browser: Client, field: str, value: str) -> None:
     page = admin_browser.post(reverse("admin:dialogs_agent_add"), AGENT | {field: value})
     assert page.status_code == 200

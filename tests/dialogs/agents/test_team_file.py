@@ -59,7 +59,8 @@ def own() -> list[str]:
 
 def test_toolsets_and_settings_for_the_model_are_stored(minds: Minds) -> None:
     minds(
-        "members: {anna: {provider: test, model: big, toolsets: [ws_read], model_params: {general: {temperature: 0.2}}}}"
+        "members: {anna: {provider: test, model: big, toolsets: [ws_read], model_params: {general: {temperature: "
+        "0.2}}}}"
     )
     assert synchronise().problems == ()
     anna = Agent.objects.get(pk="anna")
@@ -76,8 +77,11 @@ members:
         minds,
     )
     assert set(result) == {
-        "members.anna.toolsets", "members.anna.model_params", "members.ben.toolsets", "members.ben.model_params",
-    }  # fmt: skip
+        "members.anna.toolsets",
+        "members.anna.model_params",
+        "members.ben.toolsets",
+        "members.ben.model_params",
+    }
     assert "no toolset at all" in result["members.ben.toolsets"]
     members = current_team().members
     assert (members["anna"]["toolsets"], members["ben"]["toolsets"]) == (["ws_read"], [])
@@ -106,7 +110,8 @@ member_defaults: {provider: test, model: big, priority: 3, tools: [read_file]}
 default_responder: ben
 members:
   anna: {name: Anna, model: small, instructions: "Be brief.", priority_areas: [Deadline, To Do List]}
-  ben: {context_policy: breaking, context_limit: 6000, priority: 1, llm_type: gpt, critical_policy: countdown, tools: []}
+  ben:
+    {context_policy: breaking, context_limit: 6000, priority: 1, llm_type: gpt, critical_policy: countdown, tools: []}
 """)
     assert synchronise().problems == ()
     anna, ben = Agent.objects.get(pk="anna"), Agent.objects.get(pk="ben")

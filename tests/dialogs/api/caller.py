@@ -9,9 +9,18 @@ from django.test import Client
 from dialogs.accounts.api_keys import create_key
 
 HEALTH = {  # its fields
-    "level", "reason", "prompt_tokens", "completion_tokens", "total_tokens", "model_context_limit", "limit_source",
-    "optimal_max_tokens", "critical_max_tokens", "hard_util", "optimal_util",
-}  # fmt: skip
+    "level",
+    "reason",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "model_context_limit",
+    "limit_source",
+    "optimal_max_tokens",
+    "critical_max_tokens",
+    "hard_util",
+    "optimal_util",
+}
 
 
 class Caller:

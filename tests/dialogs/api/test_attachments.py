@@ -47,7 +47,7 @@ def uploads(*files: tuple[str, bytes]) -> list[SimpleUploadedFile]:
     return [SimpleUploadedFile(name, content) for name, content in files]
 
 
-# -- /api ----------------------------------------------------------------------------------------------------------------
+# -- /api --------------------------------------------------------------------------------------------------------------
 
 
 def test_what_a_program_attaches_is_read_back_byte_for_byte(dialog: Dialog) -> None:
@@ -94,7 +94,7 @@ def test_exports_hold_images_and_rewrites_name_them(dialog: Dialog) -> None:
     assert units[0]["text"] == "look\n[Image “a.png” (64 × 48 pixels)]"
 
 
-# -- the page --------------------------------------------------------------------------------------------------------------
+# -- the page ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_takes_files_and_shows_them(dialog: Dialog) -> None:
@@ -167,7 +167,7 @@ def test_the_same_image_is_stored_once(dialog: Dialog) -> None:
     assert [file["name"] for file in dialog.turns.get(seq=2).attachments] == ["b.png", "b.png"]
 
 
-# -- /v1 -------------------------------------------------------------------------------------------------------------------
+# -- /v1 ---------------------------------------------------------------------------------------------------------------
 
 
 def part(url: str) -> dict[str, Any]:

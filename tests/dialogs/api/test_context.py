@@ -75,8 +75,16 @@ def test_a_rewrite_by_hand_is_performed_listed_and_undone(caller: Caller, long_d
     drive(long_dialog.pk)
     (run,) = caller.get(f"{path}/remediations")
     assert {
-        "id", "policy", "reason", "strategies", "est_before", "est_after", "removed", "undone", "created_at"
-    } <= set(run)  # fmt: skip
+        "id",
+        "policy",
+        "reason",
+        "strategies",
+        "est_before",
+        "est_after",
+        "removed",
+        "undone",
+        "created_at",
+    } <= set(run)
     assert run["est_after"] < run["est_before"]
     assert caller.get(f"{path}")["health"]["reason"] == "awaiting_report"
     removed = caller.get(f"{path}/archive")

@@ -22,16 +22,19 @@ def test_a_message_is_accepted_and_answered(caller: Caller, dialog: Dialog, scri
     drive(dialog.pk)
     first, second = caller.get(f"/dialogs/{dialog.pk}/turns")
     assert (first["role"], first["text"], first["status"], first["usage"]) == ("user", "Hi", "answered", None)
-    assert {
-        "seq", "round", "role", "text", "tool_calls", "tool_call_id", "status", "usage", "level", "created_at"
-    } <= set(second)  # fmt: skip
+    assert set(
+        """
+        seq round role text tool_calls tool_call_id status usage level created_at
+        """.split()
+    ) <= set(second)
     assert second["usage"] == {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55}
     assert (second["text"], second["level"], second["tool_calls"]) == ("Hello.", "healthy", [])
     (generation,) = caller.get(f"/dialogs/{dialog.pk}/generations")
-    assert {
-        "id", "round", "purpose", "outcome", "attempt", "usage", "level", "guided", "turn_seq", "started_at",
-        "finished_at",
-    } <= set(generation)  # fmt: skip
+    assert set(
+        """
+        id round purpose outcome attempt usage level guided turn_seq started_at finished_at
+        """.split()
+    ) <= set(generation)
     assert (generation["purpose"], generation["outcome"], generation["turn_seq"]) == ("reply", "kept", 2)
     health = caller.get(f"/dialogs/{dialog.pk}")["health"]
     assert (health["prompt_tokens"], health["hard_util"]) == (50, 50 / 128_000)
@@ -59,9 +62,18 @@ def test_a_repeated_client_id_repeats_the_answer_of_the_same_text(caller: Caller
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"text": None}, {"text": ["Hi"]}, {"text": ""}, {"text": " \n"}, {"text": "a\0b"}, [], "Hi",
-     {"text": "Hi", "client_message_id": "x" * 121}],
-)  # fmt: skip
+    [
+        {},
+        {"text": None},
+        {"text": ["Hi"]},
+        {"text": ""},
+        {"text": " \n"},
+        {"text": "a\0b"},
+        [],
+        "Hi",
+        {"text": "Hi", "client_message_id": "x" * 121},
+    ],
+)
 def test_what_is_no_message_is_invalid_and_leaves_no_row(caller: Caller, dialog: Dialog, body: Any) -> None:
     assert code_of(caller("POST", f"/dialogs/{dialog.pk}/messages", body)) == (400, "invalid")
     assert dialog.turns.count() == 0

@@ -36,12 +36,16 @@ def suspended(caller: Caller, dialog: Dialog, script: Script) -> str:
 
 def test_a_question_is_answered_once(caller: Caller, dialog: Dialog, asked: str) -> None:
     assert caller.get(f"/dialogs/{dialog.pk}")["question"] == {
-        "id": asked, "kind": "question", "text": "Which currency?",
-    }  # fmt: skip
+        "id": asked,
+        "kind": "question",
+        "text": "Which currency?",
+    }
     (result,) = caller.get("/questions?state=open")
-    assert {
-        "id", "dialog", "kind", "text", "state", "attempts", "draft", "created_at", "resolved_by", "resolved_at"
-    } <= set(result)  # fmt: skip
+    assert set(
+        """
+        id dialog kind text state attempts draft created_at resolved_by resolved_at
+        """.split()
+    ) <= set(result)
     assert caller.get(f"/questions/{asked}") == result
     status, answered = caller("POST", f"/questions/{asked}/answer", {"text": "Euro"})
     assert (status, answered["state"], answered["resolved_by"]) == (200, "answered", caller.owner.username)
@@ -105,9 +109,16 @@ def test_each_exit_of_a_suspension(caller: Caller, suspended: str, exit_: dict[s
 
 
 @pytest.mark.parametrize(
-    "exit_", [{}, {"action": "jump"}, {"action": "clear"}, {"action": "clear", "reminder_content": " "},
-              {"action": "switch_model"}, {"action": "switch_model", "provider": "test", "model": "nowhere"}],
-)  # fmt: skip
+    "exit_",
+    [
+        {},
+        {"action": "jump"},
+        {"action": "clear"},
+        {"action": "clear", "reminder_content": " "},
+        {"action": "switch_model"},
+        {"action": "switch_model", "provider": "test", "model": "nowhere"},
+    ],
+)
 def test_an_exit_that_is_none_changes_nothing(caller: Caller, suspended: str, exit_: dict[str, str]) -> None:
     operator = Caller(make_operator())
     assert code_of(operator("POST", f"/questions/{suspended}/resolve", exit_)) == (400, "invalid")

@@ -13,12 +13,25 @@ numbers = st.integers(0, 10**9)
 uses = st.lists(st.tuples(st.text(), st.text(), parts), max_size=2).map(tuple)
 records = st.builds(
     Sent,
-    digest=st.just(DIGEST), epoch=numbers, position=numbers, messages=numbers, instructions=parts, tools=parts,
-    traits=parts, statements=parts, system=st.lists(st.tuples(numbers, parts), max_size=2).map(tuple),
-    as_user=st.booleans(), goes_on=st.booleans(), recalled=st.lists(st.tuples(numbers, numbers), max_size=2).map(tuple),
-    nudge=uses, guidance=uses, called=st.text(), force=st.text(), output=st.none() | st.integers(1, 10**9),
+    digest=st.just(DIGEST),
+    epoch=numbers,
+    position=numbers,
+    messages=numbers,
+    instructions=parts,
+    tools=parts,
+    traits=parts,
+    statements=parts,
+    system=st.lists(st.tuples(numbers, parts), max_size=2).map(tuple),
+    as_user=st.booleans(),
+    goes_on=st.booleans(),
+    recalled=st.lists(st.tuples(numbers, numbers), max_size=2).map(tuple),
+    nudge=uses,
+    guidance=uses,
+    called=st.text(),
+    force=st.text(),
+    output=st.none() | st.integers(1, 10**9),
     sizes=st.lists(numbers, max_size=len(Category)).map(tuple),
-)  # fmt: skip
+)
 
 
 @given(record=records)

@@ -1,4 +1,5 @@
-"""What the sockets of one dialog share: events are read and rendered once for all that need the same at the same time."""
+"""What the sockets of one dialog share: events are read and rendered once for all that need the
+same at the same time."""
 
 import asyncio
 import time

@@ -19,10 +19,12 @@ from tests.dialogs.html_tree import elements
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PIECES = (
-    "heading", "subtitle", "dialog-menu", "state", "model-button", "ring", "meter", "activity", "banner", "queued", "composer-state",
-    "reminders-panel", "rounds-panel",
-)  # fmt: skip
+PIECES = tuple(
+    """
+    heading subtitle dialog-menu state model-button ring meter activity banner queued composer-state reminders-panel
+    rounds-panel
+    """.split()
+)
 ENTRIES = ("turn-", "round-", "run-")
 NOT_ENTRIES = ("round-1", "run-summary-")
 

@@ -12,7 +12,8 @@ from dialogs.pages.markdown import HIGHLIGHT_MAX_CHARS, MARKDOWN_MAX_CHARS, Grow
 
 ALLOWED_TAGS = set(
     "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s sup code pre a div span table thead tbody tr th td"
-    " math mrow mi mo mn mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mstyle".split()
+    " math mrow mi mo mn mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd "
+    "mstyle".split()
 )
 DRAWING_ATTRIBUTES = set(
     "display stretchy fence form columnalign linethickness width accent accentunder mathvariant".split()
@@ -188,10 +189,19 @@ def test_lines_of_a_formula_are_no_lists_or_headings() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "It costs $5 or $10.", "cp $HOME/$USER", "${A}-${B}", "US$5 and A$6", "$ 5 $", "`$x$`", r"\[a link\]", r"\(see there\)",
-        r"\$x$", "a $b$c", "$" + "x" * 3_000 + "$",
+        "It costs $5 or $10.",
+        "cp $HOME/$USER",
+        "${A}-${B}",
+        "US$5 and A$6",
+        "$ 5 $",
+        "`$x$`",
+        r"\[a link\]",
+        r"\(see there\)",
+        r"\$x$",
+        "a $b$c",
+        "$" + "x" * 3_000 + "$",
     ],
-)  # fmt: skip
+)
 def test_money_shells_and_escaped_brackets_are_no_formulas(text: str) -> None:
     assert "<math" not in render(text)
 
@@ -237,8 +247,12 @@ def test_an_address_ends_before_full_width_punctuation() -> None:
         "见https://a.example/x。然后 www.b.example/y，（https://c.example/中文）“mailto:d@e.example”；**https://f.example/1**。"
     )
     assert re.findall('href="([^"]*)"', html) == [
-        "https://a.example/x", "http://www.b.example/y", "https://c.example/%E4%B8%AD%E6%96%87", "mailto:d@e.example", "https://f.example/1"
-    ]  # fmt: skip
+        "https://a.example/x",
+        "http://www.b.example/y",
+        "https://c.example/%E4%B8%AD%E6%96%87",
+        "mailto:d@e.example",
+        "https://f.example/1",
+    ]
 
 
 def test_boxes_of_a_list_are_signs() -> None:
@@ -246,11 +260,50 @@ def test_boxes_of_a_list_are_signs() -> None:
 
 
 PIECES = [
-    "para text\n", "\n", "- item\n", "  more\n", "1. one\n", "> quote\n", "```\n", "```py\n", "````\n", "   ```\n",
-    "    code\n", "# head\n", "===\n", "---\n", "| a | b |\n", "|---|---|\n", "**bold\n", "text **x** `c`\n", "~~~\n",
-    "\tx\n", "*", "-", "#", "* * *\n", "\r\n", "+ x\n", " ", "word ", "😀", "[l](http://e.org)\n", "![i](x)\n",
-    "www.e.org ", "a@e.org ", "[^1]", "$$\n", "$$", "\\[\n", "\\]", "x = 1 $$\n", "$x$ ", "\\(x\\)", "- [x] done\n", "https://e.org ",
-]  # fmt: skip
+    "para text\n",
+    "\n",
+    "- item\n",
+    "  more\n",
+    "1. one\n",
+    "> quote\n",
+    "```\n",
+    "```py\n",
+    "````\n",
+    "   ```\n",
+    "    code\n",
+    "# head\n",
+    "===\n",
+    "---\n",
+    "| a | b |\n",
+    "|---|---|\n",
+    "**bold\n",
+    "text **x** `c`\n",
+    "~~~\n",
+    "\tx\n",
+    "*",
+    "-",
+    "#",
+    "* * *\n",
+    "\r\n",
+    "+ x\n",
+    " ",
+    "word ",
+    "😀",
+    "[l](http://e.org)\n",
+    "![i](x)\n",
+    "www.e.org ",
+    "a@e.org ",
+    "[^1]",
+    "$$\n",
+    "$$",
+    "\\[\n",
+    "\\]",
+    "x = 1 $$\n",
+    "$x$ ",
+    "\\(x\\)",
+    "- [x] done\n",
+    "https://e.org ",
+]
 
 
 @settings(max_examples=400)

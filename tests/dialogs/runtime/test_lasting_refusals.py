@@ -1,4 +1,5 @@
-"""What a provider refuses for good, or twice in the same words: a person is asked, and nothing is sent until they act."""
+"""What a provider refuses for good, or twice in the same words: a person is asked,
+and nothing is sent until they act."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""What changes often touches no index, so that PostgreSQL can keep the new row beside the old one and reuse its place."""
+"""What changes often touches no index, so that PostgreSQL can keep the new row beside the old
+one and reuse its place."""
 
 from datetime import timedelta
 

@@ -1,7 +1,7 @@
 """An MCP server over standard input and output whose answers the SDK would refuse: ``python odd_mcp_server.py NOTES``.
 
-It writes a line to the file NOTES for each call that it runs, and speaks the protocol without the SDK, which could not say any
-of this.
+It writes a line to the file NOTES for each call that it runs, and speaks the protocol without the SDK,
+which could not say any of this.
 """
 
 import itertools
@@ -51,14 +51,20 @@ TOOLS: list[Any] = [
 RESULTS: dict[str, Any] = {
     "text_alone": {"content": [{"type": "text", "text": "x is 7"}]},
     "other_shape": {"content": [{"type": "text", "text": "x is seven"}], "structuredContent": {"x": "seven"}},
-    "summary": {"content": [{"type": "text", "text": "2 projects."}], "structuredContent": {"names": ["ALPHA", "BETA"]}},
+    "summary": {
+        "content": [{"type": "text", "text": "2 projects."}],
+        "structuredContent": {"names": ["ALPHA", "BETA"]},
+    },
     "data_alone": {"content": [], "structuredContent": {"status": "there"}},
     "blank_text": {"content": [{"type": "text", "text": " "}], "structuredContent": {"status": "there"}},
     "list_as_data": {"content": [], "structuredContent": ["ALPHA", "BETA"]},
     "unknown_block": {"content": [{"type": "table", "rows": [[1, "ALPHA"]]}, {"type": "text", "text": "one row"}]},
     "plain_string": {"content": "said without a block"},
-    "same_twice": {"content": [{"type": "text", "text": '{"a": "é", "b": [1, true]}'}], "structuredContent": {"a": "é", "b": [1, True]}},
-}  # fmt: skip
+    "same_twice": {
+        "content": [{"type": "text", "text": '{"a": "é", "b": [1, true]}'}],
+        "structuredContent": {"a": "é", "b": [1, True]},
+    },
+}
 notes = Path(sys.argv[1])
 calls = itertools.count(1)
 

@@ -134,9 +134,11 @@ def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     say(other, "secret")
     inner = remove(dialog, "[Summary of turns 1-2]\nThe pump is a Grundfos.", unit_id="summary-a")
     middle = remove(
-        dialog, "Previous 3 turns: …".replace("…", "1 user message, 2 model responses, 0 tool calls")
-        + "\n[Summary of turns 1-4]\nThe pump failed with E17.", unit_id="summary-b"
-    )  # fmt: skip
+        dialog,
+        "Previous 3 turns: …".replace("…", "1 user message, 2 model responses, 0 tool calls")
+        + "\n[Summary of turns 1-4]\nThe pump failed with E17.",
+        unit_id="summary-b",
+    )
     remove(other, "[Summary of turns 3-4]\nsecret", unit_id="summary-c")
     remove(dialog, "- seal 77", unit_id="ledger-1")
     result = use(dialog, "search_archive", query="E17").text

@@ -261,10 +261,16 @@ servers:
     assert sorted(config.servers) == ["good", "odd", "secret"]
     assert config.servers["good"].args == ("x", "1")
     assert {problem.path for problem in config.problems} == {
-        "server", "servers.bad id!", "servers.both", "servers.neither", "servers.address.url",
-        "servers.secret.apiKeyEnvVar", "servers.secret.headers.X Bad", "servers.secret.headers.X-List",
+        "server",
+        "servers.bad id!",
+        "servers.both",
+        "servers.neither",
+        "servers.address.url",
+        "servers.secret.apiKeyEnvVar",
+        "servers.secret.headers.X Bad",
+        "servers.secret.headers.X-List",
         "servers.odd.description",
-    }  # fmt: skip
+    }
     assert {problem.file for problem in config.problems} == {str(file)}
     assert not any("sk-live" in str(problem) for problem in config.problems)
 

@@ -100,10 +100,21 @@ def test_a_character_across_the_sample_is_no_reason_to_refuse(root: Path) -> Non
 @pytest.mark.parametrize(
     "path",
     [
-        "../outside.txt", "notes/../../outside.txt", "/etc/passwd", "..", "a\0b", "missing.txt", "link", "folderlink/outside.txt",
-        "loop", "x" * 5_000, "../work-next-door/outside.txt", "~/x", "notes\\..\\x",
+        "../outside.txt",
+        "notes/../../outside.txt",
+        "/etc/passwd",
+        "..",
+        "a\0b",
+        "missing.txt",
+        "link",
+        "folderlink/outside.txt",
+        "loop",
+        "x" * 5_000,
+        "../work-next-door/outside.txt",
+        "~/x",
+        "notes\\..\\x",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("tool", ["read_file", "list_files"])
 def test_nothing_outside_is_reached(root: Path, path: str, tool: str) -> None:
     (root / "notes").mkdir()

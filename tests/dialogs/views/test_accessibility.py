@@ -1,4 +1,5 @@
-"""What axe finds on every page, in every state of a dialog: by day on a desk, by night on a phone, folded open. Nothing."""
+"""What axe finds on every page, in every state of a dialog: by day on a desk,
+by night on a phone, folded open. Nothing."""
 
 import socket
 from collections.abc import Iterator
@@ -46,23 +47,27 @@ STYLES = """() => {
     const numbers = new Map([[null, 0]]);
     const number = element => {
         if (!numbers.has(element)) {
-            const style = getComputedStyle(element), off = element.matches(":disabled, [aria-disabled=true], [aria-hidden=true]");
+            const style = getComputedStyle(element);
+            const off = element.matches(":disabled, [aria-disabled=true], [aria-hidden=true]");
             const looks = [number(element.parentElement), element.localName, element.classList, off, style.color,
                 style.backgroundColor, style.backgroundImage, style.opacity, style.fontSize, style.fontWeight,
                 style.position, style.textShadow].join();
             let hash = 0n;
-            for (const letter of looks) hash = BigInt.asUintN(64, (hash ^ BigInt(letter.codePointAt(0))) * 1099511628211n);
+            for (const letter of looks)
+                hash = BigInt.asUintN(64, (hash ^ BigInt(letter.codePointAt(0))) * 1099511628211n);
             numbers.set(element, String(hash));
         }
         return numbers.get(element);
     };
-    const own = element => [...element.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data);
+    const isText = node => node.nodeType === Node.TEXT_NODE;
+    const own = element => [...element.childNodes].filter(isText).map(node => node.data);
     const says = element => element.matches("input, select, textarea") || own(element).join("").trim().length > 1;
     const shown = element => element.checkVisibility({opacityProperty: true, visibilityProperty: true});
     window.styleOf = number;
     return [...new Set([...document.body.querySelectorAll("*")].filter(says).filter(shown).map(number))];
 }"""
-# What is wrong, and the styles of texts whose contrast could not be told. No more crosses over: what passed is fifty times as much.
+# What is wrong, and the styles of texts whose contrast could not be told. No more crosses over:
+# what passed is fifty times as much.
 RUN = """async rules => {
     const options = {resultTypes: ["violations", "incomplete"], preload: false, elementRef: true, rules};
     const results = await axe.run(options);
@@ -90,33 +95,13 @@ def made(script: Script) -> tuple[dict[str, Dialog], User]:
 
 
 def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
-    yield from (
-        "/",
-        "/dialogs/",
-        "/dialogs/?q=nothing",
-        "/dialogs/?state=archived",
-        "/find/?q=the",
-        "/settings/",
-        "/settings/context-display/",
-        "/settings/templates/",
-        "/settings/costs/",
-        "/settings/keys/",
-        "/settings/password/",
-        "/settings/site/",
-        "/settings/limits/",
-        "/agents/",
-        "/agents/new/",
-        "/tool-servers/",
-        "/people/",
-        "/models/",
-        "/models/connect/",
-        "/models/connected/silent/",
-        "/q4h/",
-        "/ops/",
-        "/statistics/",
-        "/import/",
-        "/glossary/",
-        "/dialogs/?folder=Harbour+dues",
+    yield from tuple(
+        """
+        / /dialogs/ /dialogs/?q=nothing /dialogs/?state=archived /find/?q=the /settings/ /settings/context-display/
+        /settings/templates/ /settings/costs/ /settings/keys/ /settings/password/ /settings/site/ /settings/limits/
+        /agents/ /agents/new/ /tool-servers/ /people/ /models/ /models/connect/ /models/connected/silent/ /q4h/ /ops/
+        /statistics/ /import/ /glossary/ /dialogs/?folder=Harbour+dues
+        """.split()
     )
     shared = dialogs["answered question"]
     yield from (f"/agents/{shared.agent_id}/", f"/people/{shared.owner_id}/", f"/people/groups/{shared.group_id}/")
@@ -173,7 +158,8 @@ def refused_limits(axe: Axe, base: str) -> list[str]:
     page = axe.page
     page.goto(f"{base}/settings/limits/")
     page.evaluate(
-        "for (const field of document.querySelectorAll('.field input, td input:not([type=checkbox])')) { field.type = 'text'; field.value = 'x' }"
+        "for (const field of document.querySelectorAll('.field input, td input:not([type=checkbox])')) { field.type = "
+        "'text'; field.value = 'x' }"
     )
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Not saved.").wait_for()
@@ -216,10 +202,12 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 
 
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
-NO_PAGES = {
-    "older", "frames", "predictions", "details", "import-progress", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image",
-    "mcp", "dialog-menu", "dialog-models", "remote-image", "sign-in", "sign-in-callback", "push-worker",
-}  # fmt: skip
+NO_PAGES = set(
+    """
+    older frames predictions details import-progress export-markdown export-json whole-turn place image shared-image mcp
+    dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
+    """.split()
+)
 
 
 def unseen(dialogs: dict[str, Dialog]) -> set[str | None]:

@@ -19,7 +19,7 @@ from tests.dialogs.factories import UserFactory, make_dialog, make_operator, sen
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-# -- Health --------------------------------------------------------------------------------------------------------------
+# -- Health ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_models_page_names_its_prices_or_that_none_is_known(script: Script) ->
     assert "dialogs show no cost" in client.get("/models/test/model/").content.decode()
 
 
-# -- The context, by hand ------------------------------------------------------------------------------------------------
+# -- The context, by hand ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hand", [policy.by_hand for policy in by_hand()], ids=lambda hand: hand.verb)

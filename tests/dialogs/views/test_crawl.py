@@ -1,5 +1,5 @@
-"""A crawl of every link and every form of every page, of dialogs in every state: no fault of ours, no dead link, and no share
-of nobody knows what."""
+"""A crawl of every link and every form of every page, of dialogs in every state:
+no fault of ours, no dead link, and no share of nobody knows what."""
 
 import re
 from collections import Counter
@@ -116,8 +116,8 @@ def read_through(answer: Any) -> None:
 
 
 class Crawl:
-    """One person's walk from ``/`` over every link, or enough of a kind, but for some addresses. ``pages`` are those that
-    were answered with HTML, by address."""
+    """One person's walk from ``/`` over every link, or enough of a kind, but for some addresses. ``pages`` are those
+    that were answered with HTML, by address."""
 
     def __init__(self, client: Client, *starts: str, but: tuple[str, ...] = ()) -> None:
         self.client, self.pages, self.problems = client, dict[str, Html](), list[str]()
@@ -185,7 +185,8 @@ class Answer:
 
 # An alert or a message, what is shown once, what a tool server answered, and a piece that is nothing but a preview.
 SAYS = re.compile(
-    r'role="alert"[^>]*>\s*\S|class="(errorlist|message )|id="new-(key|link)"|class="answered" role="status"|\A<aside [^>]*id="preview"'
+    r'role="alert"[^>]*>\s*\S|class="(errorlist|message )|id="new-(key|link)"|class="answered" role="status"'
+    r'|\A<aside [^>]*id="preview"'
 )
 SESSIONS = re.compile(r"django_session|last_login")
 

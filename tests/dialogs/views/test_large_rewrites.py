@@ -20,11 +20,18 @@ def rewritten(units: int) -> tuple[Dialog, RemediationRun]:
     dialog = make_dialog()
     view = [
         {
-            "id": f"summary-{at}", "kind": "summary", "role": "user", "sources": [at], "is_new": True, "priority": 5, "area": "",
-            "pinned": False, "messages": [{"role": "user", "text": f"kept {at}", "tool_calls": [], "tool_call_id": ""}],
+            "id": f"summary-{at}",
+            "kind": "summary",
+            "role": "user",
+            "sources": [at],
+            "is_new": True,
+            "priority": 5,
+            "area": "",
+            "pinned": False,
+            "messages": [{"role": "user", "text": f"kept {at}", "tool_calls": [], "tool_call_id": ""}],
         }
         for at in range(units)
-    ]  # fmt: skip
+    ]
     run = RewriteFactory.create(
         dialog=dialog, view=view, removed=[{"id": f"turn-{at}", "turns": [at]} for at in range(units)]
     )

@@ -90,8 +90,15 @@ def test_a_person_finds_passages_and_is_led_to_their_place(dialog: Dialog) -> No
 
 def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
     run = dialog.remediations.create(
-        round_number=2, policy="breaking", reason="test", est_before=2, est_after=1, base_position=1, view=[], removed=[]
-    )  # fmt: skip
+        round_number=2,
+        policy="breaking",
+        reason="test",
+        est_before=2,
+        est_after=1,
+        base_position=1,
+        view=[],
+        removed=[],
+    )
     dialog.removed_units.create(
         run=run, unit_id="u1", kind="message", role="user", est_tokens=1, text="Three <i>storks</i> sleep."
     )

@@ -1,4 +1,5 @@
-"""The page of one rewrite: before and after aligned, why each piece went, what became of the facts, the prompts' versions."""
+"""The page of one rewrite: before and after aligned, why each piece went, what became of the facts,
+the prompts' versions."""
 
 import re
 

@@ -92,8 +92,11 @@ def test_the_first_sign_in_makes_an_account_and_later_ones_find_it(provider: Pro
     assert is_inside(client)
     ada = User.objects.get(username="ada")
     assert (ada.email, ada.is_staff, ada.is_superuser, ada.has_usable_password()) == (
-        "ada@example.org", False, False, False,
-    )  # fmt: skip
+        "ada@example.org",
+        False,
+        False,
+        False,
+    )
     assert "None: you sign in elsewhere." in client.get("/settings/password/").content.decode()
     provider.person |= {"preferred_username": "countess", "email": "ada@elsewhere.example"}
     again = Client()
@@ -325,7 +328,7 @@ def test_no_log_holds_what_signs_in(provider: Provider) -> None:
         assert secret not in text
 
 
-# -- Several providers, and several sign-ins of one person ----------------------------------------------------------------
+# -- Several providers, and several sign-ins of one person -------------------------------------------------------------
 
 SECOND_CALLBACK = "http://testserver/login/callback/2/"
 

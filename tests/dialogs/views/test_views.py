@@ -21,7 +21,7 @@ from tests.dialogs.factories import UserFactory, make_dialog, make_operator, sen
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-# -- Who sees what ------------------------------------------------------------------------------------------------------
+# -- Who sees what -----------------------------------------------------------------------------------------------------
 
 
 def dialog_addresses() -> list[tuple[str, dict[str, Any]]]:
@@ -158,7 +158,7 @@ def test_what_people_and_models_wrote_is_escaped_on_every_page(script: Script) -
         assert "<script>" not in html, path
 
 
-# -- Sending without scripts ---------------------------------------------------------------------------------------------
+# -- Sending without scripts -------------------------------------------------------------------------------------------
 
 
 def test_a_plain_form_sends_and_comes_back_to_the_page(script: Script) -> None:
@@ -257,7 +257,7 @@ def test_a_long_dialog_comes_in_pages_upward(script: Script) -> None:
     assert len(seen) == 50
 
 
-# -- The list ------------------------------------------------------------------------------------------------------------
+# -- The list ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_list_finds_words_in_titles_and_messages(script: Script) -> None:

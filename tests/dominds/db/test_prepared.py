@@ -59,9 +59,15 @@ def dialog() -> Dialog:
     calls = [{"id": "a", "name": "look", "arguments": "{}"}]
     for seq in range(1, 7):
         Turn.objects.create(
-            dialog=dialog, seq=seq, position=seq, round_number=1, role="user" if seq % 2 else "assistant",
-            status="complete", text=f"said {seq}", tool_calls=None if seq % 2 else calls,
-        )  # fmt: skip
+            dialog=dialog,
+            seq=seq,
+            position=seq,
+            round_number=1,
+            role="user" if seq % 2 else "assistant",
+            status="complete",
+            text=f"said {seq}",
+            tool_calls=None if seq % 2 else calls,
+        )
     return dialog
 
 

@@ -1,4 +1,5 @@
-"""An LM Studio as its SDK sees it: greeting and model list over HTTP, the calls of the ``llm`` namespace over a socket."""
+"""An LM Studio as its SDK sees it: greeting and model list over HTTP, the calls of the ``llm``
+namespace over a socket."""
 
 import json
 import threading
@@ -14,8 +15,8 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 @dataclass
 class StudioServer:
-    """``tokenize`` is its model's tokenizer; ``counted`` are the texts that it was asked about, ``heard`` all that a client
-    sent. One that ``refuses`` answers a count with ``refusal``, or hangs up for None."""
+    """``tokenize`` is its model's tokenizer; ``counted`` are the texts that it was asked about, ``heard`` all that a
+    client sent. One that ``refuses`` answers a count with ``refusal``, or hangs up for None."""
 
     model: str
     loaded_context_length: int

@@ -69,7 +69,8 @@ OVERFLOWS: list[tuple[str, int, Any]] = [
             {
                 "error": {
                     "code": 400,
-                    "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+                    "message": "The input token count (1200000) exceeds the maximum number of tokens allowed "
+                    "(1048576).",
                     "status": "INVALID_ARGUMENT",
                 }
             }
@@ -116,7 +117,8 @@ OVERFLOWS: list[tuple[str, int, Any]] = [
         400,
         {
             "error": "The number of tokens to keep from the initial prompt is greater than the context length "
-            "(n_keep: 5000>= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input."
+            "(n_keep: 5000>= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter "
+            "input."
         },
     ),
     ("LM Studio, cannot truncate", 400, {"error": "Cannot truncate prompt with n_keep (5000) >= n_ctx (4096)"}),
@@ -132,8 +134,8 @@ OVERFLOWS: list[tuple[str, int, Any]] = [
         "SGLang, with the output",
         400,
         {
-            "message": "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a "
-            "total of 5200 tokens: 4200 tokens from the input messages and 1000 tokens for the completion."
+            "message": "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested "
+            "a total of 5200 tokens: 4200 tokens from the input messages and 1000 tokens for the completion."
         },
     ),
     (
@@ -222,8 +224,8 @@ def test_everything_else_has_its_own_kind(status: int, body: Any, kind: type[Pro
 BUDGETS: list[tuple[str, str, tuple[int, int, int]]] = [
     (
         "vLLM",
-        "This model's maximum context length is 32768 tokens. However, you requested 8192 output tokens and your prompt "
-        "contains at least 24577 input tokens, for a total of at least 32769 tokens. Please reduce the length.",
+        "This model's maximum context length is 32768 tokens. However, you requested 8192 output tokens and your "
+        "prompt contains at least 24577 input tokens, for a total of at least 32769 tokens. Please reduce the length.",
         (32768, 24577, 8192),
     ),
     (
@@ -234,8 +236,9 @@ BUDGETS: list[tuple[str, str, tuple[int, int, int]]] = [
     ),
     (
         "SGLang",
-        "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 "
-        "tokens: 4000 tokens from the input messages and 1000 tokens for the completion. Please reduce the number.",
+        "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of "
+        "5000 tokens: 4000 tokens from the input messages and 1000 tokens for the completion. Please reduce the "
+        "number.",
         (4096, 4000, 1000),
     ),
     (
@@ -290,7 +293,8 @@ REFUSALS: list[tuple[str, str, type[ProviderError]]] = [
     ("Anthropic, before Opus 4.8", "role 'system' is not supported on this model", SystemRefused),
     (
         "Anthropic, binding",
-        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different "
+        "conversation. "
         'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',
         StaleReasoning,
     ),

@@ -131,7 +131,8 @@ def test_the_pages_and_probes_answer(up: Up) -> None:
 
 
 def test_every_list_opens_on_sqlite(up: Up) -> None:
-    """What PostgreSQL takes of a query, SQLite may refuse: an order inside a union was an error on every page of questions."""
+    """What PostgreSQL takes of a query, SQLite may refuse: an order inside a union was an error on
+    every page of questions."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     at = f"http://127.0.0.1:{up.port}"
 
@@ -261,7 +262,8 @@ def manage(folder: Path, *words: str, **settings: str) -> subprocess.CompletedPr
         (
             ["prepare"],
             {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "SECRET_KEY": "s" * 50},
-            '(none at 127.0.0.1) cannot be used: connection to server at "127.0.0.1", port 1 failed: Connection refused',
+            '(none at 127.0.0.1) cannot be used: connection to server at "127.0.0.1", port 1 failed: Connection '
+            "refused",
         ),
         (["overflowing_dialogs", "/proc/x"], {}, "/proc/x: No such file or directory"),
         (["overflowing_dialogs", "x", "--multiple", "0"], {}, "--multiple: found '0', expected a number from 0.1"),

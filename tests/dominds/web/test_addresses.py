@@ -15,9 +15,17 @@ def asked(kind: str, path: str) -> list[dict[str, Any]]:
     incoming = [{"type": "http.request", "body": b""}] if kind == "http" else [{"type": "websocket.connect"}]
     headers = [(b"host", b"127.0.0.1"), (b"origin", b"http://127.0.0.1")]
     scope = {
-        "type": kind, "path": path, "raw_path": b"", "query_string": b"", "headers": headers, "method": "GET",
-        "scheme": "http", "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "http_version": "1.1",
-    }  # fmt: skip
+        "type": kind,
+        "path": path,
+        "raw_path": b"",
+        "query_string": b"",
+        "headers": headers,
+        "method": "GET",
+        "scheme": "http",
+        "server": ("127.0.0.1", 80),
+        "client": ("127.0.0.1", 1),
+        "http_version": "1.1",
+    }
 
     async def receive() -> dict[str, Any]:
         while not incoming:

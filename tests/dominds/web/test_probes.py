@@ -92,8 +92,10 @@ async def test_static_files_are_served_by_the_asgi_server_too(async_client: Asyn
 
 def test_files_are_kept_for_ever_under_the_build_in_their_addresses(client: Client) -> None:
     for address, kept in (
-        (static("icons.svg"), True), ("/static/icons.svg", False), ("/static/icons.svg?v=other", False)
-    ):  # fmt: skip
+        (static("icons.svg"), True),
+        ("/static/icons.svg", False),
+        ("/static/icons.svg?v=other", False),
+    ):
         assert ("immutable" in client.get(address)["Cache-Control"]) is kept
 
 

@@ -20,7 +20,8 @@ from tests.harness.stack import ROOT, eventually
 
 @pytest.fixture(autouse=True)
 def _no_garbage_of_others() -> Iterator[None]:
-    """A collection of what thousands of tests left holds all threads up for a second, which the watchdog rightly tells of."""
+    """A collection of what thousands of tests left holds all threads up for a second,
+    which the watchdog rightly tells of."""
     gc.collect()
     gc.freeze()
     yield
@@ -71,7 +72,8 @@ def test_short_pauses_are_not_told_of_however_many_they_are(caplog: pytest.LogCa
 
 
 def numbers_to_add() -> int:
-    """Adding so many takes four times as long as a loop may stand still: a shared machine may be faster in the next second."""
+    """Adding so many takes four times as long as a loop may stand still: a shared machine may be
+    faster in the next second."""
     started = time.thread_time()
     sum(range(5_000_000))
     return int(5_000_000 * STILL_SECONDS * 4 / (time.thread_time() - started))

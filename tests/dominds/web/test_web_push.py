@@ -45,8 +45,10 @@ def test_a_token_is_for_one_service_and_half_a_day() -> None:
     token, _, point = header.removeprefix("vapid t=").partition(", k=")
     public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), bytes_of(point))
     assert jwt.decode(token, public, ["ES256"], audience="https://push.example:444") == {
-        "aud": "https://push.example:444", "exp": now + 12 * 3600, "sub": "mailto:ops@example.org"
-    }  # fmt: skip
+        "aud": "https://push.example:444",
+        "exp": now + 12 * 3600,
+        "sub": "mailto:ops@example.org",
+    }
 
 
 @pytest.mark.parametrize(

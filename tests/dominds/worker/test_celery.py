@@ -1,4 +1,5 @@
-"""The queue only wakes, so it may fail in every way but one: it must not block who sends, and a worker must hear again."""
+"""The queue only wakes, so it may fail in every way but one: it must not block who sends,
+and a worker must hear again."""
 
 import subprocess
 import sys

@@ -19,15 +19,29 @@ def messages(tmp_path: Path) -> Path:
 def test_it_prints_the_tables_and_writes_them_as_markdown_and_json(messages: Path, tmp_path: Path) -> None:
     out, markdown, figures = StringIO(), tmp_path / "report.md", tmp_path / "report.json"
     call_command(
-        "evaluate", str(messages), "--policy", "window", "--policy", "masking", "--budget", "200", "--recall", "0",
-        "--markdown", str(markdown), "--json", str(figures), stdout=out,
-    )  # fmt: skip
+        "evaluate",
+        str(messages),
+        "--policy",
+        "window",
+        "--policy",
+        "masking",
+        "--budget",
+        "200",
+        "--recall",
+        "0",
+        "--markdown",
+        str(markdown),
+        "--json",
+        str(figures),
+        stdout=out,
+    )
     assert out.getvalue() == markdown.read_text()
     assert "What it costs" in out.getvalue()
     results = json.loads(figures.read_text())["results"]
     assert [(row["policy"], row["budget"], row["recall_share"]) for row in results] == [
-        ("window", 200, 0.0), ("masking", 200, 0.0)
-    ]  # fmt: skip
+        ("window", 200, 0.0),
+        ("masking", 200, 0.0),
+    ]
     assert results[0]["rewrites"] > 0
 
 

@@ -50,18 +50,53 @@ EXPORT = {
     "dialog": {"id": "7"},
     "generations": [],
     "turns": [
-        {"seq": 3, "position": 2, "role": "assistant", "text": "", "tool_calls": [
-            {"id": "x", "name": "read", "arguments": {"path": "a.py"}}], "tool_call_id": None, "status": "complete"},
-        {"seq": 1, "position": 1, "role": "user", "text": "Read a.py", "tool_calls": [], "tool_call_id": None,
-         "status": "answered"},
-        {"seq": 4, "position": 3, "role": "tool", "text": "no such file", "tool_calls": [], "tool_call_id": "x",
-         "status": "error"},
-        {"seq": 5, "position": 4, "role": "notice", "text": "Compacted.", "tool_calls": [], "tool_call_id": None,
-         "status": "complete"},
-        {"seq": 6, "position": None, "role": "user", "text": "queued", "tool_calls": [], "tool_call_id": None,
-         "status": "queued"},
+        {
+            "seq": 3,
+            "position": 2,
+            "role": "assistant",
+            "text": "",
+            "tool_calls": [{"id": "x", "name": "read", "arguments": {"path": "a.py"}}],
+            "tool_call_id": None,
+            "status": "complete",
+        },
+        {
+            "seq": 1,
+            "position": 1,
+            "role": "user",
+            "text": "Read a.py",
+            "tool_calls": [],
+            "tool_call_id": None,
+            "status": "answered",
+        },
+        {
+            "seq": 4,
+            "position": 3,
+            "role": "tool",
+            "text": "no such file",
+            "tool_calls": [],
+            "tool_call_id": "x",
+            "status": "error",
+        },
+        {
+            "seq": 5,
+            "position": 4,
+            "role": "notice",
+            "text": "Compacted.",
+            "tool_calls": [],
+            "tool_call_id": None,
+            "status": "complete",
+        },
+        {
+            "seq": 6,
+            "position": None,
+            "role": "user",
+            "text": "queued",
+            "tool_calls": [],
+            "tool_call_id": None,
+            "status": "queued",
+        },
     ],
-}  # fmt: skip
+}
 
 
 def written(path: Path, *contents: object) -> Path:

@@ -1,4 +1,5 @@
-"""An answer that was cut while it streamed: it stays, or at least its end does, in every window and after any history."""
+"""An answer that was cut while it streamed: it stays, or at least its end does,
+in every window and after any history."""
 
 import shlex
 import typing
@@ -63,9 +64,14 @@ class Room:
     def context(self, units: Units, *, is_cut: bool, changed: bool, restarts: int) -> Context:
         prompt = self.beside + total_tokens(units)
         return Context(
-            Level.UNKNOWN, est_tokens=prompt + self.output, est_prompt=prompt, limit=self.window, changed=changed,
-            interrupted=is_cut, restarts=restarts,
-        )  # fmt: skip
+            Level.UNKNOWN,
+            est_tokens=prompt + self.output,
+            est_prompt=prompt,
+            limit=self.window,
+            changed=changed,
+            interrupted=is_cut,
+            restarts=restarts,
+        )
 
     def rewritten(self, units: Units, manner: str) -> Rewritten:
         standing = sum(one.est_tokens for one in units if one.pinned or one is units[-1])
@@ -109,7 +115,8 @@ def test_a_cut_answer_goes_on_from_its_end_and_comes_to_one(
     stretch_permille: int,
     manner: str,
 ) -> None:
-    """As the driver plays it: percents are of the window, and a stretch of the stream is what comes between two looks."""
+    """As the driver plays it: percents are of the window, and a stretch of the stream is what
+    comes between two looks."""
     room = Room(window, window * beside_percent // 100, output_buffer(output_length, window))
     roles = (UnitRole.USER, UnitRole.ASSISTANT)
     older = [

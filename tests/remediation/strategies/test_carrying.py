@@ -71,9 +71,11 @@ def test_a_changed_unit_counts_as_removed() -> None:
 
 def test_important_units_speak_first() -> None:
     units = numbered(
-        system(), *(model(f"Host db{i}x{i}.example.org answers.") for i in range(60)),
-        model("The key file is /etc/app/first.pem now.", priority=1), user("now"),
-    )  # fmt: skip
+        system(),
+        *(model(f"Host db{i}x{i}.example.org answers.") for i in range(60)),
+        model("The key file is /etc/app/first.pem now.", priority=1),
+        user("now"),
+    )
     assert "/etc/app/first.pem" in "\n".join(carry(units, (units[0], units[-1]), 60, toolbox()).ledger)
 
 

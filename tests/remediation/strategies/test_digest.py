@@ -53,7 +53,10 @@ def test_of_plain_talk_a_question_goes_before_what_is_told() -> None:
 
 
 def test_what_was_left_out_is_marked_between_sentences_alone() -> None:
-    text = f"Hello there. {prose('idle', 60)} The port is 48151. {prose('vain', 60)} The host is db7.example.org. Goodbye now."
+    text = (
+        f"Hello there. {prose('idle', 60)} The port is 48151. {prose('vain', 60)} The host is db7.example.org. "
+        "Goodbye now."
+    )
     line = digest(numbered(model(text)), 22, toolbox(), 0)
     assert line == "1 agent: The port is 48151. […] The host is db7.example.org."
 

@@ -1,4 +1,5 @@
-"""The one summary for whoever goes on with the work: what the model reads, what is refused, what is asked for once more."""
+"""The one summary for whoever goes on with the work: what the model reads, what is refused,
+what is asked for once more."""
 
 from dataclasses import replace
 
@@ -29,8 +30,8 @@ DIALOG = numbered(
     model("Noted, POOL_SIZE goes to 12 after the gala."),
 )
 GOOD = (
-    "The booking service falls over; it has to hold on Friday at 17:30. Never touch the printers. The cause is the pool, "
-    "max_size is 4, decision: one connection each. Owed: please raise POOL_SIZE to 12 after the gala, not before."
+    "The booking service falls over; it has to hold on Friday at 17:30. Never touch the printers. The cause is the "
+    "pool, max_size is 4, decision: one connection each. Owed: please raise POOL_SIZE to 12 after the gala, not before."
 )
 
 

@@ -43,8 +43,8 @@ def test_the_oldest_go_first_and_only_as_many_as_needed(target: int, left: list[
     assert images(masked) == left
     assert [unit.id for unit in masked] == [unit.id for unit in VIEW]
     assert ("b.png" in left) or masked[2].text == (
-        "look at b.png\n[Image “b.png” (640 × 480 pixels) is no longer shown (turn 3). The user can see it in the dialog; "
-        "ask for it to be attached again if you have to look at it.]"
+        "look at b.png\n[Image “b.png” (640 × 480 pixels) is no longer shown (turn 3). The user can see it in the "
+        "dialog; ask for it to be attached again if you have to look at it.]"
     )
 
 

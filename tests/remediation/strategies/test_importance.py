@@ -291,9 +291,13 @@ def test_the_documents_table_serves_where_the_catalog_is_silent(name: str, limit
 
 def test_the_policys_rewrite_carries_counts_and_key_facts() -> None:
     units = numbered(
-        system(), user("Never touch /srv/keys.pem"), *(model(prose("x")) for _ in range(60)), model("Port is 48151."),
-        *(model(prose("y")) for _ in range(20)), user("go on"),
-    )  # fmt: skip
+        system(),
+        user("Never touch /srv/keys.pem"),
+        *(model(prose("x")) for _ in range(60)),
+        model("Port is 48151."),
+        *(model(prose("y")) for _ in range(20)),
+        user("go on"),
+    )
     rewritten = retain(units, 1500, 750, WEIGHTS, toolbox())
     view = "\n".join(texts(rewritten.units))
     assert not rewritten.failure

@@ -93,16 +93,31 @@ YAML = """services:
       POOL: 12
 """
 JSON = '{\n  "name": "shop",\n  "ports": [\n    8080,\n    8443\n  ],\n  "debug": false\n}'
-MARKUP = '<project>\n  <name>shop</name>\n  <dependency scope="test">\n    <version>4.2</version>\n  </dependency>\n</project>'
+MARKUP = (
+    '<project>\n  <name>shop</name>\n  <dependency scope="test">\n    <version>4.2</version>\n  '
+    "</dependency>\n</project>"
+)
 TOML = '[tool.shop]\nports = [8080, 8443]\nname = "shop"\n\n[tool.shop.pool]\nsize = 12\n'
-SQL = "CREATE TABLE orders (\n  id integer PRIMARY KEY,\n  total numeric NOT NULL\n);\nSELECT total\nFROM orders\nWHERE id = 4;\n"
+SQL = (
+    "CREATE TABLE orders (\n  id integer PRIMARY KEY,\n  total numeric NOT NULL\n);\nSELECT total\nFROM "
+    "orders\nWHERE id = 4;\n"
+)
 PATCH = (
     "--- a/pool.py\n+++ b/pool.py\n@@ -3,4 +3,4 @@\n def size():\n     # of the pool\n-    return 4\n+    return 12\n"
 )
 MAKE = "PYTHON := python3\n\ntest: setup\n\t$(PYTHON) -m pytest\n\nsetup:\n\t$(PYTHON) -m venv .venv\n"
-HEADER = "/* The pool. */\n#ifndef POOL_H\n#define POOL_H\n\nint pool_size(const struct pool *pool);\nvoid pool_free(struct pool *pool);\n\n#endif\n"
-PERL = "package Shop::Pool;\n\nour $VERSION = 4;\n\n=head1 NAME\n\nShop::Pool keeps connections for those who ask for them again.\n\n=cut\n"
-COMMENTED = "# The daemon listens here; zero means every address of the machine.\n# Restart it after a change.\nListenAddress 0.0.0.0\n# Ports below 1024 need root.\nPort 2022\n# No is safer.\nPermitRootLogin no\n"
+HEADER = (
+    "/* The pool. */\n#ifndef POOL_H\n#define POOL_H\n\nint pool_size(const struct pool *pool);\nvoid "
+    "pool_free(struct pool *pool);\n\n#endif\n"
+)
+PERL = (
+    "package Shop::Pool;\n\nour $VERSION = 4;\n\n=head1 NAME\n\nShop::Pool keeps connections for those who ask for "
+    "them again.\n\n=cut\n"
+)
+COMMENTED = (
+    "# The daemon listens here; zero means every address of the machine.\n# Restart it after a "
+    "change.\nListenAddress 0.0.0.0\n# Ports below 1024 need root.\nPort 2022\n# No is safer.\nPermitRootLogin no\n"
+)
 FORMATS = {
     "diff": PATCH,
     "json": JSON,
@@ -147,7 +162,8 @@ def test_prose_under_headings_is_no_file_of_settings() -> None:
     "printed",
     [
         "Name: shop\nVersion: 4.2\nLicense: MIT\nLocation: /srv/app\nRequires: django",
-        "total 12\n-rw-r--r-- 1 ada ada 311 Nov 24 19:00 a.py\n-rw-r--r-- 1 ada ada  14 Nov 24 19:00 b.py\n-rw-r--r-- 1 ada ada 99 Nov 24 19:00 c.py",
+        "total 12\n-rw-r--r-- 1 ada ada 311 Nov 24 19:00 a.py\n-rw-r--r-- 1 ada ada  14 Nov 24 19:00 b.py\n-rw-r--r-- "
+        "1 ada ada 99 Nov 24 19:00 c.py",
         "id,name,total\n1,Ada,4\n2,Bo,12\n3,Cy,9",
         '{"order_id": "#W4711", "status": "pending", "items": [{"id": 3, "price": 12.5}]}',
         "Options:\n  -h, --help     show this help\n  -v, --version  show the version\n  -o FILE        write to FILE",

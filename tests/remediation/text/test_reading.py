@@ -37,7 +37,10 @@ def test_numbered_points_of_a_person_are_said() -> None:
 
 
 def test_a_listing_of_files_states_nothing() -> None:
-    listing = "total 16\n-rw-r--r-- 1 root root 812 Nov 2 10:04 setup.cfg\ndrwxr-xr-x 2 root root 4096 Nov 2 src\n-rw-r--r-- 1 a b 3 x.py"
+    listing = (
+        "total 16\n-rw-r--r-- 1 root root 812 Nov 2 10:04 setup.cfg\ndrwxr-xr-x 2 root root 4096 Nov 2 "
+        "src\n-rw-r--r-- 1 a b 3 x.py"
+    )
     assert not key_facts([("tool", listing), ("tool", "src/a.py\nsrc/b_7.py\nsrc/c/\nREADME.md")], 400, count)
 
 
@@ -48,7 +51,10 @@ def test_a_null_value_is_no_failure() -> None:
 
 
 def test_a_quoted_prohibition_is_told_as_a_quote_and_is_no_rule() -> None:
-    mail = "On Tue, 3 Mar 2026, Anna Berg wrote:\n> Never use the mirror mirror-7.example.org.\n\nI disagree, the mirror is fine."
+    mail = (
+        "On Tue, 3 Mar 2026, Anna Berg wrote:\n> Never use the mirror mirror-7.example.org.\n\nI disagree, the "
+        "mirror is fine."
+    )
     facts = key_facts([("user", mail)], 200, count)
     assert not any(fact.startswith(RULE) for fact in facts)
     assert any("quoting Anna Berg" in fact and "mirror-7.example.org" in fact for fact in facts)
@@ -75,6 +81,9 @@ def test_sentences_end_where_they_end(text: str, sentences: int) -> None:
 
 
 def test_our_own_marks_and_signatures_state_nothing() -> None:
-    text = "[Summary of turns 3-30]\n[Result of read_file, est. 900 tokens, no longer shown; search_archive finds it.]\nDone.\n--\nAnna\n+49 555 1234"
+    text = (
+        "[Summary of turns 3-30]\n[Result of read_file, est. 900 tokens, no longer shown; search_archive finds "
+        "it.]\nDone.\n--\nAnna\n+49 555 1234"
+    )
     assert list(sentences_of(text, "assistant")) == [Sentence("Done.")]
     assert {block.kind for block in read(text, "assistant")} == {Kind.MARK, Kind.PROSE, Kind.FURNITURE}

@@ -70,9 +70,10 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 
 
 PARTS = st.sampled_from(
-    "sk- pk_ rk- whsec_ live_ AKIA ASIA AIDA AROA AIza ya29. ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- hf_ gsk_ npm_ "
-    "pypi- eyJ PASSWORD pa\u017fsword passwd pwd passphrase \u017fecret api_ \u212aey acce\u017fs_ private- token Bearer ba\u017fic credent\u0131als "
-    "-----BEGIN\u0020PRIVATE\u0020KEY----- = :\u0020 is\u0020 \u0020 . Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3".split(" ")
+    "sk- pk_ rk- whsec_ live_ AKIA ASIA AIDA AROA AIza ya29. ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- hf_ "
+    "gsk_ npm_ pypi- eyJ PASSWORD pa\u017fsword passwd pwd passphrase \u017fecret api_ \u212aey acce\u017fs_ private- "
+    "token Bearer ba\u017fic credent\u0131als -----BEGIN\u0020PRIVATE\u0020KEY----- = :\u0020 is\u0020 \u0020 . "
+    "Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3Ab3".split(" ")
 )
 
 

@@ -1,4 +1,5 @@
-"""What a sentence says, in the languages that people write: a rule, a failure, a decision, a request, or none of them."""
+"""What a sentence says, in the languages that people write: a rule, a failure, a decision,
+a request, or none of them."""
 
 import pytest
 

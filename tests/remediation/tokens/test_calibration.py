@@ -21,7 +21,8 @@ calibrations = st.builds(Calibration, st.floats(0.5, 2.0), st.floats(0.0, 3.0), 
 @pytest.mark.parametrize(
     ("previous", "counted", "reported", "expected"),
     [
-        # The first report is nearly believed: 150² of 150² + 5² + 2² + 30², the rest is taken for chance or fixed words.
+        # The first report is nearly believed: 150² of 150² + 5² + 2² + 30²,
+        # the rest is taken for chance or fixed words.
         (None, Counted(1_000), 1_200, 1_199.8),
         (None, Counted(1_000), 1_000, 1_000),
         (None, Counted(100), 120, 119.8),  # a short one as much, as words that stand in every request
@@ -99,9 +100,9 @@ def test_the_story_of_the_paste_that_was_a_third_too_low() -> None:
     assert calibration.tools_share == pytest.approx(0, abs=0.02) and calibration.slope == pytest.approx(1, abs=0.02)
 
 
-# 48 turns of ``tests.benchmarks.weights`` (prose, logs, code and JSON in turn, a dozen rewrites): the text as o200k_base
-# counts it, by how much more if each digit is a token, and the prompt that llama.cpp made of it with SmolLM2's template
-# and vocabulary. 896 tokens of tools beside it, which the template leaves out.
+# 48 turns of ``tests.benchmarks.weights`` (prose, logs, code and JSON in turn, a dozen rewrites): the text as
+# o200k_base counts it, by how much more if each digit is a token, and the prompt that llama.cpp made of it with
+# SmolLM2's template and vocabulary. 896 tokens of tools beside it, which the template leaves out.
 SMOLLM = [
     (69, 21, 99),
     (203, 54, 274),

@@ -107,8 +107,8 @@ NUMBERS = {
     ),
     "table": "\n".join(",".join(str(n * k * 104729 % 10**6) for k in range(1, 9)) for n in range(1, 61)),
     "talk": (
-        "The backup of db-07.internal failed on 2026-11-21 at 10:04. Port 5432 was open, and 318 of 1,204 tables were copied "
-        "before the disk was full. I moved 47 GB to the second volume, and the next run took 22 minutes.\n"
+        "The backup of db-07.internal failed on 2026-11-21 at 10:04. Port 5432 was open, and 318 of 1,204 tables were "
+        "copied before the disk was full. I moved 47 GB to the second volume, and the next run took 22 minutes.\n"
     )
     * 20,
 }

@@ -140,9 +140,12 @@ def test_who_was_taken_off_the_list_is_not_mailed_any_more(script: Script, post:
     ("typed", "kept"),
     [
         ("boss@example.org", "boss@example.org"),
-        (" boss@example.org  60 \r\n\r\nduty@example.org,chief@example.org 5", "boss@example.org 60\nduty@example.org\nchief@example.org 5"),
+        (
+            " boss@example.org  60 \r\n\r\nduty@example.org,chief@example.org 5",
+            "boss@example.org 60\nduty@example.org\nchief@example.org 5",
+        ),
     ],
-)  # fmt: skip
+)
 def test_settings_keep_who_is_asked_line_by_line(typed: str, kept: str) -> None:
     client = browser_of(make_operator())
     client.post("/settings/site/", {"question_deadline_minutes": "30", "escalation_address": typed})

@@ -16,7 +16,10 @@ from tests.dialogs.factories import AgentFactory
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ASKED = "Create a detailed summary of the conversation so far."
-SUMMED = "<analysis>It was about a voyage.</analysis>\n\n<summary>\n1. The log of the voyage holds what was said of cats and of dogs.\n2. The cat may stay, and forty barrels of oil are to be sold in the next harbour.\n</summary>"
+SUMMED = (
+    "<analysis>It was about a voyage.</analysis>\n\n<summary>\n1. The log of the voyage holds what was said of "
+    "cats and of dogs.\n2. The cat may stay, and forty barrels of oil are to be sold in the next harbour.\n</summary>"
+)
 PART = SUMMED.partition("<summary>")[2].removesuffix("</summary>")
 
 
@@ -112,15 +115,17 @@ LOOP_GOES_ON = (
 )
 
 
-@pytest.mark.parametrize("head", [
-    [("user", SUMMED), ("assistant", LOOP_GOES_ON)],
-    [("user", "What did we do so far?"), ("assistant", SUMMED)],
-], ids=["Goose", "opencode, with nothing kept"])  # fmt: skip
+@pytest.mark.parametrize(
+    "head",
+    [[("user", SUMMED), ("assistant", LOOP_GOES_ON)], [("user", "What did we do so far?"), ("assistant", SUMMED)]],
+    ids=["Goose", "opencode, with nothing kept"],
+)
 @pytest.mark.parametrize("earlier", [True, False], ids=["in a conversation", "as the first task"])
 def test_a_client_may_compact_while_a_call_waits(
     key: ApiKey, script: Script, head: list[tuple[str, str]], *, earlier: bool
 ) -> None:
-    """As Goose does in a loop of tools: the summary of a request of its own holds what the last call gave, and the task is told again."""
+    """As Goose does in a loop of tools: the summary of a request of its own holds what the last call gave,
+    and the task is told again."""
     script(
         {"match": "Please summarize", "text": SUMMED},
         {"match": "Tell", **ANSWER},

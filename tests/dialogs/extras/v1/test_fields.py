@@ -1,5 +1,5 @@
-"""Every field that the official clients can send is honoured, refused by its name, or known to change nothing here. What a
-new version of theirs adds is in none of these lists, and fails here first."""
+"""Every field that the official clients can send is honoured, refused by its name, or known to change nothing here.
+What a new version of theirs adds is in none of these lists, and fails here first."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,8 +41,8 @@ def of_response(body: dict[str, Any]) -> ChatRequest:
 
 @dataclass(frozen=True)
 class Kind:
-    """``always_given`` is the least of its objects, and ``body`` a request that holds one. The other fields have values that ask for
-    something. ``where`` is how an error's ``param`` begins."""
+    """``always_given`` is the least of its objects, and ``body`` a request that holds one. The other fields have values
+    that ask for something. ``where`` is how an error's ``param`` begins."""
 
     type: Any
     body: Callable[[dict[str, Any]], dict[str, Any]]
@@ -90,19 +90,46 @@ def chat_message_kinds() -> Iterator[Kind]:
         lambda fields: fields,
         {"model": "a", "messages": [HI]},
         honoured={
-            "frequency_penalty": 0.5, "logit_bias": {"5": 1}, "max_completion_tokens": 5, "max_tokens": 5, "metadata": {"a": "b"},
-            "parallel_tool_calls": False, "presence_penalty": 0.5, "reasoning_effort": "low",
-            "response_format": {"type": "json_object"}, "safety_identifier": "ada", "seed": 1, "service_tier": "flex",
-            "stop": "x", "store": False, "stream_options": {"include_usage": True}, "temperature": 0.5,
-            "tools": [{"type": "function", "function": {"name": "weather"}}], "top_p": 0.5, "user": "ada", "verbosity": "low",
+            "frequency_penalty": 0.5,
+            "logit_bias": {"5": 1},
+            "max_completion_tokens": 5,
+            "max_tokens": 5,
+            "metadata": {"a": "b"},
+            "parallel_tool_calls": False,
+            "presence_penalty": 0.5,
+            "reasoning_effort": "low",
+            "response_format": {"type": "json_object"},
+            "safety_identifier": "ada",
+            "seed": 1,
+            "service_tier": "flex",
+            "stop": "x",
+            "store": False,
+            "stream_options": {"include_usage": True},
+            "temperature": 0.5,
+            "tools": [{"type": "function", "function": {"name": "weather"}}],
+            "top_p": 0.5,
+            "user": "ada",
+            "verbosity": "low",
         },
         refused={
-            "audio": {"voice": "alloy", "format": "wav"}, "function_call": "auto", "functions": [{"name": "a"}], "logprobs": True,
-            "modalities": ["text", "audio"], "moderation": {"model": "a"}, "n": 2, "prediction": {"type": "content", "content": "a"},
-            "tool_choice": "required", "top_logprobs": 2, "web_search_options": {},
+            "audio": {"voice": "alloy", "format": "wav"},
+            "function_call": "auto",
+            "functions": [{"name": "a"}],
+            "logprobs": True,
+            "modalities": ["text", "audio"],
+            "moderation": {"model": "a"},
+            "n": 2,
+            "prediction": {"type": "content", "content": "a"},
+            "tool_choice": "required",
+            "top_logprobs": 2,
+            "web_search_options": {},
         },
-        harmless={"prompt_cache_key": "a", "prompt_cache_options": {"mode": "explicit"}, "prompt_cache_retention": "24h"},
-    )  # fmt: skip
+        harmless={
+            "prompt_cache_key": "a",
+            "prompt_cache_options": {"mode": "explicit"},
+            "prompt_cache_retention": "24h",
+        },
+    )
     for kind, role in (
         (chat.ChatCompletionUserMessageParam, "user"),
         (chat.ChatCompletionSystemMessageParam, "system"),
@@ -157,20 +184,43 @@ def response_kinds() -> Iterator[Kind]:
         lambda fields: fields,
         {"model": "a", "input": "Hi"},
         honoured={
-            "instructions": "Be brief.", "max_output_tokens": 5, "metadata": {"a": "b"}, "parallel_tool_calls": False,
-            "reasoning": {"effort": "low"}, "safety_identifier": "ada", "service_tier": "flex", "store": False, "temperature": 0.5,
-            "text": {"verbosity": "low"}, "tools": [{"type": "function", "name": "weather"}], "top_p": 0.5, "user": "ada",
+            "instructions": "Be brief.",
+            "max_output_tokens": 5,
+            "metadata": {"a": "b"},
+            "parallel_tool_calls": False,
+            "reasoning": {"effort": "low"},
+            "safety_identifier": "ada",
+            "service_tier": "flex",
+            "store": False,
+            "temperature": 0.5,
+            "text": {"verbosity": "low"},
+            "tools": [{"type": "function", "name": "weather"}],
+            "top_p": 0.5,
+            "user": "ada",
         },
         refused={
-            "access_programs": ["a"], "background": True, "background_options": {"a": 1}, "conversation": "c", "max_tool_calls": 3, "moderation": {"model": "a"}, "prompt": {"id": "p"},
-            "image": {"a": 1}, "include": ["message.output_text.logprobs"], "tool_choice": "required", "top_logprobs": 2,
+            "access_programs": ["a"],
+            "background": True,
+            "background_options": {"a": 1},
+            "conversation": "c",
+            "max_tool_calls": 3,
+            "moderation": {"model": "a"},
+            "prompt": {"id": "p"},
+            "image": {"a": 1},
+            "include": ["message.output_text.logprobs"],
+            "tool_choice": "required",
+            "top_logprobs": 2,
         },
         harmless={
-            "context_management": [{"type": "compaction"}], "previous_response_id": None, "prompt_cache_key": "a",
-            "prompt_cache_options": {"mode": "explicit"}, "prompt_cache_retention": "24h",
-            "stream_options": {"include_obfuscation": False}, "truncation": "auto",
+            "context_management": [{"type": "compaction"}],
+            "previous_response_id": None,
+            "prompt_cache_key": "a",
+            "prompt_cache_options": {"mode": "explicit"},
+            "prompt_cache_retention": "24h",
+            "stream_options": {"include_obfuscation": False},
+            "truncation": "auto",
         },
-    )  # fmt: skip
+    )
     yield Kind(
         Reasoning,
         lambda reasoning: {"model": "a", "input": "Hi", "reasoning": reasoning},
@@ -269,15 +319,25 @@ def message_kinds() -> Iterator[Kind]:
         lambda fields: fields,
         {"model": "a", "messages": [HI]},
         honoured={
-            "max_tokens": 5, "metadata": {"user_id": "ada"}, "output_config": {"effort": "low"}, "stop_sequences": ["x"],
-            "system": "Be brief.", "thinking": {"type": "adaptive"}, "tools": [{"name": "weather", "input_schema": SCHEMA}],
+            "max_tokens": 5,
+            "metadata": {"user_id": "ada"},
+            "output_config": {"effort": "low"},
+            "stop_sequences": ["x"],
+            "system": "Be brief.",
+            "thinking": {"type": "adaptive"},
+            "tools": [{"name": "weather", "input_schema": SCHEMA}],
         },
         refused={"container": "c", "tool_choice": {"type": "any"}},
         harmless={
-            **CACHED, "diagnostics": {}, "inference_geo": "eu", "service_tier": "auto", "speed": "fast", "user_profile_id": "u",
+            **CACHED,
+            "diagnostics": {},
+            "inference_geo": "eu",
+            "service_tier": "auto",
+            "speed": "fast",
+            "user_profile_id": "u",
             "workspace_id": "w",
         },
-    )  # fmt: skip
+    )
     yield Kind(
         messages_types.ThinkingConfigEnabledParam,
         lambda thinking: {"model": "a", "max_tokens": 9, "messages": [HI], "thinking": thinking},

@@ -142,8 +142,8 @@ def test_what_a_person_opened_keeps_its_place_in_the_list(key: ApiKey, agent: st
 
 
 def test_files_behind_the_conversation_are_told_as_they_change(key: ApiKey, agent: str) -> None:
-    """As aider has it: its files as they are now between the conversation and the newest message, which a reminder ends for
-    as long as it is the newest, and after each answer a word on what came of it."""
+    """As aider has it: its files as they are now between the conversation and the newest message, which a reminder ends
+    for as long as it is the newest, and after each answer a word on what came of it."""
     head = ["Here are summaries of some files in my repository.", "Ok, I won't edit those without asking first."]
     reminder = "\n\nReturn the whole file, never a part of it."
     lines: list[str] = []
@@ -194,7 +194,8 @@ def test_prompts_that_quote_a_conversation_are_background(key: ApiKey, agent: st
 
 
 def test_two_turns_of_open_webui_are_one_dialog_in_the_list(key: ApiKey, agent: str) -> None:
-    """What its page was seen to ask, in order: a title while the first message is under way, then next messages and tags."""
+    """What its page was seen to ask, in order: a title while the first message is under way,
+    then next messages and tags."""
 
     def beside(task: str, *texts: str) -> None:
         history = "\n".join(f"{('USER', 'ASSISTANT')[number % 2]}: {text}" for number, text in enumerate(texts))
@@ -241,8 +242,8 @@ def test_what_aider_asks_for_commits_and_summaries_is_background(key: ApiKey, ag
 
 
 LIBRECHAT = (
-    "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A concise title in the detected "
-    "language (5 words or less, no punctuation or quotation)\n\nUser: Hi"
+    "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A concise title in the "
+    "detected language (5 words or less, no punctuation or quotation)\n\nUser: Hi"
 )
 ANALYSE = "Analyze this conversation and provide:\nwhat the customer wants, and who is to blame.\n\nUser: Hi"
 
@@ -254,14 +255,27 @@ ANALYSE = "Analyze this conversation and provide:\nwhat the customer wants, and 
         (LIBRECHAT, {"tools": [tool("extract")], "required_tool": "extract"}, "background"),
         (LIBRECHAT, {"tools": [tool("extract"), tool("search")], "required_tool": "*"}, "key"),
         (ANALYSE, {}, "key"),
-        ("Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\nMessage: ```Hi```", {}, "background"),
-        ("You have been provided with a set of responses from various models to the latest user query: \"Hi\"", {}, "background"),
+        (
+            "Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\nMessage: "
+            "```Hi```",
+            {},
+            "background",
+        ),
+        (
+            'You have been provided with a set of responses from various models to the latest user query: "Hi"',
+            {},
+            "background",
+        ),
         ("### Aufgabe:\nFinde einen Titel.\n<chat_history>\nUSER: Hallo\n</chat_history>", {}, "background"),
         ("### Aufgabe:\nFinde einen Titel.", {}, "key"),
-        ("Query: History:\nUSER: Hi\nQuery: Hi", {"instructions": "Available Tools: []\n\nYour task is to choose"}, "background"),
+        (
+            "Query: History:\nUSER: Hi\nQuery: Hi",
+            {"instructions": "Available Tools: []\n\nYour task is to choose"},
+            "background",
+        ),
         ("Query: what is SQL?", {}, "key"),
     ],
-)  # fmt: skip
+)
 def test_prompts_of_chat_pages_are_background(
     key: ApiKey, agent: str, text: str, fields: dict[str, Any], origin: str
 ) -> None:
@@ -293,8 +307,8 @@ def test_prompts_in_other_languages_quote_short_answers(
 @pytest.mark.parametrize(
     "topic",
     [
-        "Please generate a four to five word title summarizing our conversation without any lead-in, punctuation, quotation "
-        "marks, periods, symbols, bold text, or additional text. Remove enclosing quotation marks.",
+        "Please generate a four to five word title summarizing our conversation without any lead-in, punctuation, "
+        "quotation marks, periods, symbols, bold text, or additional text. Remove enclosing quotation marks.",
         "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点、不要语气词、不要多余文本，不要加粗，如果没有主题，请直接返回“闲聊”",
     ],
     ids=["en", "zh"],
@@ -381,6 +395,15 @@ def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> N
     dialog = Dialog.objects.get()
     result_follows = conversations.RESULT_FOLLOWS
     assert texts_in(dialog) == [
-        "Hi", "", result_follows, "Observation: dark", "", result_follows, "Observation: cold", "", result_follows,
-        "Observation: enough", "It is warm.",
-    ]  # fmt: skip
+        "Hi",
+        "",
+        result_follows,
+        "Observation: dark",
+        "",
+        result_follows,
+        "Observation: cold",
+        "",
+        result_follows,
+        "Observation: enough",
+        "It is warm.",
+    ]

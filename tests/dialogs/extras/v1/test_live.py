@@ -33,21 +33,34 @@ THOUGHTS = ("They want it noted: déjà vu. I note it first, then answer.", "Two
 SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "plain": [{"text": "You said: {{last_user}}", "usage": FIXED}],
     "thinks": [
-        {"match": "Please add", "reasoning": THOUGHTS[0], "tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}],
-         "usage": FIXED, "chunk_delay_ms": 30},
+        {
+            "match": "Please add",
+            "reasoning": THOUGHTS[0],
+            "tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}],
+            "usage": FIXED,
+            "chunk_delay_ms": 30,
+        },
         {"reasoning": THOUGHTS[1], "text": "So it is four.", "usage": FIXED, "chunk_delay_ms": 30},
     ],
     "quiet": [{"text": "Hello.", "usage": "none"}],
     "slow": [{"text": "one two three four five six seven eight nine ten " * 20, "chunk_delay_ms": 100, "usage": FIXED}],
     "weather": [
-        {"match": "weather", "text": "Let me look.", "tool_calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}],
-         "usage": FIXED},
+        {
+            "match": "weather",
+            "text": "Let me look.",
+            "tool_calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}],
+            "usage": FIXED,
+        },
         {"match": "degrees", "text": "It is warm.", "usage": FIXED},
         {"text": "Nice.", "usage": FIXED},
     ],
     "asks": [
-        {"match": "hotel", "text": "One thing first.",
-         "tool_calls": [{"name": "ask_human", "arguments": {"question": "Which currency?"}}], "usage": FIXED},
+        {
+            "match": "hotel",
+            "text": "One thing first.",
+            "tool_calls": [{"name": "ask_human", "arguments": {"question": "Which currency?"}}],
+            "usage": FIXED,
+        },
         {"match": "Euro", "text": "Booked.", "usage": FIXED},
         {"text": "Nice.", "usage": FIXED},
     ],
@@ -64,7 +77,7 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "long": [{"text": "Understood. " * 40, "usage": "estimate"}],
     "failing": [{"error": "auth"}],
     "stubborn": [{"text": "no", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +121,7 @@ def turns_in(dialog: Dialog) -> list[tuple[str, str]]:
     return list(dialog.turns.order_by("position").values_list("role", "text"))
 
 
-# -- answers -------------------------------------------------------------------------------------------------------------
+# -- answers -----------------------------------------------------------------------------------------------------------
 
 
 def test_models_are_the_agents_and_an_unusable_one_says_why(client: OpenAI) -> None:
@@ -124,8 +137,11 @@ def test_an_answer_comes_whole_with_its_usage(client: OpenAI) -> None:
     choice = answer.choices[0]
     assert (choice.message.role, choice.message.content, choice.finish_reason) == ("assistant", "You said: Hi", "stop")
     assert (answer.object, answer.model, answer.usage.prompt_tokens, answer.usage.total_tokens) == (
-        "chat.completion", "plain", 50, 55,
-    )  # fmt: skip
+        "chat.completion",
+        "plain",
+        50,
+        55,
+    )
     assert answer.dominds["est_prompt_tokens"] > 0, "also where no policy counts"
     assert turns_in(dialog_of(answer)) == [("user", "Hi"), ("assistant", "You said: Hi")]
 
@@ -187,7 +203,7 @@ def test_a_clients_system_message_follows_the_agents(client: OpenAI) -> None:
     assert instructions_of(dialog_of(answer)) == "Be brief.\n\nSpeak Latin."
 
 
-# -- conversations -------------------------------------------------------------------------------------------------------
+# -- conversations -----------------------------------------------------------------------------------------------------
 
 
 def test_a_history_that_is_told_exactly_goes_on_and_grows_by_what_is_new(client: OpenAI) -> None:
@@ -207,8 +223,11 @@ def test_anything_else_forks_and_hides_nothing(client: OpenAI, person: User) -> 
     assert fork.pk != first.pk
     assert turns_in(first) == before
     assert turns_in(fork) == [
-        ("user", "Hi"), ("assistant", "Summary: nothing was said."), ("user", "Go on"), ("assistant", "You said: Go on"),
-    ]  # fmt: skip
+        ("user", "Hi"),
+        ("assistant", "Summary: nothing was said."),
+        ("user", "Go on"),
+        ("assistant", "You said: Go on"),
+    ]
     assert dialog_of(ask(client, "plain", "Hi", "You said: Hi", "Go on")).pk == first.pk
     assert dialog_of(ask(client, "plain", "Hi", "You said: Hi", "Go on")).pk not in (first.pk, fork.pk)  # not its head
 
@@ -239,7 +258,7 @@ def test_a_dialog_that_is_named_wins(client: OpenAI, stack: Stack) -> None:
             ask(stranger, "plain", "Hi", metadata={"dialog_id": wrong})
 
 
-# -- tools ---------------------------------------------------------------------------------------------------------------
+# -- tools -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -333,7 +352,7 @@ def test_a_clients_next_message_allows_a_call_or_refuses_it(client: OpenAI) -> N
         assert branch.choices[0].message.content == "Seen." and dialog_of(branch).pk != dialog_of(first).pk
 
 
-# -- notices -------------------------------------------------------------------------------------------------------------
+# -- notices -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -379,7 +398,7 @@ def test_an_answer_that_fills_the_window_is_compacted_and_goes_on(stack: Stack, 
     assert str(dialog_of(again).pk) == answer.headers["x-dominds-dialog"]
 
 
-# -- errors --------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_errors_are_openais(stack: Stack, client: OpenAI) -> None:
@@ -480,7 +499,7 @@ def test_a_lost_worker_costs_time_and_no_character(stack: Stack, client: OpenAI)
     assert event == SCRIPTS["slow"][0]["text"]
 
 
-# -- langchain -----------------------------------------------------------------------------------------------------------
+# -- langchain ---------------------------------------------------------------------------------------------------------
 
 
 def test_langchain_chats_streams_and_calls_tools(stack: Stack, person: User) -> None:

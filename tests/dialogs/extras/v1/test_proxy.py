@@ -403,7 +403,10 @@ def test_a_policy_holds_for_the_requests_that_name_it(client: OpenAI) -> None:
 # -- lifetime ----------------------------------------------------------------------------------------------------------
 
 
-TITLE = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Chat History:\n<chat_history>\nUSER: Hi\nASSISTANT: Hello\n</chat_history>"
+TITLE = (
+    "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Chat "
+    "History:\n<chat_history>\nUSER: Hi\nASSISTANT: Hello\n</chat_history>"
+)
 RETRIEVAL = (
     "### Task:\nRespond to the user query using the provided context.\n<context>...</context>\n\nHow tall is it?"
 )

@@ -1,7 +1,7 @@
 """Clients that send their whole history back, each in its own way: over HTTP, with a worker and a strict model server.
 
-A conversation of twelve turns is one dialog for all of them, with as many model calls as one that names its dialog, and what
-was rewritten on the way is not rewritten again.
+A conversation of twelve turns is one dialog for all of them, with as many model calls as one that names its dialog, and
+what was rewritten on the way is not rewritten again.
 """
 
 import time
@@ -51,7 +51,7 @@ def server(shared_stack: Stack, django_db_blocker: Any) -> Iterator[Server]:
             yield Server(stack, double)
 
 
-# -- shapes --------------------------------------------------------------------------------------------------------------
+# -- shapes ------------------------------------------------------------------------------------------------------------
 
 
 def as_sent(history: list[Exchange], new: str) -> list[Message]:
@@ -98,7 +98,10 @@ def rewritten_answers(history: list[Exchange], new: str) -> list[Message]:
 
 
 def reasoning_details(history: list[Exchange], new: str) -> list[Message]:
-    thought = '<details type="reasoning" done="true" duration="3">\n<summary>Thought for 3 seconds</summary>\n> Hm.\n</details>\n'
+    thought = (
+        '<details type="reasoning" done="true" duration="3">\n<summary>Thought for 3 seconds</summary>\n> '
+        "Hm.\n</details>\n"
+    )
     return as_sent([(asked, thought + answered) for asked, answered in history], new)
 
 
@@ -149,11 +152,23 @@ def edits_in_the_middle(history: list[Exchange], new: str) -> list[Message]:
 
 
 SHAPES = (
-    as_sent, sliding_window, window_that_begins_with_an_answer, own_summary, own_summary_as_a_message,
-    retrieval_in_the_last_message, trimmed_answers, rewritten_answers, reasoning_details, split_user_messages,
-    changing_system_prompt, content_parts, named_speakers, system_message_before_the_last, several_system_messages,
+    as_sent,
+    sliding_window,
+    window_that_begins_with_an_answer,
+    own_summary,
+    own_summary_as_a_message,
+    retrieval_in_the_last_message,
+    trimmed_answers,
+    rewritten_answers,
+    reasoning_details,
+    split_user_messages,
+    changing_system_prompt,
+    content_parts,
+    named_speakers,
+    system_message_before_the_last,
+    several_system_messages,
     edits_in_the_middle,
-)  # fmt: skip
+)
 
 
 def talk(server: Server, shape: Shape, **named: Any) -> list[str]:

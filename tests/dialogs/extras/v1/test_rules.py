@@ -1,4 +1,5 @@
-"""The rules of ``/v1`` on values: which conversations are the same, how one text is put together, what a body may say."""
+"""The rules of ``/v1`` on values: which conversations are the same, how one text is put
+together, what a body may say."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +31,7 @@ def assistant(text: str) -> ClientMessage:
     return ClientMessage("assistant", text)
 
 
-# -- the same conversation -----------------------------------------------------------------------------------------------
+# -- the same conversation ---------------------------------------------------------------------------------------------
 
 LONG = "The ship left the harbour of Genoa in the evening, with forty barrels of oil and a cat that nobody had invited."
 OTHER = "Nothing that was said here bears on what anybody else has ever asked this program about, in all these years."
@@ -147,20 +148,46 @@ def system(text: str) -> ClientMessage:
 
 
 def test_a_system_message_follows_the_turn_that_it_followed() -> None:
-    """Of a dialog that holds more than its client knows: a round of the agent's own tool, 4 and 5, and calls of the client's."""
-    turns = [(1, "user", ""), (2, "assistant", ""), (3, "user", ""), (4, "assistant", ""), (5, "tool", "own"),
-             (6, "assistant", ""), (7, "user", ""), (8, "assistant", ""), (9, "tool", "c1")]  # fmt: skip
+    """Of a dialog that holds more than its client knows: a round of the agent's own tool, 4 and 5,
+    and calls of the client's."""
+    turns = [
+        (1, "user", ""),
+        (2, "assistant", ""),
+        (3, "user", ""),
+        (4, "assistant", ""),
+        (5, "tool", "own"),
+        (6, "assistant", ""),
+        (7, "user", ""),
+        (8, "assistant", ""),
+        (9, "tool", "c1"),
+    ]
     result = ClientMessage("tool", "x", call_id="c1")
-    messages = [system("before all"), user("a"), assistant("b"), system("behind b"), user("c"), assistant("d"), system("behind d"),
-            user("e"), system("behind e"), assistant(""), result, system("behind the result")]  # fmt: skip
+    messages = [
+        system("before all"),
+        user("a"),
+        assistant("b"),
+        system("behind b"),
+        user("c"),
+        assistant("d"),
+        system("behind d"),
+        user("e"),
+        system("behind e"),
+        assistant(""),
+        result,
+        system("behind the result"),
+    ]
     whole = conversation_of(messages)
     assert (whole.before, whole.results) == (
         tuple(answer for answer in messages[:-2] if answer.role != "system"),
         (result,),
     )
     assert placed(whole.system, turns) == [
-        (0, "before all"), (2, "behind b"), (6, "behind d"), (7, "behind e"), (9, "behind the result"),
-    ]  # fmt: skip
+        (0, "before all"),
+        (2, "behind b"),
+        (6, "behind d"),
+        (7, "behind e"),
+        (9, "behind the result"),
+    ]
     cut = conversation_of([system("a summary"), *messages[6:]])
     assert placed(cut.system, turns)[0] == (6, "a summary"), "where the head was cut, it stands before what is told"
     assert placed(cut.system, ()) == [(0, one.text) for one in cut.system]
@@ -172,7 +199,7 @@ def test_notices_are_taken_out_as_whole_lines_only(before: str, notice: str, aft
     assert without_notices(f"x {notice} y") == f"x {notice} y"
 
 
-# -- composing -----------------------------------------------------------------------------------------------------------
+# -- composing ---------------------------------------------------------------------------------------------------------
 
 parts = st.lists(st.tuples(st.text(min_size=1, max_size=40), st.lists(st.integers(0, 40), max_size=6)), max_size=5)
 
@@ -232,7 +259,7 @@ def test_notices_stand_on_lines_of_their_own_and_the_sentence_goes_on() -> None:
     assert "".join(without_notices(event).split()) == "Theanswerisforty-two."
 
 
-# -- parsing -------------------------------------------------------------------------------------------------------------
+# -- parsing -----------------------------------------------------------------------------------------------------------
 
 PIXEL = f"data:image/png;base64,{coded(picture())}"
 HI = {"model": "coder", "messages": [{"role": "user", "content": "Hi"}]}
@@ -317,11 +344,15 @@ def test_first_system_message_is_instructions_without_notices() -> None:
     result = parse(orjson.dumps(HI | {"messages": messages}))
     assert result.instructions == "Be kind."
     assert [(answer.role, answer.text.strip()) for answer in result.messages] == [
-        ("system", "Be polite."), ("user", "a\nb"), ("assistant", "yes"), ("system", "Be brief."), ("user", "c"),
-    ]  # fmt: skip
-    assert placed(conversation_of(result.messages).system, [(5, "user", ""), (6, "assistant", ""), (7, "user", "")]) == [
-        (LEADS, "Be polite."), (6, "Be brief."),
-    ]  # fmt: skip
+        ("system", "Be polite."),
+        ("user", "a\nb"),
+        ("assistant", "yes"),
+        ("system", "Be brief."),
+        ("user", "c"),
+    ]
+    assert placed(
+        conversation_of(result.messages).system, [(5, "user", ""), (6, "assistant", ""), (7, "user", "")]
+    ) == [(LEADS, "Be polite."), (6, "Be brief.")]
     in_another_protocol = chat_request(HI | {"messages": messages}, instructions_end=2)
     assert in_another_protocol.instructions == "Be kind.\n\nBe polite."
 
@@ -348,8 +379,12 @@ def test_who_speaks_stands_before_what_they_say() -> None:
     ]
     result = parse(orjson.dumps(HI | {"messages": messages}))
     assert [result.instructions, *(answer.text for answer in result.messages)] == [
-        "example: Hello.", "Ada: Hi", "No.", "Ben: Why?", "Go on",
-    ]  # fmt: skip
+        "example: Hello.",
+        "Ada: Hi",
+        "No.",
+        "Ben: Why?",
+        "Go on",
+    ]
 
 
 @pytest.mark.parametrize(

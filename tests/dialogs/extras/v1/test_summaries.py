@@ -1,5 +1,6 @@
-"""Which answer stands for a conversation: clients ask for a summary, and tell that in the place of what was said. On the twelve
-dialogs of `tests/quality`, in the forms in which five programs were seen to do it, and in which texts are only quoted."""
+"""Which answer stands for a conversation: clients ask for a summary, and tell that in the place of what was said. On
+the twelve dialogs of `tests/quality`, in the forms in which five programs were seen to do it, and in which texts are
+only quoted."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,8 +29,8 @@ GERMAN = [
     ("assistant", "Dann laufen wir um neun Uhr morgens ein; die Katze bleibt und wird zweimal am Tag gefüttert."),
 ]
 GERMAN_SUMMARY = (
-    "Die Fahrt geht ab Genua mit vierzig Fässern Öl nördlich an Korsika vorbei, etwa drei Tage, mit frischem Wasser aus Bastia. "
-    "Eingelaufen wird um neun Uhr morgens. Die Katze bleibt an Bord. Offen ist der Preis des Wassers."
+    "Die Fahrt geht ab Genua mit vierzig Fässern Öl nördlich an Korsika vorbei, etwa drei Tage, mit frischem Wasser "
+    "aus Bastia. Eingelaufen wird um neun Uhr morgens. Die Katze bleibt an Bord. Offen ist der Preis des Wassers."
 )
 
 
@@ -59,7 +60,7 @@ def assistant(text: str) -> ClientMessage:
     return ClientMessage("assistant", text)
 
 
-# -- how programs compact: what they ask, how the model answers it, and what they tell then -------------------------------
+# -- how programs compact: what they ask, how the model answers it, and what they tell then ----------------------------
 
 Form = tuple[str, str, Callable[[Messages, str], Messages]]
 NEW = user("Now the next step.")
@@ -95,9 +96,11 @@ FORMS: dict[str, Form] = {
     ),
     "in Chinese words": ("请总结一下以上的对话。", "{}", lambda before, summary: [user(f"摘要:{summary}"), NEW]),
     "in German words": (
-        "Fasse unser Gespräch zusammen.", "{}", lambda before, summary: [user(f"Bisher: {summary}"), NEW]
+        "Fasse unser Gespräch zusammen.",
+        "{}",
+        lambda before, summary: [user(f"Bisher: {summary}"), NEW],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS.values(), ids=CONVERSATIONS)
@@ -111,7 +114,7 @@ def test_a_summary_stands_for_its_conversation(form: Form, conversation: tuple[M
     assert all(last.place_in(other) is None for other in others)
 
 
-# -- how it is asked for in other languages --------------------------------------------------------------------------------
+# -- how it is asked for in other languages ----------------------------------------------------------------------------
 
 ASKED_IN = {
     "Japanese": "これまでの会話を要約してください。固有名詞や日付は残してください。",
@@ -132,10 +135,20 @@ ASKED_IN = {
     "Hindi": "अब तक की बातचीत का सारांश लिखें।",
 }
 NO_SUMMARY_OF_TALK = (
-    "Resume the session where we left it.", "Резюмируй эту статью о море.", "Résume ce livre en dix lignes.", "この本を要約してください。",
-    "이 문서를 요약해 주세요.", "Resuma este artigo.", "Riassumi questo capitolo.", "Podsumuj ten raport.", "Özetle bu kitabı.",
-    "Let us talk about the session.", "О чём наш разговор?", "Où en est notre discussion ?", "会話を続けましょう。",
-)  # fmt: skip
+    "Resume the session where we left it.",
+    "Резюмируй эту статью о море.",
+    "Résume ce livre en dix lignes.",
+    "この本を要約してください。",
+    "이 문서를 요약해 주세요.",
+    "Resuma este artigo.",
+    "Riassumi questo capitolo.",
+    "Podsumuj ten raport.",
+    "Özetle bu kitabı.",
+    "Let us talk about the session.",
+    "О чём наш разговор?",
+    "Où en est notre discussion ?",
+    "会話を続けましょう。",
+)
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS.values(), ids=CONVERSATIONS)
@@ -152,7 +165,7 @@ def test_other_requests_are_none_for_a_summary_of_the_conversation(asked: str) -
     assert not asks_for_summary(asked)
 
 
-# -- how texts are quoted --------------------------------------------------------------------------------------------------
+# -- how texts are quoted ----------------------------------------------------------------------------------------------
 
 QUOTED: dict[str, Callable[[Messages, str], Messages]] = {
     "to be improved": lambda before, answer: [user(f"Improve this text: {answer}")],

@@ -28,7 +28,7 @@ def of_response(body: dict[str, Any]) -> ChatRequest:
     return read(Sent(body, "", "", cast(ApiKey, None))).request
 
 
-# -- messages ------------------------------------------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 
 def test_blocks_become_messages() -> None:
@@ -48,9 +48,15 @@ def test_blocks_become_messages() -> None:
     ]
     result = chat_request_of({**MESSAGE, "messages": messages, "tools": [TOOL]})
     assert [(answer.role, answer.text, answer.call_id) for answer in result.messages] == [
-        ("user", "Hi", ""), ("assistant", "Let me look.", ""), ("tool", "one", "a"), ("tool", f"two\n{reminder['text']}", "b"),
-        ("assistant", "", ""), ("tool", "one", "a"), ("tool", "two", "b"), ("user", f"Never mind.\n{reminder['text']}", ""),
-    ]  # fmt: skip
+        ("user", "Hi", ""),
+        ("assistant", "Let me look.", ""),
+        ("tool", "one", "a"),
+        ("tool", f"two\n{reminder['text']}", "b"),
+        ("assistant", "", ""),
+        ("tool", "one", "a"),
+        ("tool", "two", "b"),
+        ("user", f"Never mind.\n{reminder['text']}", ""),
+    ]
     assert result.messages[1].calls == tuple(Call(name, "weather", '{"city":"Rome"}') for name in "ab")
 
 
@@ -68,8 +74,10 @@ def test_system_messages_stay_where_they_were_said() -> None:
     result = chat_request_of({**MESSAGE, "system": "Be kind.", "messages": messages})
     assert result.instructions == "Be kind."
     assert [(answer.role, answer.text) for answer in result.messages[2:]] == [
-        ("user", "Go on"), ("system", "Be brief."), ("system", "Mind the wind."),
-    ]  # fmt: skip
+        ("user", "Go on"),
+        ("system", "Be brief."),
+        ("system", "Mind the wind."),
+    ]
     items = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
     message = of_response({**RESPONSE, "instructions": "Be kind.", "input": items})
     assert (message.instructions, message.messages[0].role, message.messages[0].text) == (
@@ -91,8 +99,10 @@ def test_images_of_results_stand_behind_the_last_of_them() -> None:
     started = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": used}]
     alone = chat_request_of({**MESSAGE, "messages": [*started, {"role": "user", "content": results}], "tools": [TOOL]})
     assert [(answer.role, answer.text, len(answer.attached)) for answer in alone.messages[2:]] == [
-        ("tool", SHOWN, 0), ("tool", "A map.", 0), ("user", "", 2),
-    ]  # fmt: skip
+        ("tool", SHOWN, 0),
+        ("tool", "A map.", 0),
+        ("user", "", 2),
+    ]
     both = [*started, {"role": "user", "content": [*results, {"type": "text", "text": "Where?"}]}]
     with_words = chat_request_of({**MESSAGE, "messages": both, "tools": [TOOL]})
     assert [(answer.text, len(answer.attached)) for answer in with_words.messages[4:]] == [("Where?", 2)]
@@ -104,8 +114,12 @@ def test_images_of_results_stand_behind_the_last_of_them() -> None:
     answered = [*called, *items, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Where?"}]
     message = of_response({**RESPONSE, "input": answered}).messages
     assert [(answer.role, answer.text, len(answer.attached)) for answer in message[1:]] == [
-        ("tool", "A map.", 0), ("tool", "A map.", 0), ("user", "", 2), ("assistant", "I see.", 0), ("user", "Where?", 0),
-    ]  # fmt: skip
+        ("tool", "A map.", 0),
+        ("tool", "A map.", 0),
+        ("user", "", 2),
+        ("assistant", "I see.", 0),
+        ("user", "Where?", 0),
+    ]
 
 
 def test_a_deferred_tool_is_offered_once_a_search_has_found_it() -> None:
@@ -207,7 +221,7 @@ def test_a_full_window_is_told_in_the_words_that_clients_know() -> None:
     )
 
 
-# -- responses -----------------------------------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------------------------------
 
 
 def test_items_become_messages() -> None:
@@ -222,8 +236,11 @@ def test_items_become_messages() -> None:
     ]
     result = of_response({**RESPONSE, "input": items})
     assert [(answer.role, answer.text, answer.call_id) for answer in result.messages] == [
-        ("user", "Hi", ""), ("assistant", "Let me look.", ""), ("tool", "one", "a"), ("tool", "two", "b"),
-    ]  # fmt: skip
+        ("user", "Hi", ""),
+        ("assistant", "Let me look.", ""),
+        ("tool", "one", "a"),
+        ("tool", "two", "b"),
+    ]
     assert result.messages[1].calls == (
         Call("a", "files__read", "{}"),
         Call("b", "patch", '{"input":"*** Begin"}'),
@@ -234,8 +251,16 @@ def test_calls_come_back_by_the_names_that_the_client_gave() -> None:
     tools = Tools()
     function = {"type": "function", "name": "read", "parameters": SCHEMA}
     long = {"type": "namespace", "name": "n" * 70, "tools": [function]}
-    tools.add([function, {"type": "namespace", "name": "files", "tools": [function]}, long, {"type": "web_search"},
-               {"type": "custom", "name": "patch", "format": {"type": "grammar", "definition": "start: x"}}], "tools")  # fmt: skip
+    tools.add(
+        [
+            function,
+            {"type": "namespace", "name": "files", "tools": [function]},
+            long,
+            {"type": "web_search"},
+            {"type": "custom", "name": "patch", "format": {"type": "grammar", "definition": "start: x"}},
+        ],
+        "tools",
+    )
     names = [tool["function"]["name"] for tool in tools.functions]
     assert [len(name) <= 64 for name in names] == [True] * 4
     assert tools.functions[-1]["function"]["description"] == "start: x"
@@ -246,7 +271,8 @@ def test_calls_come_back_by_the_names_that_the_client_gave() -> None:
 
 
 def test_codex_is_read_as_it_asks() -> None:
-    """The shape of its requests for a model that it knows: tools as an item, two messages of the user's, no tools elsewhere."""
+    """The shape of its requests for a model that it knows: tools as an item,
+    two messages of the user's, no tools elsewhere."""
     script = {
         "type": "custom",
         "name": "exec",
@@ -276,8 +302,10 @@ def test_codex_is_read_as_it_asks() -> None:
     assert [tool["name"] for tool in result.tools] == ["functions__exec"]
     assert (result.instructions, result.store, result.include_reasoning) == ("", False, False)
     assert [(message.role, message.text) for message in result.messages] == [
-        ("system", "Be brief."), ("user", "<environment_context/>"), ("user", "Fix it"),
-    ]  # fmt: skip
+        ("system", "Be brief."),
+        ("user", "<environment_context/>"),
+        ("user", "Fix it"),
+    ]
     assert result.params == {"reasoning_effort": "medium", "verbosity": "low", "parallel_tool_calls": False}
 
 
@@ -306,7 +334,7 @@ def test_what_responses_cannot_have_is_refused_by_name(change: dict[str, Any], p
     assert (refused.value.status, refused.value.param) == (400, param)
 
 
-# -- both ----------------------------------------------------------------------------------------------------------------
+# -- both --------------------------------------------------------------------------------------------------------------
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.sampled_from(["text", "user", "tool_use", "function_call", "a"])
@@ -319,7 +347,8 @@ anything = st.recursive(
 )
 bodies = st.dictionaries(
     st.sampled_from(
-        "messages input system instructions tools tool_choice thinking reasoning text metadata include output_config".split()
+        "messages input system instructions tools tool_choice thinking reasoning text metadata include "
+        "output_config".split()
     ),
     anything,
     max_size=4,

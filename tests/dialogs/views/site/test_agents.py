@@ -14,10 +14,19 @@ from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WRITER = {
-    "name": "Harbour clerk", "answers_with": "test/model", "instructions": "Be brief.", "description": "Writes letters",
-    "suggestions": "Write to the mayor\n\n Answer this: ", "toolsets": ["workspace"], "context_policy": "breaking",
-    "context_limit": "4000", "critical_policy": "escalate", "priority": "2", "recall": "on", "model_params": "{}",
-}  # fmt: skip
+    "name": "Harbour clerk",
+    "answers_with": "test/model",
+    "instructions": "Be brief.",
+    "description": "Writes letters",
+    "suggestions": "Write to the mayor\n\n Answer this: ",
+    "toolsets": ["workspace"],
+    "context_policy": "breaking",
+    "context_limit": "4000",
+    "critical_policy": "escalate",
+    "priority": "2",
+    "recall": "on",
+    "model_params": "{}",
+}
 
 
 @pytest.fixture

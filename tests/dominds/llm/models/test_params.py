@@ -145,19 +145,25 @@ JSON_SCHEMA = {"type": "json_schema", "json_schema": SCHEMA}
         (QWEN, {"response_format": JSON_SCHEMA}, {"response_format": JSON_SCHEMA}),
         (QWEN, {"response_format": {"type": "text"}, "max_tokens": 1}, {}),
         (GPT, {"response_format": JSON_SCHEMA}, {"text": {"format": {"type": "json_schema", **SCHEMA}}}),
-        (GPT, {"reasoning_effort": "low", "verbosity": "low"},
-         {"reasoning": {"summary": "auto", "effort": "low"}, "text": {"verbosity": "low"}}),
+        (
+            GPT,
+            {"reasoning_effort": "low", "verbosity": "low"},
+            {"reasoning": {"summary": "auto", "effort": "low"}, "text": {"verbosity": "low"}},
+        ),
         (GPT, {"parallel_tool_calls": False}, {"parallel_tool_calls": False}),
         (OLD, {"stop": "END", "temperature": 0.3}, {"stop_sequences": ["END"], "temperature": 0.3}),
         (OPUS, {"reasoning_effort": "max"}, {"output_config": {"effort": "max"}}),
-        (OPUS, {"response_format": JSON_SCHEMA},
-         {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA["schema"]}}}),
+        (
+            OPUS,
+            {"response_format": JSON_SCHEMA},
+            {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA["schema"]}}},
+        ),
         (OPUS, {"parallel_tool_calls": True, "user": "ada"}, {"metadata": {"user_id": "ada"}}),
         (OPUS, {"parallel_tool_calls": False}, {"disable_parallel_tool_use": True}),
         (QWEN, {"stop": "\n"}, {"stop": "\n"}),
         (QWEN, {"stop": ["\n\n", "Observation:"]}, {"stop": ["\n\n", "Observation:"]}),
     ],
-)  # fmt: skip
+)
 def test_what_a_request_asks_for_is_sent_in_the_words_of_the_models_format(
     name: str, asked: dict[str, Any], params: dict[str, Any]
 ) -> None:

@@ -175,8 +175,13 @@ def test_phases_are_reported_in_order() -> None:
     break_context(talk(40, 40), SMALL, toolbox(reports=reports), LIMIT, 100)
     phases = [phase for phase, _, _ in reports]
     assert phases[:6] == [
-        "detection", "summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid",
-    ]  # fmt: skip
+        "detection",
+        "summarize_old",
+        "prioritize_recent",
+        "content_type_chunking",
+        "discard_low_rel",
+        "hybrid",
+    ]
     assert phases[-1] == "success"
     assert reports[0][1:] == (total_tokens(talk(40, 40)), LIMIT)
     assert reports[-1][1] <= LIMIT
@@ -268,9 +273,12 @@ def test_exhausted_strategies_recover_by_a_fresh_start() -> None:
 
 def test_truncation_keeps_system_priority_one_and_the_newest() -> None:
     units = numbered(
-        system(), model(prose("old", 40)), *(model(prose(f"p{i}", 40), priority=1) for i in range(4)),
-        *(model(prose(f"m{i}", 40), kind=UnitKind.PLAN_REF, priority=2) for i in range(20)), user("now"),
-    )  # fmt: skip
+        system(),
+        model(prose("old", 40)),
+        *(model(prose(f"p{i}", 40), priority=1) for i in range(4)),
+        *(model(prose(f"m{i}", 40), kind=UnitKind.PLAN_REF, priority=2) for i in range(20)),
+        user("now"),
+    )
     config = replace(chained("content_type_chunking"), recovery_mode="truncate")
     reports: list[Report] = []
     rewritten = break_context(units, config, toolbox(reports=reports), LIMIT, 400)

@@ -92,9 +92,12 @@ def test_the_boost_lifts_priority_two_by_half(priority: int, score: float, stays
 
 def test_plan_references_go_last_within_their_priority() -> None:
     units = numbered(
-        system(), model(prose("plan", 20), kind=UnitKind.PLAN_REF), *(model(prose(f"m{i}", 20)) for i in range(6)),
-        user("a"), user("b"),
-    )  # fmt: skip
+        system(),
+        model(prose("plan", 20), kind=UnitKind.PLAN_REF),
+        *(model(prose(f"m{i}", 20)) for i in range(6)),
+        user("a"),
+        user("b"),
+    )
     after = prioritize_recent(units, OPTIONS, toolbox(relevant=none), total_tokens(units) - 100).units
     assert units[1] in after
 

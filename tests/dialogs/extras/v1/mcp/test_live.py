@@ -44,9 +44,14 @@ def test_a_client_answers_a_question_and_reads_an_archived_unit(live_stack: Stac
     dialog = messages.create_dialog(person, "demo-asks")
     messages.post_message(dialog.pk, "Ask me")
     unit = RemovedUnit.objects.create(
-        dialog=dialog, run=RewriteFactory.create(dialog=dialog), unit_id="turn-1", kind="message", role="user",
-        est_tokens=9, text="The ship is called Aurora.",
-    )  # fmt: skip
+        dialog=dialog,
+        run=RewriteFactory.create(dialog=dialog),
+        unit_id="turn-1",
+        kind="message",
+        role="user",
+        est_tokens=9,
+        text="The ship is called Aurora.",
+    )
     eventually(lambda: dialog.questions.filter(state="open").exists())
 
     async def answer(call: Call) -> None:

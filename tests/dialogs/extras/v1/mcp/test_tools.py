@@ -62,8 +62,9 @@ def test_a_program_asks_and_reads_the_answer_without_an_agent(script: Script) ->
     page = browser_of(person).get(f"/q4h/{asked['id']}/").content.decode()
     assert "A program asks" in page
     assert agent("ask_human", text="And now?", dialog=str(dialog.pk)) == (
-        False, "The dialog is waiting; ask in one that is idle, or in a new one.",
-    )  # fmt: skip
+        False,
+        "The dialog is waiting; ask in one that is idle, or in a new one.",
+    )
     browser_of(person).post(f"/q4h/{asked['id']}/answer/", {"text": "On Monday."})
     assert agent("read_question", question=asked["id"])[1]["answer"] == "On Monday."
     drive(dialog.pk)
@@ -136,9 +137,11 @@ def test_results_are_bounded_and_long_messages_come_in_pieces(script: Script) ->
     dialog = make_dialog()
     run = RewriteFactory.create(dialog=dialog)
     rows = [
-        RemovedUnit(dialog=dialog, run=run, unit_id=f"turn-{n}", kind="message", role="user", est_tokens=9, text="ä" * 50_000)
+        RemovedUnit(
+            dialog=dialog, run=run, unit_id=f"turn-{n}", kind="message", role="user", est_tokens=9, text="ä" * 50_000
+        )
         for n in range(50)
-    ]  # fmt: skip
+    ]
     unit = RemovedUnit.objects.bulk_create(rows)[0]
     agent = Agent(dialog.owner)
     result = agent("search_archive", dialog=str(dialog.pk), limit=50)[1]

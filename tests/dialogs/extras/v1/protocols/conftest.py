@@ -103,9 +103,12 @@ def stack(shared_stack: Stack, django_db_blocker: Any, seer: Double) -> Iterator
             "eyes": {"name": "Eyes", "apiType": "vllm", "baseUrl": f"{seer.url}/v1", "models": sight},
             "play": {"name": "Play", "apiType": "scripted", "models": models},
             "vectors": {
-                "name": "Vectors", "apiType": "openai-compatible", "baseUrl": f"{embedder.url}/v1", "models": vectors,
+                "name": "Vectors",
+                "apiType": "openai-compatible",
+                "baseUrl": f"{embedder.url}/v1",
+                "models": vectors,
             },
-        }  # fmt: skip
+        }
         minds = {"llm": {"providers": providers}, "team": {"members": members}}
         scripts = {name: {"steps": steps} for name, steps in SCRIPTS.items()}
         with with_agents(shared_stack, django_db_blocker, **minds, **scripts) as stack:

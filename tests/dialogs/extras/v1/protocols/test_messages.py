@@ -56,25 +56,38 @@ def test_ten_turns_with_tools_and_thinking_are_one_dialog(claude: Anthropic, str
         ids |= {dialog_of(called.id).pk, dialog_of(answer.id).pk}
     assert len(ids) == 1
     assert [turn.role for turn in Turn.objects.filter(dialog__in=ids).order_by("position")] == [
-        "user", "assistant", "tool", "assistant",
-    ] * 5  # fmt: skip
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ] * 5
 
 
 def test_a_message_streams_its_events_in_the_protocols_order(stack: Stack, key: str) -> None:
-    body = {"model": "weather", "max_tokens": 100, "stream": True, "tools": [WEATHER], "thinking": {"type": "enabled", "budget_tokens": 1024},
-            "messages": [{"role": "user", "content": "How is the weather?"}]}  # fmt: skip
+    body = {
+        "model": "weather",
+        "max_tokens": 100,
+        "stream": True,
+        "tools": [WEATHER],
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "messages": [{"role": "user", "content": "How is the weather?"}],
+    }
     answer = httpx2.post(f"{stack.base_url}/v1/messages?beta=true", json=body, headers={"x-api-key": key}, timeout=30)
     lines = [line for line in answer.text.splitlines() if line]
     events = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
     assert [line[7:] for line in lines if line.startswith("event: ")] == [event["type"] for event in events]
     kinds = [event["type"].removeprefix("content_block_") for event in events]
-    assert [kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before] == [
-        "message_start", "ping", "start", "delta", "stop", "start", "delta", "stop", "start", "delta", "stop",
-        "message_delta", "message_stop",
-    ]  # fmt: skip
+    assert (
+        [kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before]
+        == """
+        message_start ping start delta stop start delta stop start delta stop message_delta message_stop
+        """.split()
+    )
     assert [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"] == [
-        "thinking", "text", "tool_use",
-    ]  # fmt: skip
+        "thinking",
+        "text",
+        "tool_use",
+    ]
     assert events[-2]["delta"]["stop_reason"] == "tool_use"
 
 
@@ -91,8 +104,10 @@ def test_what_claude_code_sends_is_understood(stack: Stack, key: str) -> None:
         "metadata": {"user_id": "user_1_account__session_2"},
         "betas": ["claude-code-20250219", "interleaved-thinking-2025-05-14"],
         "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
-        "model": "weather", "max_tokens": 32_000, "extra_body": {"temperature": 1},
-    }  # fmt: skip
+        "model": "weather",
+        "max_tokens": 32_000,
+        "extra_body": {"temperature": 1},
+    }
     reminder = {"type": "text", "text": "<system-reminder>The list is empty.</system-reminder>"}
     messages: list[Any] = [
         {"role": "user", "content": [reminder, {"type": "text", "text": "How is the weather?", **cached}]}
@@ -125,9 +140,12 @@ def test_a_result_with_a_new_message_beside_it_goes_on_with_both(claude: Anthrop
     answer = asked(claude, "weather", messages, tools=[WEATHER])
     dialog = dialog_of(called.id)
     assert list(dialog.turns.order_by("position").values_list("role", "text")) == [
-        ("user", "How is the weather?"), ("assistant", "Let me look."), ("tool", "30 degrees"),
-        ("user", "Never mind, thank you."), ("assistant", "It is warm."),
-    ]  # fmt: skip
+        ("user", "How is the weather?"),
+        ("assistant", "Let me look."),
+        ("tool", "30 degrees"),
+        ("user", "Never mind, thank you."),
+        ("assistant", "It is warm."),
+    ]
     messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": "Bye"}]
     assert dialog_of(asked(claude, "weather", messages, tools=[WEATHER]).id).pk == dialog.pk
 

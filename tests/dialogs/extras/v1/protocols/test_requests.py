@@ -22,7 +22,8 @@ PATHS = (
 
 @pytest.mark.parametrize("path", PATHS)
 def test_pages_of_other_origins_may_call(stack: Stack, path: str) -> None:
-    """As Open WebUI's direct connections and NextChat do: the browser asks first, and shows errors only where it may."""
+    """As Open WebUI's direct connections and NextChat do: the browser asks first,
+    and shows errors only where it may."""
     address, origin = f"{stack.base_url}/v1/{path}", {"Origin": "https://chat.example.org"}
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization, content-type"}
     before = httpx2.options(address, headers={**origin, **asked})

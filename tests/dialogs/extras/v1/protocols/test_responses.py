@@ -62,22 +62,35 @@ def test_ten_turns_of_responses_are_one_dialog(gpt: OpenAI, stored: bool, stream
         assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.total_tokens) == (50, 5, 55)
     assert len(ids) == 1
     assert [turn.role for turn in Turn.objects.filter(dialog__in=ids).order_by("position")] == [
-        "user", "assistant", "tool", "assistant",
-    ] * 5  # fmt: skip
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ] * 5
 
 
 def test_a_response_streams_numbered_events_in_the_protocols_order(gpt: OpenAI) -> None:
-    events = list(gpt.responses.create(model="weather", input="How is the weather?", tools=[LOOK_UP], stream=True,
-                                       reasoning={"summary": "auto"}))  # fmt: skip
+    events = list(
+        gpt.responses.create(
+            model="weather", input="How is the weather?", tools=[LOOK_UP], stream=True, reasoning={"summary": "auto"}
+        )
+    )
     assert [event.sequence_number for event in events] == list(range(len(events)))
     kinds = [event.type.removeprefix("response.") for event in events]
     text = ["output_item.added", "content_part.added", "output_text.delta", "output_text.done", "content_part.done"]
     summary = [f"reasoning_summary_{name}" for name in ("part.added", "text.delta", "text.done", "part.done")]
     call = ["output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"]
     assert [kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before] == [
-        "created", "in_progress", "output_item.added", *summary, "output_item.done", *text, "output_item.done", *call,
+        "created",
+        "in_progress",
+        "output_item.added",
+        *summary,
+        "output_item.done",
+        *text,
+        "output_item.done",
+        *call,
         "completed",
-    ]  # fmt: skip
+    ]
 
 
 def test_an_older_response_forks_and_hides_nothing(gpt: OpenAI) -> None:
@@ -88,8 +101,11 @@ def test_an_older_response_forks_and_hides_nothing(gpt: OpenAI) -> None:
     fork = responded(gpt, "plain", "Another two", previous_response_id=first.id)
     assert dialog_of(fork.id).pk != dialog_of(first.id).pk
     assert list(dialog_of(fork.id).turns.order_by("position").values_list("text", flat=True)) == [
-        "One", "You said: One", "Another two", "You said: Another two",
-    ]  # fmt: skip
+        "One",
+        "You said: One",
+        "Another two",
+        "You said: Another two",
+    ]
     assert dialog_of(first.id).turns.count() == 4
 
 
@@ -120,17 +136,28 @@ def test_what_codex_sends_is_understood(stack: Stack, key: str) -> None:
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Send a patch."}]},
     ]
     body = {
-        "model": "patches", "instructions": "You are a coding agent.", "input": items, "tool_choice": "auto",
-        "tools": [{"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": grammar},
-                  {"type": "namespace", "name": "mcp__files", "description": "", "tools": [read]},
-                  {"type": "web_search", "external_web_access": False}],
-        "parallel_tool_calls": False, "reasoning": {"effort": "medium", "summary": "auto"}, "store": False, "stream": True,
-        "include": ["reasoning.encrypted_content"], "prompt_cache_key": "01998a", "text": {"verbosity": "low"},
-    }  # fmt: skip
+        "model": "patches",
+        "instructions": "You are a coding agent.",
+        "input": items,
+        "tool_choice": "auto",
+        "tools": [
+            {"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": grammar},
+            {"type": "namespace", "name": "mcp__files", "description": "", "tools": [read]},
+            {"type": "web_search", "external_web_access": False},
+        ],
+        "parallel_tool_calls": False,
+        "reasoning": {"effort": "medium", "summary": "auto"},
+        "store": False,
+        "stream": True,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "01998a",
+        "text": {"verbosity": "low"},
+    }
 
     def completed() -> Any:
-        answer = httpx2.post(f"{stack.base_url}/v1/responses", json=body, headers={"Authorization": f"Bearer {key}"},
-                             timeout=30)  # fmt: skip
+        answer = httpx2.post(
+            f"{stack.base_url}/v1/responses", json=body, headers={"Authorization": f"Bearer {key}"}, timeout=30
+        )
         events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
         done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
         assert events[-1]["type"] == "response.completed"
@@ -143,8 +170,12 @@ def test_what_codex_sends_is_understood(stack: Stack, key: str) -> None:
     assert (read["type"], read["namespace"], read["name"]) == ("function_call", "mcp__files", "read")
     client = Client.objects.get(dialog=dialog_of(called["id"]))
     assert (client.instructions, client.system_messages) == ("You are a coding agent.", [[0, "Sandboxed."]])
-    items += [patch, read, {"type": "custom_tool_call_output", "call_id": patch["call_id"], "output": "Applied."},
-              {"type": "function_call_output", "call_id": read["call_id"], "output": [{"type": "input_text", "text": "A"}]}]  # fmt: skip
+    items += [
+        patch,
+        read,
+        {"type": "custom_tool_call_output", "call_id": patch["call_id"], "output": "Applied."},
+        {"type": "function_call_output", "call_id": read["call_id"], "output": [{"type": "input_text", "text": "A"}]},
+    ]
     answer = completed()
     assert answer["output"][0]["content"][0]["text"] == "Done."
     assert dialog_of(answer["id"]).pk == dialog_of(called["id"]).pk
@@ -166,8 +197,10 @@ def test_errors_of_responses_name_the_field(gpt: OpenAI, person: User) -> None:
         responded(gpt, "failing", "Hi")
     *_, last = gpt.responses.create(model="breaks", input="Hi", stream=True)
     assert (last.type, last.response.status, last.response.error.code) == (
-        "response.failed", "failed", "generation_failed",
-    )  # fmt: skip
+        "response.failed",
+        "failed",
+        "generation_failed",
+    )
 
 
 def test_images_of_inputs_and_outputs_reach_the_model(gpt: OpenAI, seer: Double) -> None:
