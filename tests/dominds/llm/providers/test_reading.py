@@ -450,8 +450,8 @@ def test_a_call_of_the_old_form_is_read() -> None:
 
 def test_blocks_of_one_index_stay_apart() -> None:
     starts = [
-        {"type": "tool_use", "id": id, "name": OSLO[0], "input": {"city": city}}
-        for id, city in (("a", "Oslo"), ("b", "Rome"))
+        {"type": "tool_use", "id": call_id, "name": OSLO[0], "input": {"city": city}}
+        for call_id, city in (("a", "Oslo"), ("b", "Rome"))
     ]
     body = b"".join(event({"type": "content_block_start", "index": 0, "content_block": start}) for start in starts)
     wire = Messages()
