@@ -104,7 +104,8 @@ MAXIMUM_TEXTS = tuple(
         r"valid range of max_tokens is \[\d+, ?(?P<most>\d[\d,]*)\]",  # DeepSeek
         r"range of max_tokens should be \[\d+, ?(?P<most>\d[\d,]*)\]",  # Alibaba
         r"maximum tokens you requested exceeds the model limit of (?P<most>\d[\d,]*)",  # Bedrock
-        r"maxOutputTokens value of \d+ but the supported range is from 1 \(inclusive\) to (?P<beyond>\d[\d,]*) \(excl",  # Google
+        # Google
+        r"maxOutputTokens value of \d+ but the supported range is from 1 \(inclusive\) to (?P<beyond>\d[\d,]*) \(excl",
     )
 )
 # What stays as it is until somebody pays, or chooses another model.

@@ -103,7 +103,8 @@ class OutputBudgetTooLarge(ContextOverflow):
 
 
 class TooLargeForRate(ProviderError):
-    """The request alone is more than a quota of tokens per minute allows: waiting does not help, and a shorter one may do."""
+    """The request alone is more than a quota of tokens per minute allows: waiting does not help, and a shorter one
+    may do."""
 
     kind = "too_large_for_rate"
 
@@ -122,8 +123,8 @@ class RefusedForGood(RequestRefused):
 
 
 class OutputAboveMaximum(RequestRefused):
-    """The model writes no answer of the length that was asked for, whatever the prompt. ``most`` is what it does, in tokens,
-    where the provider names it."""
+    """The model writes no answer of the length that was asked for, whatever the prompt. ``most`` is what it does, in
+    tokens, where the provider names it."""
 
     kind = "output_above_maximum"
 

@@ -22,7 +22,8 @@ class ServerEvent:
 
 
 class SseParser:
-    """Feed it chunks in order, then ``close`` it. Comments and the fields ``id`` and ``retry`` are skipped. A body that is one JSON document instead is one event."""
+    """Feed it chunks in order, then ``close`` it. Comments and the fields ``id`` and ``retry`` are skipped. A body
+    that is one JSON document instead is one event."""
 
     def __init__(self, sender: str = "The provider", bound: Budget = budgets.EVENT_BYTES) -> None:
         self._sender = sender

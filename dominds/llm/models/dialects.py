@@ -203,7 +203,8 @@ def _no_sampling(model: Thinker, params: Params) -> Iterator[Fault]:
 
 
 def _anthropic_refused(model: Thinker, params: Params) -> Iterator[Fault]:
-    """Since version 2026-10-21 of the API no model takes them. At 1, which says nothing, they are left out without a word."""
+    """Since version 2026-10-21 of the API no model takes them. At 1, which says nothing, they are left out without a
+    word."""
     found = dict(_messages_refused(model, params))
     for name in SAMPLING:
         if params.get(name) not in (None, 1):

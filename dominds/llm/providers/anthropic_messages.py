@@ -232,8 +232,8 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block under way: its first form, the pieces of each field that came since, and how many characters of the
-    answer's text it holds."""
+    """A content block under way: its first form, the pieces of each field that came since, and how many characters of
+    the answer's text it holds."""
 
     start: dict[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
@@ -369,8 +369,8 @@ class MessagesReader(AnswerReader):
         return usage_of(self._counts)
 
     def pieces(self) -> Iterator[Piece]:
-        """Thinking blocks as they came, and where text and calls stood among them. Anthropic refuses a block without its
-        signature; others sign nothing."""
+        """Thinking blocks as they came, and where text and calls stood among them. Anthropic refuses a block without
+        its signature; others sign nothing."""
         for block in self._blocks:
             match block.kind:
                 case "redacted_thinking":

@@ -179,8 +179,8 @@ class _CallUnderWay:
         return "".join(self.arguments)
 
     def is_another(self, call_id: str, name: str) -> bool:
-        """Whether a piece that came for this place begins another call. Some servers number all parallel calls 0, or give
-        them no ids, or repeat the name with each piece."""
+        """Whether a piece that came for this place begins another call. Some servers number all parallel calls 0, or
+        give them no ids, or repeat the name with each piece."""
         if not name or not self.name:
             return False
         if call_id and self.id:

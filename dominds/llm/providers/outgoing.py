@@ -1,7 +1,9 @@
-"""The form that providers take: names, ids, the order of a history, and tools. Pure, total, and undone in what comes back.
+"""The form that providers take: names, ids, the order of a history, and tools. Pure, total, and undone in what comes
+back.
 
-What has the form already stays byte for byte, so that caches and signed reasoning hold. The rest is mended, since one call
-of a tool that nobody has would otherwise be refused with each later request. The dialog keeps the model's own words.
+What has the form already stays byte for byte, so that caches and signed reasoning hold. The rest is mended, since
+one call of a tool that nobody has would otherwise be refused with each later request. The dialog keeps the model's
+own words.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The contract of all readers of answers, whatever their wire format.
 
-- An end is said by the provider in a word that is known here, by the format's own last event, or by ``[DONE]`` behind an
-  answer. A word that tells of a failure raises, and one that nobody knows is never taken for a whole answer.
+- An end is said by the provider in a word that is known here, by the format's own last event, or by ``[DONE]``
+  behind an answer. A word that tells of a failure raises, and one that nobody knows is never taken for a whole answer.
 - An error raises wherever it stands: in the event, in its choice, in the response that it ends.
 - Keep-alives are skipped, in whichever field they come. What is no JSON otherwise is damage, and raises.
 - Text comes as a string or in parts, in pieces or as a whole message, and thinking inside of it is parted from it.
@@ -28,8 +28,8 @@ log = structlog.get_logger(__name__)
 DONE = b"[DONE]"
 KEEP_ALIVE = re.compile(rb':.*|"?(ping|pong|keep[-_ ]?alive|heart[-_ ]?beat|([\w.-]+ )?processing)?"?', re.I)
 KEEP_ALIVE_NAMES = ("ping", "keepalive", "heartbeat")
-# Characters of an answer that are held back where its model thinks: less than a line, and thinking without its opening tag
-# is known by its closing one.
+# Characters of an answer that are held back where its model thinks, some three lines: thinking without its opening
+# tag is known by its closing one.
 HELD_CHARS = 200
 ALL_CHARS = 60_000  # of a model that was seen to think so: its thinking is longer, and bounded by memory alone
 
@@ -38,7 +38,9 @@ _REASONS = {
     FinishReason.STOP_SEQUENCE: "stop_sequence",
     FinishReason.TOOL_CALLS: "tool_calls tool_call tool_use function_call function_calls",
     FinishReason.LENGTH: "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length limit",
-    FinishReason.WINDOW_EXCEEDED: "model_context_window_exceeded context_window_exceeded context_length_exceeded error_limit",
+    FinishReason.WINDOW_EXCEEDED: (
+        "model_context_window_exceeded context_window_exceeded context_length_exceeded error_limit"
+    ),
     FinishReason.REFUSAL: (
         "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii sensitive "
         "guardrail_intervened error_toxic image_safety blocked"
@@ -54,7 +56,8 @@ def _plain(word: str) -> str:
 
 
 REASONS = {_plain(word): reason for reason, words in _REASONS.items() for word in words.split()}
-# The provider's own failures: DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and what gateways make of them.
+# The provider's own failures: DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and what gateways make of
+# them.
 FAILURES = frozenset(
     map(
         _plain,
@@ -200,8 +203,8 @@ class AnswerReader:
 
 
 def document_of(event: ServerEvent) -> dict[str, Any] | None:
-    """The event's object, or None where it only keeps the connection open. Raises ``Complained`` for an error, and ``NotJson``
-    for damage."""
+    """The event's object, or None where it only keeps the connection open. Raises ``Complained`` for an error, and
+    ``NotJson`` for damage."""
     if KEEP_ALIVE.fullmatch(event.data.strip()):
         return None
     is_named_so = _plain(event.name) in KEEP_ALIVE_NAMES
@@ -233,8 +236,8 @@ INSIDE = ("text", "thinking", "reasoning", "refusal", "content", "summary", "val
 
 
 def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
-    """The texts of a content, and whether each is thinking: it is a string, a part, or a list of both. Parts of other types,
-    such as references, say nothing."""
+    """The texts of a content, and whether each is thinking: it is a string, a part, or a list of both. Parts of other
+    types, such as references, say nothing."""
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
             yield part, False

@@ -1,7 +1,8 @@
-"""A tool's JSON schema in the shape that all providers take: an object at its root, with properties and without choices.
+"""A tool's JSON schema in the shape that all providers take: an object at its root, with properties and without
+choices.
 
-What a schema says beyond that is told in words or left out: the model's arguments are checked against the whole schema when
-they come. References are replaced by what they name, down to where they meet themselves.
+What a schema says beyond that is told in words or left out: the model's arguments are checked against the whole
+schema when they come. References are replaced by what they name, down to where they meet themselves.
 """
 
 import hashlib
@@ -18,7 +19,8 @@ TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 CHOICES = ("anyOf", "oneOf", "allOf")
 MOST_PARTS = 5_000  # of a schema: more is more than a context should hold
 DEEPEST = 40
-# Look-around, references back and classes of Unicode: several servers turn patterns into grammars, and know none of them.
+# Look-around, references back and classes of Unicode: several servers turn patterns into grammars, and know none of
+# them.
 ODD_PATTERN = re.compile(r"\(\?(?!:)|\\[1-9pPkKAzZ]|[*+?}]\+")
 
 
@@ -30,8 +32,8 @@ Schema = dict[str, Any]
 
 
 def fit_schema(schema: Any, *, plain_keys: bool = False, anchored: bool = False) -> Schema:
-    """Raises ``Unfit``. ``plain_keys`` renames properties, which ``original_keys`` undoes; ``anchored`` keeps only patterns that
-    say where they begin and end."""
+    """Raises ``Unfit``. ``plain_keys`` renames properties, which ``original_keys`` undoes; ``anchored`` keeps only
+    patterns that say where they begin and end."""
     if not isinstance(schema, Mapping):
         raise Unfit("its schema is no object")
     return _as_root(_Fitting(dict(schema), plain_keys, anchored).fit(dict(schema), (), 0))
@@ -214,7 +216,8 @@ def _target(root: Schema, reference: str) -> Any:
 
 
 def _as_root(schema: Schema) -> Schema:
-    """An object with properties. Of choices at the root each one's properties are taken, and asked for is what all ask for."""
+    """An object with properties. Of choices at the root each one's properties are taken, and asked for is what all
+    ask for."""
     kinds = schema.get("type", "object")
     if kinds != "object" and "object" not in kinds:
         raise Unfit(f"its arguments would be no object but {kinds!r}")

@@ -17,9 +17,9 @@ class ThinkTags:
     """Feed it a text's pieces in order, then ``close`` it. Tags count at the text's beginning and behind a closing one
     only: an answer may speak of them.
 
-    A template may write the opening tag itself, so that the text begins inside the thinking: then the first closing tag says
-    that all before it was thought. The first ``held`` characters wait for one; what was released by then is taken back by
-    ``Rethought``.
+    A template may write the opening tag itself, so that the text begins inside the thinking: then the first closing
+    tag says that all before it was thought. The first ``held`` characters wait for one; what was released by then is
+    taken back by ``Rethought``.
     """
 
     def __init__(self, held: int = 0) -> None:
