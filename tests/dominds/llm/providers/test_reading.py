@@ -484,8 +484,8 @@ def recorded(wire: Format, seed: int) -> list[bytes]:
 @in_all
 @given(seed=st.integers(0, 20), data=st.data())
 def test_a_mangled_stream_is_whole_or_fails(wire: Format, seed: int, data: st.DataObject) -> None:
-    """Cut off, with events repeated or in another order. Where it ends as it should and is taken for whole, nothing that it
-    said is missing."""
+    """Cut off, with events repeated or in another order. Where it ends as it should and is taken for whole, nothing
+    that it said is missing."""
     wire.reader()
     events = recorded(wire, seed)
     places = list(range(len(events)))
