@@ -35,7 +35,7 @@ from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.params import tuned
 from dominds.llm.models.room import output_room
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
-from dominds.llm.stream import CUT_SHORT
+from dominds.llm.stream import CUT_SHORT, FinishReason
 from remediation.prompts import Prompt, load, render
 from remediation.tokens.counting import counter_for
 
@@ -108,6 +108,8 @@ def ask_at_rest(watch: Lease, dialog: Dialog, purpose: str, instructions: str, c
 def _text_of(reply: Reply) -> str:
     if reply.error:
         raise reply.error
+    if reply.finish_reason == FinishReason.REFUSAL:
+        raise ProviderError("The model, or a filter of its provider, refused to answer.")
     if not reply.is_complete or reply.finish_reason in CUT_SHORT:
         raise ProviderError("The answer was cut off.")
     return reply.text

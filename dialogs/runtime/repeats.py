@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from dialogs.context.limits import policy_of
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.request import Form
@@ -19,17 +20,19 @@ from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
 from dominds.llm.provider import (
     AuthFailed,
     ForcingRefused,
+    OutputAboveMaximum,
     OutputBudgetTooLarge,
     ProviderError,
     RefusedForGood,
     RequestRefused,
     StaleReasoning,
     SystemRefused,
+    TooLargeForRate,
 )
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
 ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be
-UNFORCED, OUTPUT, STALE, SYSTEM = "unforced", "output", "stale", "system"
+UNFORCED, OUTPUT, STALE, SYSTEM, SHORTER = "unforced", "output", "stale", "system", "shorter"
 REFUSALS = tuple(
     error.kind for error in (AuthFailed, RequestRefused, RefusedForGood, ForcingRefused, SystemRefused, StaleReasoning)
 )
@@ -50,6 +53,10 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
             dialog.repeats = {**dialog.repeats, SYSTEM: True}
         case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (less := less_output(request, error)):
             dialog.repeats = {**dialog.repeats, OUTPUT: less}
+        case OutputAboveMaximum(most=most) if OUTPUT not in dialog.repeats and most and most >= LEAST_OUTPUT_TOKENS:
+            dialog.repeats = {**dialog.repeats, OUTPUT: most}
+        case TooLargeForRate() if SHORTER not in dialog.repeats and (verb := _verb_for(dialog)):
+            dialog.requested_rewrite, dialog.repeats = verb, {**dialog.repeats, SHORTER: True}
         case ForcingRefused() if request.force:
             row = {"reason": str(error), "refused_at": Now()}
             ForcingRefusal.objects.update_or_create(
@@ -61,6 +68,12 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case _:
             return False
     return True
+
+
+def _verb_for(dialog: Dialog) -> str:
+    """The rewrite that makes the dialog's requests shorter by its own policy; empty where that has none."""
+    by_hand = policy_of(dialog).policy.by_hand
+    return by_hand.verb if by_hand and dialog.changed_since_rewrite else ""
 
 
 def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:

@@ -9,9 +9,20 @@ from django.db import connection
 
 from dialogs.runtime.live_text import LiveAnswer
 from dialogs.store.lease import Lease
+from dominds.llm.json_text import is_whole
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import MalformedStream, ProviderError, ProviderTimeout, Stream, StreamAborted
-from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.stream import (
+    CUT_SHORT,
+    Finished,
+    FinishReason,
+    ReasoningDelta,
+    Rethought,
+    Started,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+)
 from dominds.llm.usage import UsageReport, UsageUnavailable
 from dominds.worker.seats import seats
 from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
@@ -33,8 +44,11 @@ NOTICES: dict[str, str] = {
     FinishReason.REFUSAL: "The model, or a filter of its provider, refused to answer.",
     FinishReason.PAUSE: "The provider paused before the answer was whole. Send a message to go on.",
     FinishReason.COMPACTION: "The provider shortened the conversation, and ended there. Send a message to go on.",
+    FinishReason.OTHER: "The answer was cut off, or ended in a way that is not known here.",
 }
 SILENT = "The model ended without a word."
+UNKNOWN_END = "The provider ended the answer with “{}”, which is not known here: it may not be whole."
+CUT_CALL = f"The call of {{}} was cut off where the output ended, and was not run. {MORE_OUTPUT}"
 
 
 @dataclass
@@ -48,6 +62,7 @@ class Reply:
     tool_calls: tuple[ToolCall, ...] = ()
     usage: UsageReport = field(default_factory=UsageUnavailable)
     finish_reason: str = ""
+    end: str = ""  # the provider's word for it
     provider_items: tuple[str, ...] = ()
     cursor: str = ""
     first_token_ms: int | None = None
@@ -62,10 +77,17 @@ class Reply:
         return not (self.error or self.stopped or self.lost or self.interrupted or self.aborted)
 
     @property
+    def has_cut_call(self) -> bool:
+        """Whether the output ended inside the last call's arguments."""
+        return self.finish_reason in CUT_SHORT and bool(self.tool_calls) and not is_whole(self.tool_calls[-1].arguments)
+
+    @property
     def notice(self) -> str:
         """Why the answer is not whole; empty where it is, or goes on after its calls."""
+        if self.finish_reason == FinishReason.OTHER:
+            return UNKNOWN_END.format(self.end)
         if self.tool_calls:
-            return ""
+            return CUT_CALL.format(self.tool_calls[-1].name) if self.has_cut_call else ""
         return NOTICES.get(self.finish_reason, "" if self.text.strip() else SILENT)
 
 
@@ -108,6 +130,7 @@ class _Reading:
         self.thoughts: list[str] = []
         self._stream, self._live, self._watch = stream, live, watch
         self._unwatched = ""
+        self._has_shown_thoughts = False
         self._started = self._thinking_since = time.monotonic()
 
     def take(self, event: StreamEvent) -> None:
@@ -116,18 +139,26 @@ class _Reading:
                 if not self.parts:
                     self.reply.first_token_ms = round((time.monotonic() - self._started) * 1000)
                 self.parts.append(text)
-                if self._live is not None:
+                if self._live is not None and not self._has_shown_thoughts:
                     self._live.text.write(text)
                 self._ask_watch(text)
             case ReasoningDelta(text):
                 self._think(text)
             case ToolCallDelta(text):
                 self._ask_watch(text)
+            case Rethought():
+                self._rethink()
             case Started(cursor):
                 self.reply.cursor = cursor
-            case Finished(usage, calls, reason, items):
+            case Finished(usage, calls, reason, items, end):
                 self.reply.usage, self.reply.tool_calls, self.reply.finish_reason = usage, calls, reason
-                self.reply.provider_items = items
+                self.reply.provider_items, self.reply.end = items, end
+
+    def _rethink(self) -> None:
+        """What readers have seen as text stays there until the turn comes, which says that it was thought."""
+        self.thoughts += self.parts
+        self.parts = []
+        self._has_shown_thoughts = True
 
     def _think(self, text: str) -> None:
         now = time.monotonic()

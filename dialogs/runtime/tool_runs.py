@@ -20,6 +20,8 @@ from dialogs.store.lease import Lease, release
 from dialogs.tools.registry import offered_to
 from dialogs.tools.retrying import run_with_retries
 from dialogs.tools.tool import Invocation, Progress, Stopped, Tool, ToolArgumentsInvalid, read_arguments
+from dominds.llm.json_text import is_whole
+from dominds.llm.stream import CUT_SHORT
 from remediation.config import RetryPolicy
 from remediation.guidance import CLEAR_MIND
 
@@ -29,6 +31,12 @@ UNKNOWN_OUTCOME = "The worker died while this ran; whether it took effect is not
 STOPPED = "A person pressed stop while this ran. It did not end."
 STOPPED_UNKNOWN = (
     "A person pressed stop while this ran; whether it took effect is not known. Check before you run it again."
+)
+
+
+CUT = (
+    "Not run: the output that you may make ended inside this call, after {:,} characters of its arguments. "
+    "Make it shorter, or do it in parts."
 )
 
 
@@ -80,6 +88,8 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
     if tool is None:
         offered = ", ".join(sorted(offered_to(dialog)))
         return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
+    if not is_whole(call.arguments) and _was_cut(dialog, call):
+        return _store(lease, call, Result(CUT.format(len(call.arguments)), failed=True))
     try:
         progress = Progress(partial(show_line, dialog.pk, call.id))
         invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments), progress)
@@ -117,6 +127,12 @@ def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
             ask_for_approval(change, tool.identity, call, invocation.arguments)
             release(change)
     return True
+
+
+def _was_cut(dialog: Dialog, call: Call) -> bool:
+    """Whether the reply that made the call ended before it was whole."""
+    reply = dialog.turns.filter(role=Turn.Role.ASSISTANT, position=call.position)
+    return reply.filter(generation__finish_reason__in=CUT_SHORT).exists()
 
 
 def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from types import NoneType
 from typing import Any, ParamSpec
 from uuid import UUID
 
@@ -123,11 +124,17 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
     """Parse and check a call's arguments. Raises ``ToolArgumentsInvalid``."""
     try:
         arguments = orjson.loads(raw or "{}")
+        if isinstance(arguments, str):  # some models write the object as a text once more
+            arguments = orjson.loads(arguments or "{}")
     except orjson.JSONDecodeError as error:
         raise ToolArgumentsInvalid(
             f"The arguments of {tool.name} are not JSON ({error}). Send one JSON object."
         ) from None
-    arguments = _without_needless_nulls(tool.spec.parameters, arguments)
+    if not isinstance(arguments, dict | NoneType):
+        raise ToolArgumentsInvalid(
+            f"The arguments of {tool.name} are a {type(arguments).__name__}. Send one JSON object."
+        )
+    arguments = _without_needless_nulls(tool.spec.parameters, arguments or {})
     problem = next(iter(tool.schema.iter_errors(arguments)), None)
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the arguments"

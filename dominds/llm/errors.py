@@ -12,6 +12,7 @@ from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
     ForcingRefused,
+    OutputAboveMaximum,
     OutputBudgetTooLarge,
     Overloaded,
     ProviderError,
@@ -21,6 +22,7 @@ from dominds.llm.provider import (
     RequestRefused,
     StaleReasoning,
     SystemRefused,
+    TooLargeForRate,
 )
 
 MAX_MESSAGE_CHARS = 500
@@ -44,7 +46,6 @@ OVERFLOW_CODES = {
     "context_window_exceeded_error",
     "prompt_too_long",
     "request_too_large",
-    "string_above_max_length",
     "1261",
 }
 AUTH_CODES = {"authentication_error", "permission_error", "invalid_api_key", "permission_denied", "unauthenticated"}
@@ -77,6 +78,35 @@ TIMEOUT_CODES = {"timeout_error", "deadline_exceeded"}
 # A quota of tokens per time is a rate limit even where it calls the request too large (OpenAI, Groq).
 RATE_LIMIT_TEXT = re.compile(
     r"rate.?limit|too many requests|(tokens|requests|input tokens) per (second|minute|hour|day)|\b[TRI]P[MD]\b", re.I
+)
+# The same, of this one request: no wait makes it smaller (OpenAI, Groq).
+RATE_SIZE_TEXT = re.compile(r"request too large|requested tokens exceed|must be reduced|reduce your message size", re.I)
+# A field of the request that is longer than it may be.
+FIELD_CODES = {"string_above_max_length", "array_above_max_length", "string_too_long"}
+FIELD_TEXT = re.compile(
+    r"(string|array) too long|(string|list|array) should have at most|longer than the maximum length", re.I
+)
+# Of these fields only a shorter conversation makes a shorter one.
+CONVERSATION = re.compile(
+    r"^(messages|input|contents|prompt|system|instructions)"
+    r"(\[\d+\]|\.\d+)?(\.(content|parts|output|text|input_text)(\[\d+\]|\.\d+)?(\.\w*text)?)?$"
+)
+FIELD_NAME = re.compile(r"[Ii]nvalid [`'\"]([\w.\[\]]+)[`'\"]|^([a-z_]+(?:[.\[]\w+\]?)+): ")
+IMAGE_TEXT = re.compile(r"\bimages?\b.{0,80}(exceed|too large|too big|maximum|larger)|too much media", re.I | re.S)
+# An answer that is longer than the model ever gives; the number is its greatest.
+MAXIMUM_TEXTS = tuple(
+    re.compile(pattern, re.I | re.S)
+    for pattern in (
+        r"max\w*tokens\w* is too large.{0,80}at most (?P<most>\d[\d,]*)",  # OpenAI
+        r"`?max_tokens`?: \d+ > (?P<most>\d[\d,]*), which is the maximum",  # Anthropic
+        r"max_(output|completion)_tokens.{0,60}above maximum value.{0,60}<= (?P<most>\d[\d,]*)",  # OpenAI Responses
+        r"max_(completion_)?tokens`? must be less than or equal to `?(?P<most>\d[\d,]*)",  # Groq
+        r"valid range of max_tokens is \[\d+, ?(?P<most>\d[\d,]*)\]",  # DeepSeek
+        r"range of max_tokens should be \[\d+, ?(?P<most>\d[\d,]*)\]",  # Alibaba
+        r"maximum tokens you requested exceeds the model limit of (?P<most>\d[\d,]*)",  # Bedrock
+        # Google
+        r"maxOutputTokens value of \d+ but the supported range is from 1 \(inclusive\) to (?P<beyond>\d[\d,]*) \(excl",
+    )
 )
 # What stays as it is until somebody pays, or chooses another model.
 FINAL_TEXT = re.compile(
@@ -183,6 +213,8 @@ LEAST_ROOM = 16  # tokens of output that are worth another try
 ADVICE: dict[type[ProviderError], str] = {
     AuthFailed: "Check the provider's key: the one that was typed under Models, or the variable that apiKeyEnvVar "
     "names.",
+    TooLargeForRate: "The request has to become shorter, or the account's quota larger.",
+    OutputAboveMaximum: "Set output_length of the model in llm.yaml to what it allows.",
     ContextOverflow: "The request has to become shorter, or the model's window larger.",
     OutputBudgetTooLarge: "Less output has to be asked for, or the request become shorter.",
     RefusedForGood: "Check the account, or choose another model.",
@@ -204,6 +236,13 @@ class Complaint:
     status: int | None = None
     retry_after_seconds: float | None = None
     param: str = ""
+    has_files: bool = False
+
+    @property
+    def field(self) -> str:
+        """The field of the request that it is about, as far as it says so."""
+        found = FIELD_NAME.search(self.text[:READ_CHARS])
+        return self.param or (next(filter(None, found.groups())) if found else "")
 
 
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
@@ -212,7 +251,11 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
     words = readable(complaint.text) or "no reason given"
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None
     advice = ADVICE.get(OutputBudgetTooLarge if budget else kind, "")
+    if kind is RequestRefused and _is_long_field(complaint) and complaint.field:
+        advice = f"Shorten what stands in the field {complaint.field}."
     message = f"{provider} {_outcome(kind, complaint)}: {words.rstrip('.')}. {advice}".rstrip()
+    if kind is OutputAboveMaximum:
+        return kind(message, retry_after_seconds=complaint.retry_after_seconds, most=_maximum_in(complaint.text))
     if budget:
         return OutputBudgetTooLarge(message, retry_after_seconds=complaint.retry_after_seconds, **budget)
     return kind(message, retry_after_seconds=complaint.retry_after_seconds)
@@ -248,11 +291,35 @@ def kind_of(complaint: Complaint) -> type[ProviderError]:
         return AuthFailed
     if complaint.codes & {"insufficient_quota", "billing_error"} or status == 402 or QUOTA_TEXT.search(text):
         return RefusedForGood  # waiting does not help: somebody has to pay
-    if status == 429 or complaint.codes & RATE_LIMIT_CODES or RATE_LIMIT_TEXT.search(text):
+    is_rate = status == 429 or complaint.codes & RATE_LIMIT_CODES or RATE_LIMIT_TEXT.search(text)
+    if is_rate and RATE_SIZE_TEXT.search(text):
+        return TooLargeForRate
+    if is_rate:
         return RateLimited
+    if _maximum_in(text) is not None:
+        return OutputAboveMaximum
+    if _is_long_field(complaint):
+        return ContextOverflow if CONVERSATION.match(complaint.field) else RequestRefused
+    is_image = IMAGE_TEXT.search(text) or (status == 413 and complaint.has_files)
+    if is_image and not OVERFLOW_TEXT.search(text):
+        return RequestRefused
     if status == 413 or complaint.codes & OVERFLOW_CODES or OVERFLOW_TEXT.search(text):
         return ContextOverflow
     return _refusal(complaint) or _kind_of_status(status) or _kind_of_codes(complaint.codes) or Overloaded
+
+
+def _is_long_field(complaint: Complaint) -> bool:
+    return bool(complaint.codes & FIELD_CODES or FIELD_TEXT.search(complaint.text[:READ_CHARS]))
+
+
+def _maximum_in(text: str) -> int | None:
+    found = next((match for pattern in MAXIMUM_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
+    if found is None:
+        return None
+    numbers = found.groupdict()
+    return (
+        int(numbers["beyond"].replace(",", "")) - 1 if numbers.get("beyond") else int(numbers["most"].replace(",", ""))
+    )
 
 
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
@@ -290,19 +357,22 @@ def _kind_of_codes(codes: frozenset[str]) -> type[ProviderError] | None:
     return None
 
 
-def complaint_of_response(status: int, headers: Mapping[str, str], body: bytes) -> Complaint:
+def complaint_of_response(
+    status: int, headers: Mapping[str, str], body: bytes, *, has_files: bool = False
+) -> Complaint:
     """Read an HTTP error answer, whatever its body is."""
     wait = retry_after_seconds(headers)
     try:
         result = parsed(body)
     except NotJson:
         text = text_of_page(body) or _phrase(status)
-        return Complaint(text, status=status, retry_after_seconds=wait)
+        return Complaint(text, status=status, retry_after_seconds=wait, has_files=has_files)
     complaint = complaint_of_payload(result)
     return replace(
         complaint,
         text=complaint.text or _phrase(status),
         status=status,
+        has_files=has_files,
         retry_after_seconds=wait or complaint.retry_after_seconds,
     )
 
@@ -313,7 +383,7 @@ def complaint_of_payload(payload: Any) -> Complaint:
         payload = payload[0]
     if not isinstance(payload, Mapping):
         return Complaint(str(payload))
-    inner = payload.get("error") or payload.get("response") or payload
+    inner = payload.get("error") or payload.get("response") or payload.get("base_resp") or payload  # the last: MiniMax
     if isinstance(inner, Mapping) and isinstance(inner.get("error"), Mapping | str):
         inner = inner["error"]
     if not isinstance(inner, Mapping):
@@ -344,7 +414,9 @@ def _status_of(given: Mapping[str, Any]) -> int | None:
 
 def _text_of(given: Mapping[str, Any]) -> str:
     texts: Iterator[str] = (
-        value for key in ("message", "detail", "msg", "error") if isinstance(value := given.get(key), str) and value
+        value
+        for key in ("message", "detail", "msg", "status_msg", "error")
+        if isinstance(value := given.get(key), str) and value
     )
     return next(texts, "")
 

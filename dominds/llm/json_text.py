@@ -63,3 +63,11 @@ def arguments_text(raw: str) -> str:
     """The same as JSON text; well-formed arguments stay byte for byte, so that provider caches hold."""
     result = arguments_object(raw)
     return dumped(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
+
+
+def is_whole(raw: str) -> bool:
+    """Whether a call's arguments are one JSON object: such a text ends where it has to."""
+    try:
+        return raw.rstrip().endswith("}") and isinstance(parsed(raw), dict)
+    except NotJson:
+        return False

@@ -102,6 +102,13 @@ class OutputBudgetTooLarge(ContextOverflow):
         return None if self.window is None or self.prompt_tokens is None else self.window - self.prompt_tokens
 
 
+class TooLargeForRate(ProviderError):
+    """The request alone is more than a quota of tokens per minute allows: waiting does not help, and a shorter one
+    may do."""
+
+    kind = "too_large_for_rate"
+
+
 class RequestRefused(ProviderError):
     """The provider understood the request and will not serve it: a bad field, an unknown model, a content rule."""
 
@@ -113,6 +120,17 @@ class RefusedForGood(RequestRefused):
     retired, or not paid for."""
 
     kind = "refused_for_good"
+
+
+class OutputAboveMaximum(RequestRefused):
+    """The model writes no answer of the length that was asked for, whatever the prompt. ``most`` is what it does, in
+    tokens, where the provider names it."""
+
+    kind = "output_above_maximum"
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None, most: int | None = None) -> None:
+        super().__init__(message, retry_after_seconds=retry_after_seconds)
+        self.most = most
 
 
 class ForcingRefused(RequestRefused):

@@ -19,10 +19,20 @@ class FinishReason(StrEnum):
     REFUSAL = "refusal"  # by the model or its provider's filter; the answer may be empty
     PAUSE = "pause"  # to be sent back as it is, and to go on from there
     COMPACTION = "compaction"  # the provider shortened the conversation
-    OTHER = "other"  # a word of the provider's own
+    OTHER = "other"  # a word that nobody knows here: the answer may not be whole
 
 
-CUT_SHORT = frozenset({FinishReason.LENGTH, FinishReason.THOUGHT_ONLY, FinishReason.WINDOW_EXCEEDED})
+# Ends before the answer was whole, as far as anybody knows.
+CUT_SHORT = frozenset(
+    {
+        FinishReason.LENGTH,
+        FinishReason.THOUGHT_ONLY,
+        FinishReason.WINDOW_EXCEEDED,
+        FinishReason.PAUSE,
+        FinishReason.COMPACTION,
+        FinishReason.OTHER,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,11 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Rethought:
+    """All text so far was thinking, whose opening tag was left out: it is no part of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """Characters of a tool call under way: they fill the window, and are never run from here."""
 
@@ -53,12 +68,13 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The provider's explicit end. Only this makes a generation a success."""
+    """The provider's explicit end, for which ``end`` is its own word. Only this makes a generation a success."""
 
     usage: UsageReport
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: FinishReason = FinishReason.STOP
     provider_items: tuple[str, ...] = ()
+    end: str = ""
 
 
-StreamEvent = Started | TextDelta | ReasoningDelta | ToolCallDelta | Finished
+StreamEvent = Started | TextDelta | ReasoningDelta | Rethought | ToolCallDelta | Finished

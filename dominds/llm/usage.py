@@ -59,6 +59,7 @@ def usage_from(prompt: object, completion: object, total: object = None, shares:
     A prompt of 0 for a request that was not empty is no measurement, and neither are negative, fractional, textual or
     absurd numbers. A share that cannot be true is left out; more read from a cache than was sent discredits the whole.
     """
+    prompt, completion = as_whole(prompt), as_whole(completion)
     for name, value in (("prompt", prompt), ("completion", completion)):
         if isinstance(value, bool) or not isinstance(value, int):
             return UsageUnavailable(f"{name} tokens are {value!r}, not a whole number")
@@ -86,8 +87,14 @@ def usage_from(prompt: object, completion: object, total: object = None, shares:
     )
 
 
+def as_whole(value: object) -> object:
+    """A number without a fraction as a whole one: some gateways count in floats."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def count_of(value: object) -> int | None:
     """A count of tokens, or None where the value is none."""
+    value = as_whole(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

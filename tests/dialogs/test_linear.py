@@ -27,7 +27,7 @@ from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.http.sse import SseParser
 from dominds.llm.json_text import arguments_object, parsed
 from dominds.llm.messages import Message, Role, ToolCall
-from dominds.llm.providers.wire import with_own_ids
+from dominds.llm.providers.reading import with_own_ids
 from tests.harness.complexity import assert_linear
 
 ROWS = 20_000

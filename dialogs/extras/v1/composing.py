@@ -29,8 +29,11 @@ class Composer:
         self._live += text[len(self._live) - position :]
         return self._new(self._live, whole=False)
 
-    def turn(self, generation: int, text: str, *, goes_on: bool = False) -> str:
-        """A committed part. ``goes_on``: the next one continues its sentence."""
+    def turn(self, generation: int, text: str, *, goes_on: bool = False, thought: str = "") -> str:
+        """A committed part. ``goes_on``: the next one continues its sentence. What was sent as text and proved to be
+        thinking stays with the client, and the answer follows it."""
+        if self._sent and not text.startswith(self._sent) and thought.startswith(self._sent.rstrip()):
+            self._sent, self._pause = "", BETWEEN_TURNS
         new = self._new(text, whole=True)
         if text:
             self._pause = "" if goes_on else BETWEEN_TURNS

@@ -34,11 +34,13 @@ from dominds.llm.circuit_breaker import NOT_CALLED
 from dominds.llm.provider import (
     MalformedStream,
     NetworkFailed,
+    OutputAboveMaximum,
     Overloaded,
     ProviderTimeout,
     RateLimited,
     RefusedForGood,
     RequestRefused,
+    TooLargeForRate,
     Unreachable,
 )
 from dominds.llm.stream import CUT_SHORT, FinishReason
@@ -52,7 +54,7 @@ RETRY_SECONDS = 1
 BATCH = 200
 UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)
 OVERFLOWS = ("context_overflow", "output_budget", "context_full")
-REFUSALS = (RequestRefused.kind, RefusedForGood.kind)
+REFUSALS = (RequestRefused.kind, RefusedForGood.kind, OutputAboveMaximum.kind)
 AWAY = tuple(
     error.kind for error in (RateLimited, Overloaded, NetworkFailed, MalformedStream, ProviderTimeout, Unreachable)
 )
@@ -247,7 +249,13 @@ class Relay:
         elif turn["role"] == Turn.Role.ASSISTANT and turn["generation"] in self._ours:
             goes_on = turn["status"] == Turn.Status.INTERRUPTED
             thought = self._reasoning(turn["generation"], 0, (turn["reasoning"] or {}).get("text", ""))
-            return [*thought, *_text(self._composer.turn(turn["generation"], turn["text"], goes_on=goes_on))]
+            text = self._composer.turn(
+                turn["generation"],
+                turn["text"],
+                goes_on=goes_on,
+                thought=(turn["reasoning"] or {}).get("text", ""),
+            )
+            return [*thought, *_text(text)]
         return []
 
     def _notice(self, text: str) -> Piece:
@@ -346,7 +354,8 @@ def _ended(run: Run, status: str) -> Ended:
     if status == Turn.Status.FAILED:
         raise _failure(dialog, last)
     calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
-    reason = "tool_calls" if calls else _reason(last)
+    reason = _reason(last)
+    reason = "tool_calls" if calls and reason != "length" else reason  # of a call that was cut off a part is there
     return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations))
 
 
@@ -376,6 +385,8 @@ def _suspension(run: Run) -> ApiError:
 def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
     if last is not None and last.error_kind in OVERFLOWS:
         return ApiError(400, "context_length_exceeded", dialog.failure, param="messages")
+    if last is not None and last.error_kind == TooLargeForRate.kind:
+        return ApiError(429, "rate_limit_exceeded", dialog.failure)
     if last is not None and last.error_kind in REFUSALS:
         return ApiError(400, "refused_by_provider", dialog.failure)
     if NOT_CALLED in dialog.failure or (last is not None and last.error_kind in AWAY):

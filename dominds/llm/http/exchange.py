@@ -46,11 +46,12 @@ BROKEN = (aiohttp.ClientError, OSError)  # what the client raises
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What is sent: ``body`` is JSON."""
+    """What is sent: ``body`` is JSON. ``has_files``: its newest message has images or files."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
+    has_files: bool = False
 
 
 class Exchange:
@@ -147,7 +148,8 @@ class Exchange:
         while len(body) < COMPLAINT_BYTES and (chunk := await response.content.readany()):
             body += chunk
         endpoint = self._endpoint
-        result = error_of(complaint_of_response(response.status, response.headers, body), endpoint.host)
+        complaint = complaint_of_response(response.status, response.headers, body, has_files=self._post.has_files)
+        result = error_of(complaint, endpoint.host)
         return result.reworded(without_key(str(result), endpoint.key))
 
     def _unopened(self, error: Exception) -> ProviderError:

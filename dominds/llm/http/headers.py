@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.exchange import Exchange, Post
 
-ANTHROPIC_VERSION = "2026-10-21"
+ANTHROPIC_VERSION = "2026-10-21"  # refuses temperature, top_p and top_k of every model
+COMPATIBLE_VERSION = "2023-06-01"  # what servers that speak Anthropic's format were made after; they take all three
 STREAMED = {
     "Accept": "text/event-stream",
     "Accept-Encoding": "identity",
@@ -20,9 +21,12 @@ STREAMED = {
 OPENAI_ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 
-def openai_exchange(endpoint: Endpoint, path: str, body: bytes, *, is_openai: bool = False) -> Exchange:
+def openai_exchange(
+    endpoint: Endpoint, path: str, body: bytes, *, is_openai: bool = False, has_files: bool = False
+) -> Exchange:
     """A streaming POST to a server of OpenAI's wire formats."""
-    return Exchange(endpoint, Post(_under(endpoint.base_url, path), openai_headers(endpoint, is_openai), body))
+    headers = openai_headers(endpoint, is_openai)
+    return Exchange(endpoint, Post(_under(endpoint.base_url, path), headers, body, has_files))
 
 
 def openai_headers(endpoint: Endpoint, is_openai: bool) -> dict[str, str]:
@@ -32,15 +36,23 @@ def openai_headers(endpoint: Endpoint, is_openai: bool) -> dict[str, str]:
 
 
 def anthropic_exchange(
-    endpoint: Endpoint, path: str, body: bytes, *, is_anthropic: bool = False, betas: tuple[str, ...] = ()
+    endpoint: Endpoint,
+    path: str,
+    body: bytes,
+    *,
+    is_anthropic: bool = False,
+    betas: tuple[str, ...] = (),
+    has_files: bool = False,
 ) -> Exchange:
     """The same for the Messages API."""
     base_url = endpoint.base_url.rstrip("/").removesuffix("/v1")
-    return Exchange(endpoint, Post(_under(base_url, path), anthropic_headers(endpoint, is_anthropic, betas), body))
+    headers = anthropic_headers(endpoint, is_anthropic, betas)
+    return Exchange(endpoint, Post(_under(base_url, path), headers, body, has_files))
 
 
 def anthropic_headers(endpoint: Endpoint, is_anthropic: bool, betas: tuple[str, ...] = ()) -> dict[str, str]:
-    headers = {**STREAMED, "anthropic-version": ANTHROPIC_VERSION, **_bearer(endpoint)}
+    version = ANTHROPIC_VERSION if is_anthropic else COMPATIBLE_VERSION
+    headers = {**STREAMED, "anthropic-version": version, **_bearer(endpoint)}
     if endpoint.key and not is_anthropic:
         headers["X-Api-Key"] = endpoint.key  # compatible servers differ in the key's header: they get both
     if betas:

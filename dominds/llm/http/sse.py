@@ -22,7 +22,8 @@ class ServerEvent:
 
 
 class SseParser:
-    """Feed it chunks in order, then ``close`` it. Comments and the fields ``id`` and ``retry`` are skipped."""
+    """Feed it chunks in order, then ``close`` it. Comments and the fields ``id`` and ``retry`` are skipped. A body
+    that is one JSON document instead is one event."""
 
     def __init__(self, sender: str = "The provider", bound: Budget = budgets.EVENT_BYTES) -> None:
         self._sender = sender
@@ -34,6 +35,7 @@ class SseParser:
         self._data: list[bytes] = []
         self._data_bytes = 0
         self._name = ""
+        self._is_document = False
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
         """Yield the events that this chunk completes."""
@@ -89,8 +91,11 @@ class SseParser:
 
     def _take_line(self, line: bytes) -> ServerEvent | None:
         if self._at_start:
-            self._at_start = False
             line = line.removeprefix(BYTE_ORDER_MARK)
+            self._is_document = line.lstrip().startswith((b"{", b"["))
+            self._at_start = not line.strip()
+        if self._is_document:
+            line = b"data:" + line if line else b":"
         if not line:
             return self._dispatch()
         field, _, value = line.partition(b":")

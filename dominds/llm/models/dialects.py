@@ -1,7 +1,7 @@
 """The parameters of each wire format: what each may hold, and what a model refuses of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dominds.llm.json_text import dumped
@@ -202,6 +202,16 @@ def _no_sampling(model: Thinker, params: Params) -> Iterator[Fault]:
             yield name, f"{model.model_id} does not take {name}: a model that thinks chooses by itself"
 
 
+def _anthropic_refused(model: Thinker, params: Params) -> Iterator[Fault]:
+    """Since version 2026-10-21 of the API no model takes them. At 1, which says nothing, they are left out without a
+    word."""
+    found = dict(_messages_refused(model, params))
+    for name in SAMPLING:
+        if params.get(name) not in (None, 1):
+            found.setdefault(name, f"{model.model_id} does not take {name}: Anthropic's API refuses it of every model")
+    yield from found.items()
+
+
 def _responses_format(_model: Thinker, value: Any) -> Params:
     kind, schema = _format_of(value)
     return {} if kind == "text" else {"text": {"format": {"type": kind, **schema}}}
@@ -317,3 +327,4 @@ MESSAGES = Dialect(
         "response_format": _messages_format,
     },
 )
+ANTHROPIC_MESSAGES = replace(MESSAGES, refused=_anthropic_refused)

@@ -90,6 +90,23 @@ class ImageBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What a dialect or model wants of requests besides what all of them do. 0: no bound.
+
+    ``nine``: ids of calls of nine letters and digits. ``plain_keys``: properties of tools without ``$`` and brackets.
+    ``anchored``: patterns that say where they begin and end. ``alternates``: user and assistant in turn, and no system
+    message but the first.
+    """
+
+    nine: bool = False
+    plain_keys: bool = False
+    anchored: bool = False
+    alternates: bool = False
+    description_chars: int = 0
+    most_tools: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderKind:
     """A kind of provider: how its models are called, and in which traits they differ from others.
 
@@ -107,6 +124,7 @@ class ProviderKind:
     loaded_window: AskWindow | None = field(default=None, repr=False)
     sees: AskSight | None = field(default=None, repr=False)
     count_tokens: CountTokens | None = field(default=None, repr=False)
+    form: Form = Form()
     can_force: bool = False  # where the catalog says nothing of the model
     takes_several_system: bool = False  # messages in the beginning, of which ``Request.instructions`` are the first
     embeds: bool = False  # at /embeddings, in OpenAI's wire
@@ -152,6 +170,8 @@ class ModelInfo:
     thinking: Thinking = Thinking.UNKNOWN
     most_effort: str = ""  # that it takes; empty: any
     is_bound: bool = False
+    alternates: bool = False  # its template wants user and assistant in turn
+    nine_ids: bool = False  # of calls, as Mistral's templates want them
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
     modalities: tuple[str, ...] = MODALITIES[:1]

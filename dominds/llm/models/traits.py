@@ -10,7 +10,15 @@ import orjson
 from dominds.llm.models.model import Echo, ImageBounds, ModelInfo, Thinking
 from dominds.version import VERSION
 
-TRAITS = ("supports_tool_choice", "forced_tool", "is_bound", "max_tokens_field", "output_length")
+TRAITS = (
+    "supports_tool_choice",
+    "forced_tool",
+    "is_bound",
+    "max_tokens_field",
+    "output_length",
+    "alternates",
+    "nine_ids",
+)
 CHOICES: dict[str, Any] = {
     "thinking": Thinking,
     "echo": Echo,

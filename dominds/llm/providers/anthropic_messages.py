@@ -10,14 +10,14 @@ import structlog
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
-from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_object, dumped
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
-from dominds.llm.models.dialects import MESSAGES, ONE_CALL
+from dominds.llm.models.dialects import ANTHROPIC_MESSAGES, MESSAGES, ONE_CALL, SAMPLING
 from dominds.llm.models.model import (
     MODALITIES,
     Echo,
     Forcing,
+    Form,
     ImageBounds,
     ModelInfo,
     PartSizes,
@@ -25,11 +25,13 @@ from dominds.llm.models.model import (
     Thinking,
 )
 from dominds.llm.models.params import in_body
-from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, kept, replayed
-from dominds.llm.providers.parts import base64_of, refuse_unseen
-from dominds.llm.providers.wire import Complained, WireStream, finish_reason_of, json_of, text_in, with_own_ids
-from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
-from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
+from dominds.llm.providers.outgoing import fit, form_of
+from dominds.llm.providers.parts import base64_of, ends_with_files, refuse_unseen
+from dominds.llm.providers.reading import AnswerReader, text_in, text_inside, whole_number
+from dominds.llm.providers.wire import WireStream
+from dominds.llm.stream import StreamEvent, ToolCallDelta
+from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, as_whole, part, usage_from
 
 log = structlog.get_logger(__name__)
 
@@ -39,16 +41,6 @@ CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
 # Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal forever.
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
-FINISH_REASONS = {
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP_SEQUENCE,
-    "tool_use": FinishReason.TOOL_CALLS,
-    "max_tokens": FinishReason.LENGTH,
-    "model_context_window_exceeded": FinishReason.WINDOW_EXCEEDED,
-    "refusal": FinishReason.REFUSAL,
-    "pause_turn": FinishReason.PAUSE,
-    "compaction": FinishReason.COMPACTION,
-}
 THINKING = ("thinking", "redacted_thinking")
 INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -66,7 +58,14 @@ class AnthropicMessages:
         body = dumped(request_body(request, owner, self.model))
         is_anthropic = self.model.kind == ANTHROPIC
         betas = (DROP_STALE_BETA,) if _drops_stale(request, self.model) else ()
-        exchange = anthropic_exchange(self.endpoint, "/v1/messages", body, is_anthropic=is_anthropic, betas=betas)
+        exchange = anthropic_exchange(
+            self.endpoint,
+            "/v1/messages",
+            body,
+            is_anthropic=is_anthropic,
+            betas=betas,
+            has_files=ends_with_files(request),
+        )
         return WireStream(exchange, MessagesReader(request, owner, needs_signature=is_anthropic), self.endpoint)
 
 
@@ -80,16 +79,20 @@ ANTHROPIC = ProviderKind(
     label="Anthropic (Messages)",
     can_force=True,
     echo=Echo.SENT,
-    params=MESSAGES,
+    params=ANTHROPIC_MESSAGES,
+    form=Form(plain_keys=True),
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),  # since Opus 4.7; before, a third of the patches
     # platform.claude.com, "Vision": 600 where the window is above 200,000 tokens; base64 in a request of 32 MB
     image_bounds=ImageBounds(most=100, most_bytes=20_000_000, large=2_000, most_with_large=20),
 )
-ANTHROPIC_COMPATIBLE = ProviderKind("anthropic-compatible", connected, echo=Echo.SENT, params=MESSAGES)
+ANTHROPIC_COMPATIBLE = ProviderKind(
+    "anthropic-compatible", connected, echo=Echo.SENT, params=MESSAGES, form=Form(plain_keys=True)
+)
 
 
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, Any]:
+    request = fit(request, form_of(model))
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": request.max_output_tokens or model.output_length or DEFAULT_MAX_TOKENS,
@@ -97,6 +100,9 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         "stream": True,
         **in_body(model.model_params),
     }
+    if model.kind == ANTHROPIC:
+        for name in SAMPLING:  # refused by the version that is asked for, whatever they say
+            body.pop(name, None)
     if request.instructions:
         body["system"] = [{"type": "text", "text": request.instructions, **CACHE_HERE}]
     if request.tools:
@@ -226,10 +232,16 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block under way: its first form, and the pieces of each field that came since."""
+    """A content block under way: its first form, the pieces of each field that came since, and how many characters of
+    the answer's text it holds."""
 
     start: dict[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
+    spoken: int = 0
+
+    @property
+    def kind(self) -> str:
+        return str(self.start.get("type") or "")
 
     def add(self, name: str, piece: Any) -> None:
         if isinstance(piece, str):
@@ -240,70 +252,106 @@ class _Block:
         return (first if isinstance(first, str) else "") + "".join(self.pieces.get(name, ()))
 
 
-class MessagesReader:
-    """Folds events up to ``message_stop``."""
+class MessagesReader(AnswerReader):
+    """Folds events up to ``message_stop``, or reads a whole message."""
 
     def __init__(self, request: Request, owner: Owner, *, needs_signature: bool) -> None:
-        self._model = request.model
-        self._messages = request.messages
-        self._owner = owner
+        super().__init__(request, owner, is_thinking=not needs_signature)
         self._needs_signature = needs_signature
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: list[_Block] = []
+        self._block_at: dict[int, _Block] = {}  # the newest of each index
         self._counts: dict[str, Any] = {}
         self._transformations: Any = None
-        self._stop_reason = ""
-        self.is_done = False
 
-    def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
-        result = json_of(event)
-        match result.get("type"):
+    def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
+        match document.get("type"):
             case "content_block_delta":
-                return self._read_delta(self._blocks.setdefault(result["index"], _Block({})), result["delta"])
+                return self._read_delta(self._block_of(document.get("index")), document["delta"])
             case "content_block_start":
-                return self._start_block(result["index"], result["content_block"])
+                return self._start_block(document.get("index"), document["content_block"])
             case "message_start":
-                self._note_usage(result["message"].get("usage"))
-                self._transformations = result["message"].get("input_transformations")
+                return self._read_message(document["message"])
             case "message_delta":
-                self._stop_reason = str((result.get("delta") or {}).get("stop_reason") or self._stop_reason)
-                self._note_usage(result.get("usage"))
-                self._transformations = result.get("input_transformations") or self._transformations
+                self.end = str((document.get("delta") or {}).get("stop_reason") or self.end)
+                self._note_usage(document.get("usage"))
+                self._transformations = document.get("input_transformations") or self._transformations
             case "message_stop":
-                self.is_done = True
-                _log_transformations(self._model, self._transformations)
-            case "error":
-                raise Complained(result)
+                return self._stop()
+            case "message":
+                return [*self._read_message(document), *self._stop()]
         return ()
 
-    def close(self) -> Iterable[StreamEvent]:
-        return ()
+    def _read_message(self, message: dict[str, Any]) -> list[StreamEvent]:
+        """The head of a stream, which says nothing yet, or a message that is whole."""
+        self._note_usage(message.get("usage"))
+        self._transformations = message.get("input_transformations")
+        self.end = str(message.get("stop_reason") or self.end)
+        content = message.get("content") or ()
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        return [event for block in blocks for event in self._start_block(None, block)]
 
-    def _start_block(self, index: int, start: dict[str, Any]) -> Iterable[StreamEvent]:
-        is_another_thought = start.get("type") == "thinking" and any(
-            block.start.get("type") == "thinking" and block.text("thinking") for block in self._blocks.values()
-        )
-        self._blocks[index] = _Block(start)
+    def _stop(self) -> list[StreamEvent]:
+        self.has_ended = self.is_done = True
+        _log_transformations(self.request.model, self._transformations)
+        return []
+
+    def close(self) -> list[StreamEvent]:
+        before = self.chars
+        events = super().close()
+        if self._blocks:
+            self._blocks[-1].spoken += self.chars - before
+        return events
+
+    def _block_of(self, index: Any) -> _Block:
+        """The block that a delta belongs to; one without an index, or before any start, goes to the newest."""
+        place = whole_number(index)
+        block = self._block_at.get(place) if place is not None else next(reversed(self._blocks), None)
+        return block or self._new_block(index, {})
+
+    def _new_block(self, index: Any, start: dict[str, Any]) -> _Block:
+        block = _Block(start)
+        self._blocks.append(block)
+        self._block_at[whole_number(index) or 0] = block
         budgets.CALLS.check(len(self._blocks) // 4)  # text and thoughts stand between calls
-        match start.get("type"):
-            case "text" if start.get("text"):
-                return (TextDelta(text_in(start["text"])),)
+        return block
+
+    def _start_block(self, index: Any, start: dict[str, Any]) -> Iterable[StreamEvent]:
+        kind, call_id = start.get("type"), start.get("id")
+        known = self._block_at.get(whole_number(index) or 0)
+        if kind == "tool_use" and call_id and known and known.start == start:
+            return ()  # repeated
+        is_another_thought = kind == "thinking" and any(
+            block.kind == "thinking" and block.text("thinking") for block in self._blocks
+        )
+        block = self._new_block(index, start)
+        match kind:
+            case "text":
+                return self._say(block, text_inside(start.get("text")))
             case "tool_use":
-                return (ToolCallDelta(str(start.get("name") or "")),)
+                arguments = start.get("input")
+                return (
+                    ToolCallDelta(str(start.get("name") or "") + (dumped(arguments).decode() if arguments else "")),
+                )
             case "thinking" if is_another_thought or start.get("thinking"):
-                return (ReasoningDelta(("\n\n" if is_another_thought else "") + text_in(start.get("thinking") or "")),)
+                return self.think(("\n\n" if is_another_thought else "") + text_inside(start.get("thinking")))
         return ()
+
+    def _say(self, block: _Block, text: str) -> list[StreamEvent]:
+        before = self.chars
+        events = self.say(text)
+        block.spoken += self.chars - before
+        return events
 
     def _read_delta(self, block: _Block, delta: dict[str, Any]) -> Iterable[StreamEvent]:
         match delta.get("type"):
             case "text_delta":
-                block.add("text", delta["text"])
-                return (TextDelta(text_in(delta["text"])),) if delta["text"] else ()
+                return self._say(block, text_in(delta["text"]))
             case "input_json_delta":
                 block.add("partial_json", delta["partial_json"])
                 return (ToolCallDelta(text_in(delta["partial_json"])),) if delta["partial_json"] else ()
             case "thinking_delta":
                 block.add("thinking", delta.get("thinking"))
-                return (ReasoningDelta(text_in(delta["thinking"])),) if delta.get("thinking") else ()
+                return self.think(text_in(delta.get("thinking") or ""))
             case "signature_delta":
                 block.add("signature", delta.get("signature"))
         return ()
@@ -314,25 +362,17 @@ class MessagesReader:
             if value is not None and (value != 0 or name not in self._counts):
                 self._counts[name] = value
 
-    def finished(self) -> Finished | None:
-        if not self.is_done:
-            return None
-        blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        calls = [_call_of(block) for block in blocks if block.start.get("type") == "tool_use"]
-        reason = self._stop_reason or ("tool_use" if calls else "end_turn")
-        has_answer = bool(calls) or any(block.text("text") for block in blocks)
-        return Finished(
-            usage=usage_of(self._counts),
-            tool_calls=with_own_ids(calls, self._messages),
-            finish_reason=finish_reason_of(FINISH_REASONS, reason, has_answer=has_answer),
-            provider_items=kept(self._owner, self._pieces(blocks)),
-        )
+    def calls(self) -> list[ToolCall]:
+        return [_call_of(block) for block in self._blocks if block.kind == "tool_use"]
 
-    def _pieces(self, blocks: list[_Block]) -> Iterator[Piece]:
-        """Thinking blocks as they came, and where text and calls stood among them.
-        Anthropic refuses a block without its signature; others sign nothing."""
-        for block in blocks:
-            match block.start.get("type"):
+    def usage(self) -> UsageReport:
+        return usage_of(self._counts)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Thinking blocks as they came, and where text and calls stood among them. Anthropic refuses a block without
+        its signature; others sign nothing."""
+        for block in self._blocks:
+            match block.kind:
                 case "redacted_thinking":
                     yield Opaque(block.start)
                 case "thinking":
@@ -342,8 +382,8 @@ class MessagesReader:
                         yield Opaque({**block.start, "thinking": block.text("thinking"), **signed})
                 case "tool_use":
                     yield Called()
-                case "text" | None:
-                    yield Spoken(len(block.text("text")))
+                case "text" | "":
+                    yield Spoken(block.spoken)
 
 
 def _log_transformations(model: str, transformations: Any) -> None:
@@ -358,8 +398,8 @@ def _log_transformations(model: str, transformations: Any) -> None:
 
 
 def _call_of(block: _Block) -> ToolCall:
-    streamed = block.text("partial_json")
-    arguments = streamed or dumped(block.start.get("input") or {}).decode()
+    begun = block.start.get("input")
+    arguments = block.text("partial_json") or (dumped(begun).decode() if begun else "")
     return ToolCall(str(block.start.get("id") or ""), str(block.start.get("name") or ""), arguments)
 
 
@@ -367,7 +407,7 @@ def usage_of(counts: dict[str, Any]) -> UsageReport:
     """Input here excludes what was read from and written to the cache: the whole prompt is the sum of all three."""
     if counts.get("input_tokens") is None:
         return UsageUnavailable()
-    parts = [counts[name] for name in INPUT_COUNTS if name in counts]
+    parts = [as_whole(counts[name]) for name in INPUT_COUNTS if name in counts]
     odd = next((each for each in parts if isinstance(each, bool) or not isinstance(each, int) or each < 0), None)
     long = part(counts, "cache_creation", "ephemeral_1h_input_tokens")
     short = part(counts, "cache_creation", "ephemeral_5m_input_tokens")
@@ -377,4 +417,5 @@ def usage_of(counts: dict[str, Any]) -> UsageReport:
         cache_write_long=long,
         reasoning=part(counts, "output_tokens_details", "thinking_tokens"),
     )
-    return usage_from(sum(parts) if odd is None else odd, counts.get("output_tokens"), shares=shares)
+    prompt = sum(count for count in parts if isinstance(count, int)) if odd is None else odd
+    return usage_from(prompt, counts.get("output_tokens"), shares=shares)

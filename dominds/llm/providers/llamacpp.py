@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.models.model import Forcing, Form, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
 from dominds.llm.providers.server_window import read, root_of, tokens_in, truth_in
 
@@ -38,6 +38,7 @@ def sees(base_url: str, model: str, key: str = "") -> bool | None:
 LLAMACPP = ProviderKind(
     "llamacpp",
     openai_chat.connected,
+    form=Form(anchored=True),
     label="llama.cpp",
     takes_several_system=True,
     embeds=True,

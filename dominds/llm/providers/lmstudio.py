@@ -9,7 +9,7 @@ from uuid import uuid4
 import aiohttp
 
 from dominds.llm.http import event_loop
-from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.models.model import Forcing, Form, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
 from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, listed, read, root_of, tokens_in, truth_in
 
@@ -142,6 +142,7 @@ async def _result(socket: aiohttp.ClientWebSocketResponse, call: int) -> Any:
 LMSTUDIO = ProviderKind(
     "lmstudio",
     openai_chat.connected,
+    form=Form(anchored=True),
     label="LM Studio",
     takes_several_system=True,
     embeds=True,

@@ -8,33 +8,22 @@ from typing import Any
 import orjson
 
 from dominds import budgets
+from dominds.llm.errors import complaint_of_payload
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
-from dominds.llm.http.sse import ServerEvent
-from dominds.llm.json_text import arguments_text, dumped
+from dominds.llm.json_text import arguments_text, dumped, is_whole
 from dominds.llm.messages import ANY_TOOL, FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
-from dominds.llm.models.model import Echo, Forcing, ModelInfo, ProviderKind
+from dominds.llm.models.model import Echo, Forcing, Form, ModelInfo, ProviderKind
 from dominds.llm.models.params import in_body
-from dominds.llm.providers.echoes import Called, Opaque, Owner, Spoken, kept, replayed
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
 from dominds.llm.providers.message_json import MessageJson
-from dominds.llm.providers.parts import base64_of, data_url, refuse_unseen
-from dominds.llm.providers.think_tags import ThinkTags
-from dominds.llm.providers.wire import DONE, WireStream, finish_reason_of, json_of, with_own_ids
-from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.providers.outgoing import fit, form_of
+from dominds.llm.providers.parts import base64_of, data_url, ends_with_files, refuse_unseen
+from dominds.llm.providers.reading import AnswerReader, Complained, spoken_in, text_inside, whole_number
+from dominds.llm.providers.wire import WireStream
+from dominds.llm.stream import StreamEvent, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
 
-FINISH_REASONS = {
-    "stop": FinishReason.STOP,
-    "eos": FinishReason.STOP,
-    "tool_calls": FinishReason.TOOL_CALLS,
-    "function_call": FinishReason.TOOL_CALLS,
-    "length": FinishReason.LENGTH,
-    "max_tokens": FinishReason.LENGTH,
-    "model_context_window_exceeded": FinishReason.WINDOW_EXCEEDED,  # Zhipu
-    "content_filter": FinishReason.REFUSAL,
-    "refusal": FinishReason.REFUSAL,
-    "sensitive": FinishReason.REFUSAL,  # Zhipu
-}
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")  # most; vLLM, OpenRouter; Ollama
 GROWING = ("text", "summary", "data", "signature")  # fields of a reasoning detail that arrive in pieces
 # Google takes this in place of the signature of a call that another model made.
@@ -51,7 +40,8 @@ class OpenAIChat:
     def stream(self, request: Request) -> WireStream:
         refuse_unseen(request, self.model)
         owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
-        exchange = openai_exchange(self.endpoint, "/chat/completions", request_body(request, owner, self.model))
+        body = request_body(request, owner, self.model)
+        exchange = openai_exchange(self.endpoint, "/chat/completions", body, has_files=ends_with_files(request))
         return WireStream(exchange, ChatReader(request, owner, self.model.echo), self.endpoint)
 
 
@@ -66,12 +56,15 @@ OPENAI_COMPATIBLE = ProviderKind(
     takes_several_system=True,
     embeds=True,
     modalities=("text", "image"),
+    form=Form(description_chars=1_024),
 )
 
 
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
+    form = form_of(model)
+    request = fit(request, form)
     write = partial(_write, owner=owner, echo=model.echo)
-    messages = _MESSAGES.json((request.conversation, owner, model.echo), request.messages, write)
+    messages = _MESSAGES.json((request.conversation, owner, model.echo, form), request.messages, write)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": orjson.Fragment(b"[%b]" % b",".join(filter(None, (_system(request.instructions), messages)))),
@@ -178,73 +171,95 @@ class _CallUnderWay:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    chars: int = 0  # of the arguments
     extra: Any = None
 
+    @property
+    def text(self) -> str:
+        return "".join(self.arguments)
 
-class ChatReader:
+    def is_another(self, call_id: str, name: str) -> bool:
+        """Whether a piece that came for this place begins another call. Some servers number all parallel calls 0, or
+        give them no ids, or repeat the name with each piece."""
+        if not name or not self.name:
+            return False
+        if call_id and self.id:
+            return call_id != self.id
+        return name != self.name or is_whole(self.text)
+
+    def is_repeated(self, call_id: str, name: str, arguments: str) -> bool:
+        """Whether a piece is this call once more: some servers end with all that they streamed."""
+        is_alike = call_id and (call_id, name, len(arguments)) == (self.id, self.name, self.chars)
+        return bool(is_alike) and arguments == self.text and is_whole(arguments)
+
+
+class ChatReader(AnswerReader):
     """Folds chunks up to ``[DONE]``."""
 
     def __init__(self, request: Request, owner: Owner, echo: Echo) -> None:
-        self._messages = request.messages
-        self._owner = owner
+        super().__init__(request, owner, is_thinking=echo is not Echo.NEVER)
         self._echo = echo
-        self._tags = ThinkTags()
-        self._chars = 0
         self._reasoning: dict[str, list[str]] = {}  # by field; one that came empty is kept as well
         self._details: list[dict[str, Any]] = []
         self._extra: Any = None
         self._calls: list[_CallUnderWay] = []
         self._call_of_index: dict[int, _CallUnderWay] = {}
-        self._finish_reason = ""
         self._usage: Any = None
-        self.is_done = False
 
-    def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
-        if event.data.strip() == DONE:
-            self.is_done = True
-            return ()
-        chunk = json_of(event)
-        if chunk.get("usage"):
-            self._usage = chunk["usage"]
-        choices = chunk.get("choices")
-        return self._read_choice(choices[0]) if choices else ()
+    def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
+        groq = document.get("x_groq")
+        self._note_usage(document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
+        choices = document.get("choices")
+        if choices:
+            return self._read_choice(choices[0])
+        if choices is None and not document.get("usage") and complaint_of_payload(document).text:
+            raise Complained(document)  # gateways that refuse in a shape of their own
+        return ()
 
-    def close(self) -> Iterable[StreamEvent]:
-        return self._counted(self._tags.close())
+    def _note_usage(self, reported: Any) -> None:
+        """A later 0 does not replace a count, nor does null: gateways end with a chunk that is filled with either."""
+        if isinstance(reported, dict) and isinstance(self._usage, dict):
+            self._usage = {**self._usage, **{name: value for name, value in reported.items() if value}}
+        elif reported:
+            self._usage = reported
 
     def _read_choice(self, choice: dict[str, Any]) -> Iterable[StreamEvent]:
-        if choice.get("usage"):  # Moonshot
-            self._usage = choice["usage"]
-        if choice.get("finish_reason"):
-            self._finish_reason = str(choice["finish_reason"])
+        if choice.get("error"):  # OpenRouter
+            raise Complained(choice)
+        self._note_usage(choice.get("usage"))  # Moonshot
+        self.end = str(choice.get("finish_reason") or self.end)
         delta = choice.get("delta") or {}
+        if not delta and (whole := choice.get("message") or choice.get("text")):
+            if self.has_spoken or self._calls:  # the end repeats what was streamed
+                return ()
+            delta = whole if isinstance(whole, dict) else {"content": whole}
         events: list[StreamEvent] = list(self._read_reasoning(delta))
         self._extra = delta.get("extra_content") or self._extra
-        if isinstance(text := delta.get("content") or delta.get("refusal"), str) and text:
-            events += self._counted(self._tags.feed(text))
-        for piece in delta.get("tool_calls") or ():
+        for text, is_thought in (*spoken_in(delta.get("content")), *spoken_in(delta.get("refusal"))):
+            if is_thought and text:
+                self._reasoning.setdefault(REASONING_FIELDS[0], []).append(text)
+            events += self.think(text) if is_thought else self.say(text)
+        pieces = delta.get("tool_calls") or ()
+        if legacy := delta.get("function_call"):
+            pieces = [*pieces, {"function": legacy}]
+        for piece in [pieces] if isinstance(pieces, dict) else pieces:
             if text := self._read_call(piece):
                 events.append(ToolCallDelta(text))
         return events
-
-    def _counted(self, events: Iterable[TextDelta | ReasoningDelta]) -> list[StreamEvent]:
-        events = list(events)
-        self._chars += sum(len(event.text) for event in events if isinstance(event, TextDelta))
-        return [*events]
 
     def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[StreamEvent]:
         """Some gateways repeat the same in several fields; the first one is shown, and all are kept."""
         shown = ""
         for name in REASONING_FIELDS:
-            if isinstance(piece := delta.get(name), str):
-                self._reasoning.setdefault(name, []).append(piece)
-                shown = shown or piece
+            if (piece := delta.get(name)) is not None:
+                text = text_inside(piece)
+                self._reasoning.setdefault(name, []).append(text)
+                shown = shown or text
         for detail in delta.get("reasoning_details") or ():
             if isinstance(detail, dict):
                 added = self._read_detail(detail)
                 shown = shown or added
-        if shown:
-            yield ReasoningDelta(shown)
+        yield from self.think(shown)
 
     def _read_detail(self, detail: dict[str, Any]) -> str:
         """Fold a piece into its detail and answer what is new of its text. MiniMax repeats all that came before."""
@@ -265,47 +280,43 @@ class ChatReader:
     def _read_call(self, piece: dict[str, Any]) -> str:
         """Add a piece to its call and answer its characters."""
         function = piece.get("function") or {}
-        name, arguments = function.get("name") or "", function.get("arguments") or ""
+        name, arguments = str(function.get("name") or ""), function.get("arguments") or ""
         if not isinstance(arguments, str):
             arguments = dumped(arguments).decode()
-        call = self._call_of(piece.get("index"), piece.get("id") or "", name)
-        call.id = call.id or str(piece.get("id") or "")
+        call_id = str(piece.get("id") or "")
+        call = self._call_of(whole_number(piece.get("index")) or 0, call_id, name)
+        if call.is_repeated(call_id, name, arguments):
+            return ""
+        call.id = call.id or call_id
         is_named_now = bool(name) and not call.name
-        call.name = call.name or str(name)
+        call.name = call.name or name
         call.arguments.append(arguments)
+        call.chars += len(arguments)
         call.extra = piece.get("extra_content") or call.extra
         return name + arguments if is_named_now else arguments
 
-    def _call_of(self, index: Any, call_id: str, name: str) -> _CallUnderWay:
-        """The call a piece belongs to. Some servers number all parallel calls 0 or not at all: a new id begins one."""
-        place = index if isinstance(index, int) else 0
-        call = self._call_of_index.get(place)
-        begins_another = call is not None and bool(call_id and call.id and name) and call_id != call.id
-        if call is None or begins_another:
-            call = self._call_of_index[place] = _CallUnderWay()
+    def _call_of(self, index: int, call_id: str, name: str) -> _CallUnderWay:
+        call = self._call_of_index.get(index)
+        if call is None or call.is_another(call_id, name):
+            call = self._call_of_index[index] = _CallUnderWay()
             self._calls.append(call)
             budgets.CALLS.check(len(self._calls))
         return call
 
-    def finished(self) -> Finished | None:
-        if not self._finish_reason:
-            return None
-        calls = [ToolCall(call.id, call.name, "".join(call.arguments) or "{}") for call in self._calls]
-        return Finished(
-            usage=usage_of(self._usage),
-            tool_calls=with_own_ids(calls, self._messages),
-            finish_reason=finish_reason_of(FINISH_REASONS, self._finish_reason, has_answer=bool(self._chars or calls)),
-            provider_items=self._kept(),
-        )
+    def calls(self) -> list[ToolCall]:
+        return [ToolCall(call.id, call.name, call.text) for call in self._calls]
 
-    def _kept(self) -> tuple[str, ...]:
+    def usage(self) -> UsageReport:
+        return usage_of(self._usage)
+
+    def pieces(self) -> Iterable[Piece]:
         texts = {} if self._echo is Echo.NEVER else self._reasoning
         item: dict[str, Any] = {name: "".join(pieces) for name, pieces in texts.items()}
         extras = {str(at): call.extra for at, call in enumerate(self._calls) if call.extra}
         optional = (("reasoning_details", self._details), ("extra_content", self._extra), ("calls", extras))
         item |= {name: value for name, value in optional if value}
         opaque = [Opaque(item)] if item else []
-        return kept(self._owner, [*opaque, Spoken(self._chars), *[Called() for _ in self._calls]])
+        return [*opaque, Spoken(self.chars), *[Called() for _ in self._calls]]
 
 
 def _shown(detail: dict[str, Any]) -> str:

@@ -3,25 +3,27 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
-from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import RESPONSES
-from dominds.llm.models.model import MODALITIES, Forcing, ImageBounds, ModelInfo, PartSizes, ProviderKind
+from dominds.llm.models.model import MODALITIES, Forcing, Form, ImageBounds, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.models.params import in_body
-from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, kept, replayed
-from dominds.llm.providers.parts import data_url, refuse_unseen
-from dominds.llm.providers.wire import DONE, Complained, WireStream, finish_reason_of, json_of, text_in, with_own_ids
-from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
+from dominds.llm.providers.outgoing import fit, form_of
+from dominds.llm.providers.parts import data_url, ends_with_files, refuse_unseen
+from dominds.llm.providers.reading import AnswerReader, Complained, spoken_in, text_in, whole_number
+from dominds.llm.providers.wire import WireStream
+from dominds.llm.stream import FinishReason, StreamEvent, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
 
 MODELS_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")  # they refuse to be asked for encrypted reasoning
+OPENAI_HOST = "api.openai.com"
 LEAST_OUTPUT_TOKENS = 16  # less is refused
-INCOMPLETE = {"max_output_tokens": FinishReason.LENGTH, "content_filter": FinishReason.REFUSAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,13 @@ class OpenAIResponses:
         refuse_unseen(request, self.model)
         owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
         body = dumped(request_body(request, owner, self.model))
-        exchange = openai_exchange(self.endpoint, "/responses", body, is_openai=True)
-        return WireStream(exchange, ResponsesReader(request, owner), self.endpoint)
+        exchange = openai_exchange(
+            self.endpoint, "/responses", body, is_openai=True, has_files=ends_with_files(request)
+        )
+        is_thinking = (
+            urlsplit(self.endpoint.base_url).hostname != OPENAI_HOST
+        )  # whose own thinking never stands in a text
+        return WireStream(exchange, ResponsesReader(request, owner, is_thinking=is_thinking), self.endpoint)
 
 
 def connected(model: ModelInfo, key: str) -> OpenAIResponses:
@@ -53,6 +60,7 @@ OPENAI = ProviderKind(
     forcing=Forcing.ALLOWED,
     max_tokens_field="max_output_tokens",
     params=RESPONSES,
+    form=Form(description_chars=1_024, most_tools=128),
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=32, most_patches=2500, page=3000),
     # developers.openai.com, "Images and vision"; it takes 50 MB of them,
@@ -62,6 +70,7 @@ OPENAI = ProviderKind(
 
 
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, Any]:
+    request = fit(request, form_of(model))
     body: dict[str, Any] = {
         "model": request.model,
         "input": [item for message in request.messages for item in _items(message, owner)],
@@ -152,95 +161,127 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     }
 
 
-class ResponsesReader:
-    """Folds events up to ``response.completed`` or ``response.incomplete``."""
+class ResponsesReader(AnswerReader):
+    """Folds events up to ``response.completed`` or ``response.incomplete``, or reads a whole response."""
 
-    def __init__(self, request: Request, owner: Owner) -> None:
-        self._messages = request.messages
-        self._owner = owner
+    def __init__(self, request: Request, owner: Owner, *, is_thinking: bool = True) -> None:
+        super().__init__(request, owner, is_thinking=is_thinking)
         self._items: list[dict[str, Any]] = []
-        self._response: dict[str, Any] | None = None
+        self._places: dict[Any, int] = {}  # of items, by their place in the output
+        self._counts: Any = None
         self._got_text = False
-        self.is_done = False
 
-    def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
-        if event.data.strip() == DONE:
-            return ()
-        result = json_of(event)
-        match result.get("type"):
+    def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
+        match document.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                self._got_text = True
-                return (TextDelta(text_in(result["delta"])),)
+                return self._say(text_in(document["delta"]))
             case "response.function_call_arguments.delta":
-                return (ToolCallDelta(text_in(result["delta"])),)
+                piece = text_in(document["delta"])
+                item = self._item_at(document)
+                item["arguments"] = (item.get("arguments") or "") + piece
+                return (ToolCallDelta(piece),)
+            case "response.function_call_arguments.done":
+                item = self._item_at(document)
+                item.update({name: document[name] for name in ("name", "arguments") if document.get(name)})
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return (ReasoningDelta(text_in(result["delta"])),)
-            case "response.reasoning_summary_part.added" if result.get("summary_index"):
-                return (ReasoningDelta("\n\n"),)
-            case "response.output_item.done":
-                self._items.append(result["item"])
-                budgets.CALLS.check(len(self._items) // 4)  # texts and thoughts stand between calls
-            case "response.completed" | "response.incomplete":
-                return self._end(result["response"])
-            case "response.failed" | "error":
-                raise Complained(result)
+                return self.think(text_in(document["delta"]))
+            case "response.reasoning_summary_part.added" if document.get("summary_index"):
+                return self.think("\n\n")
+            case "response.output_item.added" | "response.output_item.done":
+                self._put(document, document["item"])
+            case "response.completed" | "response.incomplete" | "response.done":
+                return self._end(document["response"])
+            case "response.failed" | "response.cancelled" | "error":
+                raise Complained(document)
+            case None if document.get("object") == "response":
+                return self._end(document)
         return ()
 
-    def close(self) -> Iterable[StreamEvent]:
-        return ()
+    def _say(self, text: str) -> list[StreamEvent]:
+        self._got_text = self._got_text or bool(text)
+        return self.say(text)
 
-    def _end(self, response: dict[str, Any]) -> Iterable[StreamEvent]:
-        self._response = response
-        self._items = response.get("output") or self._items
-        self.is_done = True
-        text = "" if self._got_text else "".join(map(_text_of, self._items))
-        return (TextDelta(text),) if text else ()
+    def _put(self, document: dict[str, Any], item: dict[str, Any]) -> None:
+        """The item as it is now, in the place where it began."""
+        places = _places_of(document, item)
+        at = next((self._places[place] for place in places if place in self._places), None)
+        if at is None:
+            at = len(self._items)
+            self._items.append({})
+            budgets.CALLS.check(len(self._items) // 4)  # texts and thoughts stand between calls
+        self._places |= dict.fromkeys(places, at)
+        self._items[at] = dict(item)
 
-    def finished(self) -> Finished | None:
-        if self._response is None:
-            return None
-        sources = [item for item in self._items if item.get("type") == "function_call"]
-        calls = with_own_ids(
-            (
-                ToolCall(str(item.get("call_id") or ""), str(item["name"]), item.get("arguments") or "{}")
-                for item in sources
-            ),
-            self._messages,
+    def _item_at(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The call that a piece of arguments belongs to: the one that it names, else the newest."""
+        places = _places_of(document, {"id": document.get("item_id")})
+        at = next((self._places[place] for place in places if place in self._places), None)
+        if at is not None:
+            return self._items[at]
+        if places or not self._items or self._items[-1].get("type") != "function_call":
+            self._put(document, {"type": "function_call", "id": document.get("item_id")})
+        return self._items[-1]
+
+    def _end(self, response: dict[str, Any]) -> list[StreamEvent]:
+        status = str(response.get("status") or "")
+        if response.get("error") or status in ("failed", "cancelled"):
+            raise Complained(
+                {"response": response} if response.get("error") else {"message": f"the response is {status}"}
+            )
+        output = response.get("output") or []
+        if len(list(_calls_in(output))) >= len(list(_calls_in(self._items))):
+            self._items = output or self._items  # some servers repeat nothing, or not all
+        self._counts = response.get("usage")
+        self.has_ended = self.is_done = True
+        if status == "incomplete":
+            self.end = str((response.get("incomplete_details") or {}).get("reason") or status)
+        return [] if self._got_text else self._say("".join(map(_text_of, self._items)))
+
+    def calls(self) -> list[ToolCall]:
+        return [
+            ToolCall(str(item.get("call_id") or ""), str(item.get("name") or ""), item.get("arguments") or "")
+            for item in _calls_in(self._items)
+        ]
+
+    def usage(self) -> UsageReport:
+        return usage_of(self._counts)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Reasoning items whole, and where text and calls stood among them."""
+        for item in self._items:
+            match item.get("type"):
+                case "reasoning":
+                    yield Opaque({key: value for key, value in item.items() if key != "status"})
+                case "message":
+                    yield Spoken(len(_text_of(item)))
+                case "function_call":
+                    yield Called()
+
+    def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
+        reason = super()._reason(calls, has_answer=has_answer)
+        is_refusal = any(
+            isinstance(part, dict) and part.get("type") == "refusal" for item in self._items for part in _parts_of(item)
         )
-        return Finished(
-            usage=usage_of(self._response.get("usage")),
-            tool_calls=calls,
-            finish_reason=self._finish_reason(self._response, has_calls=bool(calls)),
-            provider_items=kept(self._owner, _pieces(self._items)),
-        )
+        return FinishReason.REFUSAL if is_refusal and reason is FinishReason.STOP else reason
 
-    def _finish_reason(self, response: dict[str, Any], *, has_calls: bool) -> FinishReason:
-        texts = [_text_of(item) for item in self._items]
-        if response.get("status") == "incomplete":
-            word = str((response.get("incomplete_details") or {}).get("reason") or "")
-            return finish_reason_of(INCOMPLETE, word, has_answer=has_calls or self._got_text or any(texts))
-        if has_calls:
-            return FinishReason.TOOL_CALLS
-        is_refusal = any(part.get("type") == "refusal" for item in self._items for part in item.get("content") or ())
-        return FinishReason.REFUSAL if is_refusal else FinishReason.STOP
+
+def _places_of(document: dict[str, Any], item: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What an event names its item by."""
+    named = {"output_index": whole_number(document.get("output_index")), "id": item.get("id")}
+    return [(name, value) for name, value in named.items() if value not in (None, "")]
+
+
+def _calls_in(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return (item for item in items if item.get("type") == "function_call")
+
+
+def _parts_of(item: dict[str, Any]) -> list[Any]:
+    content = item.get("content") if item.get("type") == "message" else None
+    return content if isinstance(content, list) else [content]
 
 
 def _text_of(item: dict[str, Any]) -> str:
-    if item.get("type") != "message":
-        return ""
-    return "".join(part.get("text") or part.get("refusal") or "" for part in item.get("content") or ())
-
-
-def _pieces(items: list[dict[str, Any]]) -> Iterator[Piece]:
-    """Reasoning items whole, and where text and calls stood among them."""
-    for item in items:
-        match item.get("type"):
-            case "reasoning":
-                yield Opaque({key: value for key, value in item.items() if key != "status"})
-            case "message":
-                yield Spoken(len(_text_of(item)))
-            case "function_call":
-                yield Called()
+    return "".join(text for part in _parts_of(item) for text, is_thought in spoken_in(part) if not is_thought)
 
 
 def usage_of(reported: Any) -> UsageReport:

@@ -4,9 +4,10 @@ import base64
 import re
 import struct
 from collections.abc import Iterator, Set
+from itertools import takewhile
 from math import ceil, sqrt
 
-from dominds.llm.messages import FilePart, ImagePart, Part, Request
+from dominds.llm.messages import FilePart, ImagePart, Part, Request, Role
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import RequestRefused
 
@@ -22,6 +23,12 @@ def base64_of(given: Part) -> str:
 
 def data_url(given: Part) -> str:
     return f"data:{given.media_type};base64,{base64_of(given)}"
+
+
+def ends_with_files(request: Request) -> bool:
+    """Whether what the model is to answer has images or files: then no shorter conversation makes the request small."""
+    newest = takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
+    return any(message.parts for message in newest)
 
 
 def unseen_reason(request: Request, model: ModelInfo) -> str:

@@ -32,6 +32,7 @@ from dominds.llm.provider import (
     ForcingRefused,
     MalformedStream,
     NetworkFailed,
+    OutputAboveMaximum,
     OutputBudgetTooLarge,
     Overloaded,
     ProviderError,
@@ -41,6 +42,7 @@ from dominds.llm.provider import (
     RequestRefused,
     StaleReasoning,
     SystemRefused,
+    TooLargeForRate,
 )
 from dominds.llm.stream import FinishReason
 from dominds.yaml_file import read_yaml
@@ -60,7 +62,9 @@ ERRORS: dict[str, type[ProviderError]] = {
         ForcingRefused,
         StaleReasoning,
         SystemRefused,
+        OutputAboveMaximum,
         OutputBudgetTooLarge,
+        TooLargeForRate,
         NetworkFailed,
         MalformedStream,
         ProviderTimeout,

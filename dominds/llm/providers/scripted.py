@@ -12,8 +12,8 @@ from dominds.llm.json_text import dumped
 from dominds.llm.messages import Message, Request, Role, chars_of
 from dominds.llm.models.model import MODALITIES, ProviderKind
 from dominds.llm.provider import ProviderError, RequestRefused, StreamAborted
+from dominds.llm.providers.reading import with_own_ids
 from dominds.llm.providers.script_file import BadScript, Script, ScriptedError, Step, load_script
-from dominds.llm.providers.wire import with_own_ids
 from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
 from dominds.yaml_file import BadYaml

@@ -2,25 +2,43 @@
 
 from collections.abc import Iterator
 
-from dominds.llm.stream import ReasoningDelta, TextDelta
+from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
 
 NAMES = ("think", "mm:think", "thinking", "thought")  # mm: MiniMax; thought: Google
 # By opening tag; the last is Mistral's.
 CLOSING = {f"<{name}>": f"</{name}>" for name in NAMES} | {"[THINK]": "[/THINK]"}
+QUOTES = "`\"'“‘«"  # before a tag that the answer speaks of
+FENCE = "```"
+
+Parted = TextDelta | ReasoningDelta | Rethought
 
 
 class ThinkTags:
     """Feed it a text's pieces in order, then ``close`` it. Tags count at the text's beginning and behind a closing one
-    only: an answer may speak of them."""
+    only: an answer may speak of them.
 
-    def __init__(self) -> None:
-        self._rest = ""  # held back: it may become a tag
+    A template may write the opening tag itself, so that the text begins inside the thinking: then the first closing
+    tag says that all before it was thought. The first ``held`` characters wait for one; what was released by then is
+    taken back by ``Rethought``.
+    """
+
+    def __init__(self, held: int = 0) -> None:
+        self._held = held
+        self._rest = ""  # held back: it may become a tag, or prove to be thinking
+        self._searched = 0  # so much of that has no closing tag in it
+        self._said: list[str] = []  # what was released, as long as it may prove to be thinking
         self._closing = ""  # of the thinking under way
         self._begins = False  # nothing of it has come yet
         self._has_thought = False
-        self._is_plain = False
+        self._is_text = False  # it did not begin with a tag, and a closing one may come
+        self._is_plain = False  # no tag counts any more
+        self.was_untagged = False
 
-    def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
+    def hold_nothing(self) -> None:
+        """Thinking comes in a field of its own."""
+        self._held = 0
+
+    def feed(self, piece: str) -> Iterator[Parted]:
         if self._is_plain:
             yield TextDelta(piece)
             return
@@ -32,16 +50,20 @@ class ThinkTags:
                     yield ReasoningDelta(thought)
                 if not is_over:
                     return
-            elif not self._opened():
+            elif self._is_text:
+                yield from self._undecided()
+                if not self._has_thought:
+                    return
+            elif not self._opened() and not self._is_text:
                 yield from self._released()
                 return
 
-    def close(self) -> Iterator[TextDelta | ReasoningDelta]:
+    def close(self) -> Iterator[Parted]:
         """What was held back; white space alone is no answer."""
         rest, self._rest = self._rest, ""
         if self._closing and rest:
             yield ReasoningDelta(rest)
-        elif rest.strip():
+        elif rest.strip() or (rest and self._said):
             yield TextDelta(rest)
 
     def _opened(self) -> bool:
@@ -54,13 +76,42 @@ class ThinkTags:
             return True
         if self._has_thought:
             self._rest = start  # what stands between thinking and answer belongs to neither
-        self._is_plain = bool(start) and not any(tag.startswith(start) for tag in CLOSING)
+        is_no_tag = bool(start) and not any(tag.startswith(start) for tag in CLOSING)
+        self._is_plain = is_no_tag and self._has_thought
+        self._is_text = is_no_tag and not self._has_thought
         return False
 
     def _released(self) -> Iterator[TextDelta]:
         """The first words of an answer, once they are known to be no tag."""
         if self._is_plain:
             text, self._rest = self._rest, ""
+            yield TextDelta(text)
+
+    def _undecided(self) -> Iterator[Parted]:
+        """Text of which nobody knows yet whether it is thinking."""
+        found = [(place, tag) for tag in CLOSING.values() if (place := self._rest.find(tag, self._searched)) >= 0]
+        if found:
+            place, tag = min(found)
+            before, behind = self._rest[:place], self._rest[place + len(tag) :]
+            self._is_text = False
+            if _speaks_of_tags("".join(self._said) + before):
+                text, self._rest, self._is_plain = self._rest, "", True
+                yield TextDelta(text)
+                return
+            if self._said:
+                yield Rethought()
+            if before and (self._said or before.strip()):
+                yield ReasoningDelta(before)
+            self._rest, self._has_thought, self.was_untagged = behind, True, True
+            return
+        kept = max(_possible_tag(self._rest, tag) for tag in CLOSING.values())
+        if len(self._rest) <= self._held or not (self._said or self._rest[: len(self._rest) - kept].strip()):
+            self._searched = len(self._rest) - kept
+            return
+        self._held = self._searched = 0
+        text, self._rest = self._rest[: len(self._rest) - kept], self._rest[len(self._rest) - kept :]
+        if text:
+            self._said.append(text)
             yield TextDelta(text)
 
     def _thought(self) -> tuple[str, bool]:
@@ -75,6 +126,12 @@ class ThinkTags:
         kept = _possible_tag(self._rest, self._closing)
         thought, self._rest = self._rest[: len(self._rest) - kept], self._rest[len(self._rest) - kept :]
         return thought, False
+
+
+def _speaks_of_tags(text: str) -> bool:
+    """Whether a closing tag behind this text is one that the answer quotes."""
+    is_quoted = text.endswith(tuple(QUOTES)) or text.count(FENCE) % 2 == 1
+    return is_quoted or any(tag in text for tag in CLOSING)
 
 
 def _possible_tag(text: str, tag: str) -> int:

@@ -17,6 +17,7 @@ from dominds.llm.provider import (
     RequestRefused,
     StaleReasoning,
     SystemRefused,
+    TooLargeForRate,
 )
 
 
@@ -175,7 +176,7 @@ NOT_OVERFLOWS: list[tuple[str, int, Any, type[ProviderError]]] = [
             "rate_limit_exceeded",
             "tokens",
         ),
-        RateLimited,
+        TooLargeForRate,
     ),
     (
         "Groq, 413 for tokens per minute",
@@ -186,7 +187,7 @@ NOT_OVERFLOWS: list[tuple[str, int, Any, type[ProviderError]]] = [
             "rate_limit_exceeded",
             "tokens",
         ),
-        RateLimited,
+        TooLargeForRate,
     ),
     ("Anthropic, input tokens per minute", 429, {"error": {"type": "rate_limit_error", "message": "x"}}, RateLimited),
     ("Google, quota", 429, [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "x"}}], RateLimited),

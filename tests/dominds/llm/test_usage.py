@@ -26,7 +26,7 @@ def test_whatever_is_reported_usage_is_sound_or_unavailable(prompt: object, comp
         assert usage.total_tokens > 0
 
 
-@pytest.mark.parametrize("prompt", [0, -1, None, True, "12", 12.0, math.nan, 1_000_000_001])
+@pytest.mark.parametrize("prompt", [0, -1, None, True, "12", 12.5, math.nan, 1_000_000_001])
 def test_a_count_that_cannot_be_true_is_unavailable(prompt: object) -> None:
     assert isinstance(usage_from(prompt, 5), UsageUnavailable)
 

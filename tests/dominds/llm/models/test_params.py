@@ -151,7 +151,7 @@ JSON_SCHEMA = {"type": "json_schema", "json_schema": SCHEMA}
             {"reasoning": {"summary": "auto", "effort": "low"}, "text": {"verbosity": "low"}},
         ),
         (GPT, {"parallel_tool_calls": False}, {"parallel_tool_calls": False}),
-        (OLD, {"stop": "END", "temperature": 0.3}, {"stop_sequences": ["END"], "temperature": 0.3}),
+        (OLD, {"stop": "END"}, {"stop_sequences": ["END"]}),
         (OPUS, {"reasoning_effort": "max"}, {"output_config": {"effort": "max"}}),
         (
             OPUS,

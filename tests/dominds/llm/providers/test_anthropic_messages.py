@@ -167,7 +167,6 @@ def test_stop_reasons_are_translated(server: ModelServer, reason: str, expected:
     "play",
     [
         stream_of(named([start(), *TEXT])),
-        stream_of(named([start(), *TEXT, ending()[0]])),
         cut_stream_of(named([start(), *TEXT])),
         stream_of(named([start(), delta(0, "text_delta")])),
         stream_of(named([{"type": "content_block_delta"}])),

@@ -153,7 +153,7 @@ def test_reasoning_is_no_part_of_the_answer(server: ModelServer) -> None:
     "play",
     [
         stream_of(data(delta(content="x"))),  # a regular end, but no finish reason
-        stream_of(data(delta(content="x"), DONE)),
+        stream_of(data(delta(content=None), DONE)),
         cut_stream_of(data(delta(content="x"))),
         cut_stream_of(data(delta("stop"))),  # cut before its regular end
         stream_of(b'data: {"choices": [{"del'),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.providers.think_tags import CLOSING, ThinkTags
-from dominds.llm.stream import ReasoningDelta, TextDelta
+from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
 
 CASES = [
     ("Plain.", "", "Plain."),
@@ -23,22 +23,47 @@ CASES = [
     ("Use <think> so: <think>x</think>", "", "Use <think> so: <think>x</think>"),
     ("<think>hm</think>It says <think>x</think>", "hm", "It says <think>x</think>"),
     ("  indented", "", "  indented"),
+    ("hm</think>Ok", "hm", "Ok"),
+    ("hm\n</think>\n\nOk", "hm\n", "Ok"),
+    ("</think>\n\nOk", "", "Ok"),
+    ("hm</mm:think>Ok", "hm", "Ok"),
+    ("hm[/THINK]Ok", "hm", "Ok"),
+    ("hm</think>", "hm", ""),
+    ("Close it by `</think>` then.", "", "Close it by `</think>` then."),
+    ("```\n</think>\n```", "", "```\n</think>\n```"),
+    ("hm</think>It says </think>", "hm", "It says </think>"),
     (" \n", "", ""),
 ]
 
 
-def parted(pieces: list[str]) -> tuple[str, str]:
-    tags = ThinkTags()
-    events = [event for piece in pieces for event in tags.feed(piece)] + list(tags.close())
-    assert all(event.text for event in events)
-    thought = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-    return thought, "".join(event.text for event in events if isinstance(event, TextDelta))
+def parted(pieces: list[str], held: int = 0) -> tuple[str, str]:
+    tags = ThinkTags(held)
+    thought = text = ""
+    for event in [event for piece in pieces for event in tags.feed(piece)] + list(tags.close()):
+        match event:
+            case Rethought():
+                assert text
+                thought, text = text, ""
+            case ReasoningDelta(piece):
+                assert piece
+                thought += piece
+            case TextDelta(piece):
+                assert piece
+                text += piece
+    return thought, text
 
 
 @pytest.mark.parametrize(("text", "thought", "answer"), CASES)
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_thinking_and_answer_are_parted(text: str, thought: str, answer: str, size: int) -> None:
-    assert parted([text[at : at + size] for at in range(0, len(text), size)]) == (thought, answer)
+@pytest.mark.parametrize("held", [0, 5, 1000])
+def test_thinking_and_answer_are_parted(text: str, thought: str, answer: str, size: int, held: int) -> None:
+    assert parted([text[at : at + size] for at in range(0, len(text), size)], held) == (thought, answer)
+
+
+def test_held_text_is_never_taken_back() -> None:
+    tags = ThinkTags(held=10)
+    assert list(tags.feed("hm, ")) == list(tags.feed("hm")) == []
+    assert list(tags.feed("</think>Ok")) == [ReasoningDelta("hm, hm"), TextDelta("Ok")]
 
 
 words = st.lists(st.sampled_from([*CLOSING, "</think>", "</thi", "<", "think>", " ", "\n", "word"]), max_size=12)

@@ -1,0 +1,251 @@
+"""The form that providers take: names, ids, the order of a history, and tools. Pure, total, and undone in what comes
+back.
+
+What has the form already stays byte for byte, so that caches and signed reasoning hold. The rest is mended, since
+one call of a tool that nobody has would otherwise be refused with each later request. The dialog keeps the model's
+own words.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.messages import ANY_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.models.model import Form, ModelInfo
+from dominds.llm.providers.schemas import Unfit, fit_schema, is_strict, original_keys
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")  # OpenAI's bound; Anthropic's letters
+NINE = re.compile(r"[a-zA-Z0-9]{9}")
+LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PLAIN_CHARS = 50  # of a name that is mended
+NO_RESULT = "(There is no result.)"
+LOST_RESULT = "[Result of a tool call that is not here any more]\n"
+GO_ON = "[Runtime: go on.]"
+MISTRAL = re.compile(r"(mi[sx]tr|magistr|devstr|codestr|ministr|pixtr|voxtr)al", re.I)
+
+
+def form_of(model: ModelInfo) -> Form:
+    """What its kind wants, and what the model is known to."""
+    is_nine = model.nine_ids or bool(MISTRAL.search(f"{model.base_url} {model.model_id}"))
+    return replace(model.kind.form, nine=is_nine, alternates=model.alternates)
+
+
+def fit(request: Request, form: Form) -> Request:
+    """The request as it can be sent."""
+    tools = fit_tools(request.tools, form)[0]
+    force = request.force
+    if force and force != ANY_TOOL:
+        force = wire_name(force)
+    if force and not (tools if force == ANY_TOOL else [tool for tool in tools if tool.name == force]):
+        force = None
+    messages = fit_history(request.messages, form)
+    if (messages, tools, force) == (request.messages, request.tools, request.force):
+        return request
+    return replace(request, messages=messages, tools=tools, force=force)
+
+
+def restored(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
+    """Calls as the tools that were offered know them."""
+    calls = list(calls)
+    names = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
+    return [_restored(call, names[call.name]) if call.name in names else call for call in calls]
+
+
+def _restored(call: ToolCall, tool: ToolSpec) -> ToolCall:
+    keys = original_keys(_json(tool))
+    return ToolCall(call.id, tool.name, _with_keys(call.arguments, keys) if keys else call.arguments)
+
+
+def _with_keys(arguments: str, keys: dict[str, str]) -> str:
+    if not any(key in arguments for key in keys):
+        return arguments
+    try:
+        return dumped(_renamed(parsed(arguments), keys)).decode()
+    except NotJson:
+        return arguments
+
+
+def _renamed(value: Any, keys: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {keys.get(key, key): _renamed(item, keys) for key, item in value.items()}
+    return [_renamed(item, keys) for item in value] if isinstance(value, list) else value
+
+
+# Names and ids
+
+
+@lru_cache(maxsize=4096)
+def wire_name(name: str) -> str:
+    """A tool's name in the letters and length that every provider takes; two names stay two."""
+    if NAME.fullmatch(name):
+        return name
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", name[:PLAIN_CHARS]).strip("_") or "tool"
+    return f"{'' if plain[0].isalpha() else '_'}{plain}_{_digest(name, 4)}"
+
+
+def wire_id(call_id: str, form: Form) -> str:
+    """A call's id as the provider takes it; two ids stay two."""
+    if form.nine:
+        return call_id if NINE.fullmatch(call_id) else _nine(call_id)
+    return call_id if ID.fullmatch(call_id) else f"call_{_digest(call_id, 12)}"
+
+
+@lru_cache(maxsize=4096)
+def _nine(call_id: str) -> str:
+    number = int(_digest(call_id, 8), 16)
+    return "".join(LETTERS[number // 62**place % 62] for place in range(9))
+
+
+def _digest(text: str, size: int) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
+
+
+# History
+
+
+def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...]:
+    """Every call with one result behind it, and every result behind its call."""
+    results = list(_paired(messages, form))
+    if form.alternates:
+        results = list(_alternating(results))
+    is_same = len(results) == len(messages) and all(map(_is_same, results, messages))
+    return messages if is_same else tuple(results)
+
+
+def _is_same(one: Message, other: Message) -> bool:
+    return one is other
+
+
+def _paired(messages: Iterable[Message], form: Form) -> Iterator[Message]:
+    used: set[str] = set()
+    waiting: dict[str, list[str]] = {}  # ids as they are sent, by the call's own
+    strays: list[Message] = []
+    for given in messages:
+        message = _spoken(given) if given.parts and given.role in (Role.ASSISTANT, Role.TOOL) else given
+        if message.role is Role.TOOL:
+            sent = waiting.get(message.tool_call_id)
+            if sent:
+                yield _with_id(message, sent.pop(0))
+            else:
+                strays.append(Message(Role.USER, LOST_RESULT + message.text))
+            continue
+        if waiting or strays:
+            yield from _unanswered(waiting)
+            yield from strays
+            waiting, strays = {}, []
+        if message.tool_calls:
+            calls = [_fit_call(call, form, used) for call in message.tool_calls]
+            for call, sent_call in zip(message.tool_calls, calls, strict=True):
+                waiting.setdefault(call.id, []).append(sent_call.id)
+            is_same = all(map(_is_same_call, calls, message.tool_calls))
+            yield message if is_same else replace(message, tool_calls=tuple(calls))
+        elif message.role is not Role.ASSISTANT or message.text or message.provider_items:
+            yield message
+    yield from _unanswered(waiting)
+    yield from strays
+
+
+def _is_same_call(one: ToolCall, other: ToolCall) -> bool:
+    return one is other
+
+
+def _fit_call(call: ToolCall, form: Form, used: set[str]) -> ToolCall:
+    call_id = wire_id(call.id, form)
+    number = 1
+    while call_id in used:
+        number += 1
+        call_id = wire_id(f"{call.id}#{number}", form)
+    used.add(call_id)
+    name = wire_name(call.name)
+    return call if (call_id, name) == (call.id, call.name) else ToolCall(call_id, name, call.arguments)
+
+
+def _unanswered(waiting: dict[str, list[str]]) -> Iterator[Message]:
+    return (Message(Role.TOOL, NO_RESULT, tool_call_id=call) for calls in waiting.values() for call in calls)
+
+
+def _with_id(message: Message, call_id: str) -> Message:
+    return message if message.tool_call_id == call_id else replace(message, tool_call_id=call_id)
+
+
+def _spoken(message: Message) -> Message:
+    """Only a user's message may hold images and files: others name theirs."""
+    labels = " ".join(f"[{_label(part)}]" for part in message.parts)
+    return replace(message, text=f"{message.text}\n{labels}".lstrip(), parts=())
+
+
+def _label(part: Part) -> str:
+    return f"File “{part.name}”" if isinstance(part, FilePart) else part.label
+
+
+def _alternating(messages: Iterable[Message]) -> Iterator[Message]:
+    """Neighbours of one side as one message. Calls and results stand outside of the turns."""
+    under_way: Message | None = None
+    side = Role.ASSISTANT  # the one that spoke last: the first is the user
+    for given in messages:
+        if given.tool_calls or given.role is Role.TOOL:
+            if under_way is not None:
+                yield under_way
+            under_way = None
+            yield given
+            continue
+        role = Role.ASSISTANT if given.role is Role.ASSISTANT else Role.USER
+        message = given if role is given.role else replace(given, role=role)
+        if under_way is not None and under_way.role is role:
+            text = "\n\n".join(filter(None, (under_way.text, message.text)))
+            under_way = replace(under_way, text=text, parts=(*under_way.parts, *message.parts), provider_items=())
+            continue
+        if under_way is not None:
+            yield under_way
+        if role is side:
+            other = Role.USER if role is Role.ASSISTANT else Role.ASSISTANT
+            yield Message(other, GO_ON if other is Role.USER else "…")
+        under_way, side = message, role
+    if under_way is not None:
+        yield under_way
+
+
+# Tools
+
+
+@lru_cache(maxsize=1024)
+def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form: Form) -> ToolSpec | str:
+    """The tool as it can be offered, or why it cannot."""
+    try:
+        schema = fit_schema(orjson.loads(parameters), plain_keys=form.plain_keys, anchored=form.anchored)
+    except Unfit as unfit:
+        return str(unfit)
+    most = form.description_chars
+    text = description if not most or len(description) <= most else description[: most - 1] + "…"
+    return ToolSpec(wire_name(name), text, schema, strict and is_strict(schema))
+
+
+def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
+    """The tools as they can be offered, and a sentence for the operator about each that cannot."""
+    results: dict[str, ToolSpec] = {}
+    left_out: list[str] = []
+    for tool in tools:
+        made = _fit_tool(tool.name, str(tool.description or ""), tool.strict, _json(tool), form)
+        if isinstance(made, ToolSpec) and made.name in results:
+            made = "another tool has this name"
+        elif isinstance(made, ToolSpec) and form.most_tools and len(results) >= form.most_tools:
+            made = f"the provider takes {form.most_tools} tools at most"
+        if isinstance(made, str):
+            left_out.append(f"The tool {tool.name[:80]!r} is not offered to the model: {made}.")
+        else:
+            results[made.name] = tool if made == tool else made
+    return tuple(results.values()), tuple(left_out)
+
+
+def _json(tool: ToolSpec) -> bytes:
+    try:
+        return dumped(dict(tool.parameters))
+    except (TypeError, ValueError, RecursionError):
+        return b'"no JSON"'

@@ -1,0 +1,290 @@
+"""The contract of all readers of answers, whatever their wire format.
+
+- An end is said by the provider in a word that is known here, by the format's own last event, or by ``[DONE]``
+  behind an answer. A word that tells of a failure raises, and one that nobody knows is never taken for a whole answer.
+- An error raises wherever it stands: in the event, in its choice, in the response that it ends.
+- Keep-alives are skipped, in whichever field they come. What is no JSON otherwise is damage, and raises.
+- Text comes as a string or in parts, in pieces or as a whole message, and thinking inside of it is parted from it.
+"""
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import structlog
+
+from dominds.llm.http.sse import ServerEvent
+from dominds.llm.json_text import NotJson, parsed
+from dominds.llm.messages import Message, Request, ToolCall
+from dominds.llm.providers.echoes import Owner, Piece, kept
+from dominds.llm.providers.outgoing import restored
+from dominds.llm.providers.think_tags import ThinkTags
+from dominds.llm.stream import CUT_SHORT, Finished, FinishReason, ReasoningDelta, Rethought, StreamEvent, TextDelta
+from dominds.llm.usage import UsageReport
+
+log = structlog.get_logger(__name__)
+
+DONE = b"[DONE]"
+KEEP_ALIVE = re.compile(rb':.*|"?(ping|pong|keep[-_ ]?alive|heart[-_ ]?beat|([\w.-]+ )?processing)?"?', re.I)
+KEEP_ALIVE_NAMES = ("ping", "keepalive", "heartbeat")
+# Characters of an answer that are held back where its model thinks, some three lines: thinking without its opening
+# tag is known by its closing one.
+HELD_CHARS = 200
+ALL_CHARS = 60_000  # of a model that was seen to think so: its thinking is longer, and bounded by memory alone
+
+_REASONS = {
+    FinishReason.STOP: "stop eos eos_token end end_turn complete completed done finished",
+    FinishReason.STOP_SEQUENCE: "stop_sequence",
+    FinishReason.TOOL_CALLS: "tool_calls tool_call tool_use function_call function_calls",
+    FinishReason.LENGTH: "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length limit",
+    FinishReason.WINDOW_EXCEEDED: (
+        "model_context_window_exceeded context_window_exceeded context_length_exceeded error_limit"
+    ),
+    FinishReason.REFUSAL: (
+        "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii sensitive "
+        "guardrail_intervened error_toxic image_safety blocked"
+    ),
+    FinishReason.PAUSE: "pause_turn pause",
+    FinishReason.COMPACTION: "compaction",
+}
+
+
+def _plain(word: str) -> str:
+    """A word's letters: MAX_TOKENS, maxTokens and max-tokens are one."""
+    return re.sub("[^a-z]", "", word.lower().removeprefix("finish_reason_"))
+
+
+REASONS = {_plain(word): reason for reason, words in _REASONS.items() for word in words.split()}
+# The provider's own failures: DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and what gateways make of
+# them.
+FAILURES = frozenset(
+    map(
+        _plain,
+        "error abort aborted cancel cancelled canceled user_cancel failed failure network_error server_error timeout "
+        "internal_error insufficient_system_resource insufficient_system_resources overloaded connection_error "
+        "malformed_function_call malformed_model_output malformed_tool_use malformed_response unexpected_tool_call "
+        "engine_error load unload".split(),
+    )
+)
+
+
+class Complained(Exception):
+    """The provider reported an error inside its stream; ``payload`` is what it sent."""
+
+    def __init__(self, payload: Any) -> None:
+        super().__init__(f"error inside the stream: {payload}"[:500])
+        self.payload = payload
+
+
+class Reader(Protocol):
+    """Folds one wire format's events. ``is_done`` after the explicit end that needs no further event."""
+
+    is_done: bool
+
+    def read(self, event: ServerEvent) -> Iterable[StreamEvent]: ...
+
+    def close(self) -> Iterable[StreamEvent]:
+        """What was held back until the end."""
+
+    def finished(self) -> Finished | None:
+        """The outcome, or None when the provider never said that it had finished."""
+
+
+_untagged: set[str] = (
+    set()
+)  # owners whose answers began with thinking without its opening tag, as far as this process saw
+
+
+def forget() -> None:
+    """Forget how models were seen to think."""
+    _untagged.clear()
+
+
+class AnswerReader:
+    """What the readers of all formats have in common. A format reads its documents, and says what has come so far of
+    calls, counts and pieces; ``is_thinking`` says that the model may think without an opening tag."""
+
+    def __init__(self, request: Request, owner: Owner, *, is_thinking: bool) -> None:
+        self.request = request
+        self.owner = owner
+        held = ALL_CHARS if owner.name in _untagged else HELD_CHARS if is_thinking else 0
+        self._tags = ThinkTags(held)
+        self.chars = 0  # of the answer's text, as far as it was released
+        self.has_spoken = False
+        self.end = ""  # the provider's word for it
+        self.has_ended = False  # by the format's own last event
+        self.is_done = False
+        self._is_marked_done = False
+
+    # -- what a format says
+
+    def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
+        raise NotImplementedError
+
+    def calls(self) -> list[ToolCall]:
+        raise NotImplementedError
+
+    def usage(self) -> UsageReport:
+        raise NotImplementedError
+
+    def pieces(self) -> Iterable[Piece]:
+        raise NotImplementedError
+
+    # -- what holds for all
+
+    def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
+        if event.data.strip() == DONE:
+            self._is_marked_done = self.is_done = True
+            return ()
+        document = document_of(event)
+        return self.read_document(document) if document else ()
+
+    def close(self) -> list[StreamEvent]:
+        return self._counted(self._tags.close())
+
+    def say(self, text: str) -> list[StreamEvent]:
+        """A piece of the answer's text, with the thinking in it apart."""
+        self.has_spoken = self.has_spoken or bool(text)
+        return self._counted(self._tags.feed(text)) if text else []
+
+    def think(self, text: str) -> list[StreamEvent]:
+        """A piece of thinking in a field of its own."""
+        if not text:
+            return []
+        self._tags.hold_nothing()
+        return [ReasoningDelta(text)]
+
+    def _counted(self, events: Iterator[TextDelta | ReasoningDelta | Rethought]) -> list[StreamEvent]:
+        results: list[StreamEvent] = []
+        for event in events:
+            match event:
+                case TextDelta(text):
+                    self.chars += len(text)
+                case Rethought():
+                    self.chars = 0
+            results.append(event)
+        if self._tags.was_untagged:
+            _untagged.add(self.owner.name)
+        return results
+
+    def finished(self) -> Finished | None:
+        calls = self.calls()
+        has_answer = bool(calls or self.chars)
+        if not (self.has_ended or self.end or (self._is_marked_done and has_answer)):
+            return None
+        reason = self._reason(calls, has_answer=has_answer)
+        if reason not in CUT_SHORT:
+            calls = [ToolCall(call.id, call.name, call.arguments or "{}") for call in calls]
+        return Finished(
+            usage=self.usage(),
+            tool_calls=with_own_ids(restored(calls, self.request.tools), self.request.messages),
+            finish_reason=reason,
+            provider_items=kept(self.owner, self.pieces()),
+            end=self.end,
+        )
+
+    def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
+        """Raises ``Complained`` where the word tells of a failure."""
+        word = _plain(self.end)
+        if word in FAILURES:
+            raise Complained({"error": {"message": f"it ended its answer with {self.end!r}", "code": "server_error"}})
+        if not self.end:
+            reason = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
+        else:
+            reason = REASONS.get(word, FinishReason.OTHER)
+        if reason is FinishReason.TOOL_CALLS and not calls:  # they were lost on the way
+            reason = FinishReason.OTHER
+        if reason is FinishReason.OTHER:
+            log.warning("unknown_end", owner=self.owner.name, end=self.end[:80])
+        if reason is FinishReason.LENGTH and not has_answer:
+            return FinishReason.THOUGHT_ONLY
+        return reason
+
+
+def document_of(event: ServerEvent) -> dict[str, Any] | None:
+    """The event's object, or None where it only keeps the connection open. Raises ``Complained`` for an error, and
+    ``NotJson`` for damage."""
+    if KEEP_ALIVE.fullmatch(event.data.strip()):
+        return None
+    is_named_so = _plain(event.name) in KEEP_ALIVE_NAMES
+    try:
+        document = parsed(event.data)
+    except NotJson:
+        if is_named_so:
+            return None
+        raise
+    if isinstance(document, list) and document and isinstance(document[0], dict):
+        document = document[0]  # Google wraps an error in a list
+    if not isinstance(document, dict):
+        if is_named_so or not document:
+            return None
+        raise NotJson("not an object")
+    if event.name == "error" or document.get("error") or "error" in (document.get("type"), document.get("object")):
+        raise Complained(document)
+    return document
+
+
+def is_keep_alive(event: ServerEvent) -> bool:
+    """Whether it certainly says nothing else than that the server is still there."""
+    return bool(KEEP_ALIVE.fullmatch(event.data.strip())) or _plain(event.name) in KEEP_ALIVE_NAMES
+
+
+TEXT_PARTS = ("text", "output_text", "refusal")
+THOUGHT_PARTS = ("thinking", "reasoning", "reasoning_text", "summary_text", "thought")
+INSIDE = ("text", "thinking", "reasoning", "refusal", "content", "summary", "value")
+
+
+def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
+    """The texts of a content, and whether each is thinking: it is a string, a part, or a list of both. Parts of other
+    types, such as references, say nothing."""
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            yield part, False
+        elif isinstance(part, dict):
+            kind = part.get("type", TEXT_PARTS[0])
+            if kind in TEXT_PARTS or kind in THOUGHT_PARTS:
+                yield text_inside(part), kind in THOUGHT_PARTS
+        elif part is not None:
+            raise TypeError(f"expected text, found {type(part).__name__}")
+
+
+def text_inside(value: Any) -> str:
+    """All text of a part, however deep it stands."""
+    match value:
+        case str():
+            return value
+        case list():
+            return "".join(map(text_inside, value))
+        case dict():
+            return next((text for name in INSIDE if (text := text_inside(value.get(name)))), "")
+    return ""
+
+
+def text_in(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, found {type(value).__name__}")
+    return value
+
+
+def whole_number(value: Any) -> int | None:
+    """A place that a server counts as 1, 1.0 or "1"; None where it says none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def with_own_ids(calls: Iterable[ToolCall], messages: Iterable[Message]) -> tuple[ToolCall, ...]:
+    """Give a call an id of our own when its id is empty or was used before: some servers count from 0 each time."""
+    calls = tuple(calls)
+    used = {call.id for message in messages for call in message.tool_calls} if calls else set()
+    results = []
+    for call in calls:
+        is_usable = call.id and call.id not in used
+        results.append(call if is_usable else ToolCall(f"call_{uuid.uuid4().hex[:24]}", call.name, call.arguments))
+        used.add(results[-1].id)
+    return tuple(results)

@@ -1,0 +1,257 @@
+"""A tool's JSON schema in the shape that all providers take: an object at its root, with properties and without
+choices.
+
+What a schema says beyond that is told in words or left out: the model's arguments are checked against the whole
+schema when they come. References are replaced by what they name, down to where they meet themselves.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+PLAIN_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # Anthropic
+TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
+CHOICES = ("anyOf", "oneOf", "allOf")
+MOST_PARTS = 5_000  # of a schema: more is more than a context should hold
+DEEPEST = 40
+# Look-around, references back and classes of Unicode: several servers turn patterns into grammars, and know none of
+# them.
+ODD_PATTERN = re.compile(r"\(\?(?!:)|\\[1-9pPkKAzZ]|[*+?}]\+")
+
+
+class Unfit(ValueError):
+    """Why a tool cannot be offered."""
+
+
+Schema = dict[str, Any]
+
+
+def fit_schema(schema: Any, *, plain_keys: bool = False, anchored: bool = False) -> Schema:
+    """Raises ``Unfit``. ``plain_keys`` renames properties, which ``original_keys`` undoes; ``anchored`` keeps only
+    patterns that say where they begin and end."""
+    if not isinstance(schema, Mapping):
+        raise Unfit("its schema is no object")
+    return _as_root(_Fitting(dict(schema), plain_keys, anchored).fit(dict(schema), (), 0))
+
+
+def wire_key(key: str) -> str:
+    if PLAIN_KEY.fullmatch(key):
+        return key
+    plain = re.sub(r"[^a-zA-Z0-9_.-]", "_", key[:50]).strip("_") or "key"
+    return f"{plain}_{hashlib.blake2b(key.encode('utf-8', 'surrogatepass'), digest_size=4).hexdigest()}"
+
+
+@lru_cache(maxsize=1024)
+def original_keys(schema: bytes) -> dict[str, str]:
+    """The properties that ``plain_keys`` renames, by their new names."""
+    keys: dict[str, str] = {}
+    _collect(orjson.loads(schema), keys)
+    return keys
+
+
+def _collect(part: Any, keys: dict[str, str]) -> None:
+    if isinstance(part, dict):
+        properties = part.get("properties")
+        for key in properties if isinstance(properties, dict) else ():
+            if (wire := wire_key(key)) != key:
+                keys[wire] = key
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        _collect(inner, keys)
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether OpenAI's strict mode takes it: every object is closed, and asks for all of its properties."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
+            return False
+        return all(map(is_strict, properties.values()))
+    return all(is_strict(schema[name]) for name in ("items", *CHOICES) if name in schema)
+
+
+@dataclass
+class _Fitting:
+    root: Schema
+    plain_keys: bool
+    anchored: bool
+    parts: int = field(default=0)
+
+    def fit(self, part: Any, within: tuple[str, ...], depth: int) -> Schema:
+        """One schema. ``within`` are the references that lead to it."""
+        self.parts += 1
+        if self.parts > MOST_PARTS or depth > DEEPEST:
+            raise Unfit(f"its schema has more than {MOST_PARTS:,} parts, or is nested too deeply")
+        if not isinstance(part, dict):
+            return {}  # true and false: anything, and what the tool refuses by itself
+        if "$ref" in part:
+            return self._referred(part, within, depth)
+        result: Schema = {}
+        for name, value in part.items():
+            self._add(result, name, value, within, depth)
+        if result.get("type") == "array" and "items" not in result:
+            result["items"] = {}
+        if "required" in result:
+            known = result.get("properties", {})
+            asked = [name for name in dict.fromkeys(result["required"]) if name in known]
+            result["required"] = asked
+            if not asked and part.get("required"):
+                del result["required"]
+        return result
+
+    def _referred(self, part: Schema, within: tuple[str, ...], depth: int) -> Schema:
+        reference, beside = part["$ref"], {name: value for name, value in part.items() if name != "$ref"}
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            raise Unfit(f"its schema refers to something outside of it ({str(reference)[:80]!r})")
+        if reference in within:
+            return self.fit({"type": "object", **beside}, within, depth + 1)
+        target = _target(self.root, reference)
+        result = self.fit(target, (*within, reference), depth + 1)
+        return {**result, **self.fit(beside, within, depth + 1)} if beside else result
+
+    def _add(self, result: Schema, name: str, value: Any, within: tuple[str, ...], depth: int) -> None:
+        """One keyword of a schema, where providers know it and its value is sound."""
+        match name:
+            case "properties" if isinstance(value, dict):
+                result[name] = {self._key(key): self._property(key, each, within, depth) for key, each in value.items()}
+            case "required" if isinstance(value, list):
+                result[name] = [self._key(key) for key in value if isinstance(key, str)]
+            case "items" if isinstance(value, dict | bool):
+                result[name] = self.fit(value, within, depth + 1)
+            case "items" | "prefixItems" if isinstance(value, list) and value:
+                result["items"] = {"anyOf": [self.fit(each, within, depth + 1) for each in value]}
+            case "anyOf" | "oneOf" | "allOf" if isinstance(value, list) and value:
+                result[name] = [self.fit(each, within, depth + 1) for each in value]
+            case "not" if isinstance(value, dict):
+                result[name] = self.fit(value, within, depth + 1)
+            case "additionalProperties" if isinstance(value, dict):
+                result[name] = self.fit(value, within, depth + 1)
+            case "additionalProperties" if isinstance(value, bool):
+                result[name] = value
+            case "patternProperties":
+                result["additionalProperties"] = True
+            case "pattern" if isinstance(value, str):
+                if self._is_plain(value):
+                    result[name] = value
+                else:
+                    result["description"] = f"{result.get('description', '')} It matches {value}".strip()
+            case "description" if isinstance(value, str):
+                result[name] = f"{value} {result.get(name, '')}".strip()
+            case _ if (is_sound := SOUND.get(name)) and is_sound(value):
+                result[name] = value
+
+    def _key(self, key: str) -> str:
+        return wire_key(key) if self.plain_keys else key
+
+    def _property(self, key: str, part: Any, within: tuple[str, ...], depth: int) -> Schema:
+        result = self.fit(part, within, depth + 1)
+        if self._key(key) != key:
+            result["description"] = f"{key}: {result.get('description', '')}".rstrip(": ")
+        return result
+
+    def _is_plain(self, pattern: str) -> bool:
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError):
+            return False
+        is_anchored = pattern.startswith("^") and pattern.endswith("$")
+        return not ODD_PATTERN.search(pattern) and (is_anchored or not self.anchored)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_type(value: Any) -> bool:
+    names = value if isinstance(value, list) else [value]
+    is_known = bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
+    return is_known and len(set(names)) == len(names)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+SOUND: Mapping[str, Callable[[Any], bool]] = {
+    "type": _is_type,
+    "enum": _is_list,
+    "const": lambda value: True,
+    "default": lambda value: True,
+    "examples": _is_list,
+    "title": _is_text,
+    "format": _is_text,
+    "nullable": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_count),
+    "uniqueItems": lambda value: isinstance(value, bool),
+}
+
+
+def _target(root: Schema, reference: str) -> Any:
+    result: Any = root
+    try:
+        for step in reference[2:].split("/") if len(reference) > 1 else ():
+            key = step.replace("~1", "/").replace("~0", "~")
+            result = result[int(key)] if isinstance(result, list) else result[key]
+    except (LookupError, ValueError, TypeError):
+        raise Unfit(f"its schema refers to {reference[:80]!r}, which is not in it") from None
+    return result
+
+
+def _as_root(schema: Schema) -> Schema:
+    """An object with properties. Of choices at the root each one's properties are taken, and asked for is what all
+    ask for."""
+    kinds = schema.get("type", "object")
+    if kinds != "object" and "object" not in kinds:
+        raise Unfit(f"its arguments would be no object but {kinds!r}")
+    chosen = [name for name in CHOICES if name in schema]
+    for name in chosen:
+        schema = _merged(schema, schema[name], is_all=name == "allOf")
+    result = {name: value for name, value in schema.items() if name not in (*CHOICES, "not", "enum", "const")}
+    if list(result)[:1] != ["type"] and "type" not in result:
+        result = {"type": "object", **result}
+    result["type"] = "object"
+    result.setdefault("properties", {})
+    return result
+
+
+def _merged(schema: Schema, branches: list[Schema], *, is_all: bool) -> Schema:
+    properties = dict(schema.get("properties", {}))
+    asked: list[list[str]] = []
+    for branch in map(_flat, branches):
+        if branch.get("type", "object") != "object":
+            continue
+        for key, value in branch.get("properties", {}).items():
+            known = properties.get(key)
+            properties[key] = value if known in (None, value) else {"anyOf": [known, value]}
+        asked.append(branch.get("required", []))
+    common = [key for one in asked for key in one if is_all or all(key in other for other in asked)]
+    result = {**schema, "properties": properties}
+    if required := list(dict.fromkeys([*schema.get("required", ()), *common])):
+        result["required"] = [key for key in required if key in properties]
+    result.pop("additionalProperties", None)
+    return result
+
+
+def _flat(branch: Schema) -> Schema:
+    for name in CHOICES:
+        if name in branch:
+            branch = _merged(branch, branch[name], is_all=name == "allOf")
+    return branch
