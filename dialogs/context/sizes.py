@@ -10,7 +10,7 @@ from dialogs.context.config import current_config
 from dialogs.context.images import sendable, unseen_images
 from dialogs.context.limits import counted_by_server, policy_for, thresholds_of_model
 from dialogs.context.reminder_statements import in_order, statements_of
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent, ContextState, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec
 from dominds.llm.providers.parts import part_tokens
@@ -125,11 +125,11 @@ def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
     return sum(part_tokens(part, model) for part in parts) if parts and not unseen_images(model) else 0
 
 
-def calibration_of(dialog: Dialog) -> Calibration | None:
+def calibration_of(context_state: ContextState) -> Calibration | None:
     """What its reports taught about its model; of dialogs that are older than the fit, their one factor."""
-    if dialog.calibration_fit:
-        return Calibration.of_numbers(dialog.calibration_fit)
-    return Calibration.of_factor(dialog.calibration) if dialog.calibration else None
+    if context_state.calibration_fit:
+        return Calibration.of_numbers(context_state.calibration_fit)
+    return Calibration.of_factor(context_state.calibration) if context_state.calibration else None
 
 
 def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Calibration | None:

@@ -12,7 +12,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subqu
 from dialogs.context.config import prompts_folder
 from dialogs.context.units import group, unit_from_json
 from dialogs.context.view_cache import REMEMBERED_CHARS, Head, messages_of
-from dialogs.models import Dialog, Round, Turn
+from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
 from dominds.llm.messages import Message, Role, chars_of
 from dominds.weighted_cache import Bounded
@@ -215,9 +215,9 @@ def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
     return tuple(units)
 
 
-def _pinned(dialog: Dialog, units: Units) -> Units:
+def _pinned(drive: Drive, units: Units) -> Units:
     """The newest user message and the one being answered are never changed by a rewrite."""
-    pinned, answering = list(units), f"turn-{dialog.answering_seq}"
+    pinned, answering = list(units), f"turn-{drive.answering_seq}"
     backwards = range(len(units) - 1, -1, -1)  # both are near the end
     newest = (place for place in backwards if units[place].role is UnitRole.USER and units[place].source)
     answered = (place for place in backwards if units[place].id == answering)

@@ -10,7 +10,7 @@ from dialogs.actions import messages
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
-from dialogs.models import Dialog, Turn
+from dialogs.models import Dialog, Drive, Turn
 from dialogs.runtime.oversized_results import Judged, kept
 from dialogs.store.change import Change, open_change
 from dialogs.tools.registry import offered_to, tools_of
@@ -31,8 +31,8 @@ def wait_for_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
     return _has_ended(dialog) and len(of_client(dialog, calls)) == len(calls)
 
 
-def _has_ended(dialog: Dialog) -> bool:
-    return dialog.answering_seq is None and not dialog.continuing
+def _has_ended(drive: Drive) -> bool:
+    return drive.answering_seq is None and not drive.continuing
 
 
 def hand_over(change: Change, calls: Sequence[Call], *, beside_clear: bool) -> None:
