@@ -66,7 +66,7 @@ weights: setup-dev
 pictures: setup-dev browser
 	$(BIN)/python -m tests.pictures
 
-# What is marked as a text of pages, into the catalogs of `locale`, and what runs, out of them. See CONTRIBUTING.md.
+# Writes the texts that are marked into the catalogs of `locale`, and lists those without a translation. See CONTRIBUTING.md.
 words: setup-dev
 	$(BIN)/python -m tests.words
 

@@ -32,6 +32,8 @@ PLACES: Mapping[str, str] = {
     "usage-links": "below the usage of a turn",
     "call-name": "the name of a model call in a table, in place of plain words",
     "below-dialogs": "below the list of dialogs",
+    "login": "below the form where people log in",
+    "settings-account": "the settings' page Password and sign-ins, below its form",
     "settings-appearance": "the settings' page Look and notifications, below its form",
     "settings-costs": "the settings' page Costs, at its end",
     "settings-site": "in the form For everybody; see Extension.site_form",

@@ -1,5 +1,7 @@
 """The ground floor as a Django app: it brings the commands, and makes Celery's application known to every process."""
 
+import logging
+from pathlib import Path
 from typing import Any
 
 from django.apps import AppConfig
@@ -7,6 +9,8 @@ from django.contrib import admin
 from django.contrib.admin import apps as admin_apps
 from django.contrib.admin import checks as admin_checks
 from django.core import checks
+
+_log = logging.getLogger(__name__)
 
 
 class DomindsConfig(AppConfig):
@@ -16,6 +20,19 @@ class DomindsConfig(AppConfig):
 
     def ready(self) -> None:
         from dominds import celery  # noqa: F401
+        from dominds.local import places
+
+        if places.IN_CHECKOUT:
+            _build_texts(places.RESOURCES)
+
+
+def _build_texts(root: Path) -> None:
+    from dominds import texts
+
+    try:
+        texts.build(root)
+    except OSError as error:
+        _log.warning("Some texts stay English, since translations could not be built: %s", error)
 
 
 class AdminConfig(admin_apps.SimpleAdminConfig):

@@ -116,7 +116,7 @@ if not SECRET_KEY:
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 
 # -- Applications ----------------------------------------------------------------------------------
-OWN_EXTRAS = ("v1", "notices", "imports", "operations", "backups", "time_travel", "sharing")
+OWN_EXTRAS = ("v1", "notices", "sso", "imports", "operations", "backups", "time_travel", "sharing")
 # Optional features, each an extension (see dialogs.extension): ours, and those of installed packages.
 EXTRAS = env.apps("DOMINDS_EXTRAS", {name: f"dialogs.extras.{name}" for name in OWN_EXTRAS}, group="dominds.extensions")
 INSTALLED_APPS = [

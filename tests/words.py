@@ -1,4 +1,5 @@
-"""The catalogs of texts: ``make words`` finds what is marked, and writes ``locale`` and the scripts' files from it.
+"""The catalogs of texts: ``make words`` finds what is marked, writes it into ``locale``,
+and lists what has no translation.
 
 Marked are ``translate``, ``blocktranslate`` and ``_("")`` in templates, ``gettext`` and its kin in Python, and
 ``tr("")`` in scripts. Labels and codes that Python holds as values, and pages translate when they show them, are listed
@@ -9,11 +10,12 @@ one.
 import ast
 import json
 import re
-import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import polib
 
 ROOT = Path(__file__).parent.parent
 LANGUAGES = {"zh-hans": "zh_Hans"}  # beside English: the folder of each
@@ -50,20 +52,6 @@ class Text:
     english: str
     plural: str = ""
     context: str = ""
-
-    @property
-    def key(self) -> str:
-        """Under which a compiled catalog holds it."""
-        before = f"{self.context}\x04" if self.context else ""
-        return before + self.english + (f"\x00{self.plural}" if self.plural else "")
-
-
-@dataclass
-class Catalog:
-    """``head`` is the text of the file up to its first entry, comments included."""
-
-    head: str
-    texts: dict[Text, str] = field(default_factory=dict)
 
 
 # -- What is marked ----------------------------------------------------------------------------------------------------
@@ -184,83 +172,38 @@ def errors_of(family: Any) -> Iterator[Any]:
         yield from errors_of(error)
 
 
-# -- Files -------------------------------------------------------------------------------------------------------------
+# -- The catalogs ------------------------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> Catalog:
-    """A catalog as this module writes it; of others' habits only what Poedit and its kin keep."""
-    head, *entries = re.split(r"\n\n+(?=(?:#[^\n]*\n)*msg)", path.read_text().strip())
-    catalog = Catalog(head)
-    for entry in entries:
-        answer: dict[str, str] = {}
-        name = ""
-        for line in entry.splitlines():
-            if line.startswith("#"):
-                continue
-            keyword, _, literal = ("", "", line) if line.startswith('"') else line.partition(" ")
-            name = keyword or name
-            answer[name] = answer.get(name, "") + str(json.loads(literal))
-        text = Text(answer["msgid"], answer.get("msgid_plural", ""), answer.get("msgctxt", ""))
-        catalog.texts[text] = answer.get("msgstr", answer.get("msgstr[0]", ""))
-    return catalog
-
-
-def written(catalog: Catalog, places: dict[Text, list[str]]) -> str:
-    """The file with the texts in the order in which they stand in the product."""
-    lines = [catalog.head, ""]
-    for text, where in places.items():
-        lines.append(f"#: {' '.join(place.replace(' ', '_') for place in where)}")
-        if text.context:
-            lines.append(f"msgctxt {_quoted(text.context)}")
-        lines.append(f"msgid {_quoted(text.english)}")
-        if text.plural:
-            lines.append(f"msgid_plural {_quoted(text.plural)}")
-        lines += [f"msgstr{'[0]' if text.plural else ''} {_quoted(catalog.texts.get(text, ''))}", ""]
-    return "\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def compiled(catalog: Catalog) -> bytes:
-    """As ``msgfmt`` makes it: tables of lengths and offsets, then the texts, each with a zero behind it."""
-    header = "".join(json.loads(line) for line in catalog.head.splitlines() if line.startswith('"'))
-    pairs = sorted(
-        {"": header, **{text.key: translation for text, translation in catalog.texts.items() if translation}}.items()
-    )
-    coded = [
-        (key.encode(), translation.encode()) for key, translation in sorted(pairs, key=lambda pair: pair[0].encode())
-    ]
-    start, tables, body = 28 + 16 * len(coded), (list[int](), list[int]()), b""
-    for column, table in enumerate(tables):
-        for pair in coded:
-            table += [len(pair[column]), start + len(body)]
-            body += pair[column] + b"\0"
-    numbers = [0x950412DE, 0, len(coded), 28, 28 + 8 * len(coded), 0, 28 + 16 * len(coded), *tables[0], *tables[1]]
-    return struct.pack(f"<{len(numbers)}I", *numbers) + body
-
-
-def phrases(catalog: Catalog) -> str:
-    """The texts of the scripts, as a script that stands before them."""
-    answer = {text.english: catalog.texts[text] for text in of_scripts() if catalog.texts.get(text)}
-    return f"globalThis.phrases = {json.dumps(answer, ensure_ascii=False, indent=1, sort_keys=True)};\n"
+def update(language: str) -> polib.POFile:
+    """Return the catalog with the marked texts, in their order, each with the translation that it had."""
+    before = polib.pofile(catalog_path(language), wrapwidth=0)
+    known = {(entry.msgctxt or "", entry.msgid, entry.msgid_plural): entry for entry in before}
+    result = polib.POFile(wrapwidth=0)
+    result.header, result.metadata = before.header, before.metadata
+    for text, places in marked().items():
+        entry = known.get((text.context, text.english, text.plural)) or polib.POEntry(
+            msgid=text.english,
+            msgid_plural=text.plural,
+            msgstr_plural={0: ""} if text.plural else {},
+            msgctxt=text.context or None,
+        )
+        entry.occurrences = [(place.replace(" ", "_"), "") for place in places]
+        result.append(entry)
+    return result
 
 
 def catalog_path(language: str) -> Path:
     return ROOT / "locale" / LANGUAGES[language] / "LC_MESSAGES" / "django.po"
 
 
-def phrases_path(language: str) -> Path:
-    return ROOT / "static" / "js" / f"phrases.{language}.js"
-
-
-def differing(catalog: Catalog) -> list[str]:
-    """Texts whose translation is missing, or has other placeholders or tags."""
+def differing(catalog: polib.POFile) -> list[str]:
+    """Return the texts whose translation has other placeholders or tags."""
     return [
-        text.english
-        for text, translation in catalog.texts.items()
-        if not translation or _holes(text.english) != _holes(translation)
+        entry.msgid
+        for entry in catalog.translated_entries()
+        for translation in (entry.msgstr_plural.values() if entry.msgid_plural else [entry.msgstr])
+        if _holes(entry.msgid) != _holes(translation)
     ]
 
 
@@ -268,18 +211,15 @@ def _holes(text: str) -> list[str]:
     return sorted(PLACEHOLDER.findall(text))
 
 
-def main(languages: Iterable[str] = LANGUAGES) -> None:
-    places = marked()
-    for language in languages:
-        path = catalog_path(language)
-        catalog = read(path)
-        catalog.texts = {text: catalog.texts.get(text, "") for text in places}
-        path.write_text(written(catalog, places))
-        path.with_suffix(".mo").write_bytes(compiled(catalog))
-        phrases_path(language).write_text(phrases(catalog))
+def main() -> None:
+    for language in LANGUAGES:
+        catalog = update(language)
+        catalog.save(str(catalog_path(language)))
         for english in differing(catalog):
-            print(f"{language}: look at {english!r}")
-        print(f"{language}: {len(catalog.texts)} texts")
+            print(f"{language}: other placeholders or tags than in {english!r}")
+        for entry in catalog.untranslated_entries():
+            print(f"{language}: no translation of {entry.msgid!r}")
+        print(f"{language}: {len(catalog)} texts, {len(catalog.untranslated_entries())} without a translation")
 
 
 if __name__ == "__main__":

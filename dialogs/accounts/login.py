@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, count
 from typing import Any
 
 import orjson
@@ -56,6 +57,14 @@ def lacks_a_way_in(user: User) -> bool:
     """Whether it is an administrator who asked for nothing at the first start,
     and so has this browser's session alone."""
     return user.is_superuser and not user.has_usable_password() and not Identity.objects.filter(user=user).exists()
+
+
+def free_username(name: str) -> str:
+    """The name, with a number behind it where somebody here is called so."""
+    alike = User.objects.filter(username__istartswith=name).values_list("username", flat=True)
+    taken = {username.casefold() for username in alike}
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(name for name in names if name.casefold() not in taken)
 
 
 def create_first_administrator(user: User) -> bool:

@@ -24,12 +24,25 @@ class Term:
 
 @functools.cache
 def groups(language: str = "en") -> list[tuple[str, list[Term]]]:
-    """By the headings of the document, in this language where there is one of it, with a column for its words. A term's
-    anchor is the first of its English words."""
-    results: list[tuple[str, list[Term]]] = []
+    """Return the terms by the headings of the document, in this language where they are translated.
+
+    A translated document has a column for its own words. A term's anchor is the first of its English words.
+    """
     document: Path = settings.RESOURCES / "docs" / "glossary.md"
+    english = _groups_of(document)
     translated = document.with_suffix(f".{language}.md")
-    for line in (translated if translated.is_file() else document).read_text().splitlines():
+    if not translated.is_file():
+        return english
+    results = _groups_of(translated)
+    known = {term.anchor for _, terms in results for term in terms}
+    for (_, terms), (_, all_terms) in zip(results, english, strict=True):
+        terms += [term for term in all_terms if term.anchor not in known]
+    return results
+
+
+def _groups_of(document: Path) -> list[tuple[str, list[Term]]]:
+    results: list[tuple[str, list[Term]]] = []
+    for line in document.read_text().splitlines():
         if line.startswith("## "):
             results.append((line[3:], []))
         elif (row := _ROW.fullmatch(line)) and row[1] != "word":

@@ -21,15 +21,14 @@ from django.utils.translation import gettext_noop as noop
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dialogs.accounts import api_keys, login, sign_in
+from dialogs.accounts import api_keys, login
 from dialogs.accounts.language import language_of
 from dialogs.context import spending
-from dialogs.errors import Invalid, Refusal
-from dialogs.models import ApiKey, Identity, PromptTemplate, SiteSettings
+from dialogs.errors import Invalid
+from dialogs.models import ApiKey, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
 from dialogs.store import charging, wakeups
-from dialogs.views.accounts import link_token
-from dialogs.views.answers import PersonRequest, refused, say_not_saved
+from dialogs.views.answers import PersonRequest, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, zones
 from dialogs.views.site.forms import site_form
 from remediation.spending import Spent
@@ -127,7 +126,7 @@ def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
             return {"keys": _keys_of(request), "key_form": ApiKeyForm()}
         case "account":
             lacks = login.lacks_a_way_in(request.user)
-            return {"password_form": _password_form(request), "lacks_a_way_in": lacks, **_sign_ins(request)}
+            return {"password_form": _password_form(request), "lacks_a_way_in": lacks}
         case _:
             return {"site_form": site_form()(instance=SiteSettings.current())}
 
@@ -137,29 +136,6 @@ def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Spent]]:
     keys = ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at")
     costs = charging.costs_of_keys([key.pk for key in keys])
     return [(key, costs[key.pk]) for key in keys]
-
-
-def _sign_ins(request: PersonRequest) -> dict[str, Any]:
-    """Those that are linked, each with its provider, and the providers that are not."""
-    own = Identity.objects.filter(user=request.user).order_by("pk")
-    linked = [(identity, sign_in.provider_of(identity)) for identity in own]
-    used = [provider for _, provider in linked]
-    others = [provider for provider in site.OIDC_PROVIDERS if provider not in used]
-    return {"linked": linked, "linkable": others, "link_token": link_token(request.user) if others else ""}
-
-
-@login_required
-@require_POST
-def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
-    to = f"{reverse('change-password')}#sign-ins"
-    try:
-        identity = sign_in.unlink(request.user, identity_id)
-    except Refusal as refusal:
-        return refused(request, refusal, to)
-    provider = sign_in.provider_of(identity)
-    text = _("{provider} does not sign you in any more.")
-    messages.success(request, text.format(provider=provider.name if provider else identity.issuer))
-    return redirect(to)
 
 
 @part("appearance")

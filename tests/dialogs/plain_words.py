@@ -7,7 +7,6 @@ VOID = {"area", "br", "circle", "hr", "img", "input", "line", "link", "meta", "p
 MACHINE = {"code", "kbd", "pre", "script", "style", "textarea"}  # where identifiers belong
 SPOKEN = ("alt", "aria-label", "hx-confirm", "placeholder", "title")
 IDENTIFIER = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
-ENGLISH = re.compile(r"\b[A-Za-z]+(?:,? [a-z']{2,}){3,}[^<]*")  # four words and more
 PLURAL_OF_ONE = re.compile(r"(?<![\d.,:/])\b1 (?!has\b|is\b|ms\b|was\b)[a-z]+s\b")
 
 
@@ -43,17 +42,3 @@ class PlainWords(HTMLParser):
     def _read(self, text: str) -> None:
         if IDENTIFIER.search(text) or PLURAL_OF_ONE.search(text):
             self.odd.add(" ".join(text.split()))
-
-
-class EnglishSentences(PlainWords):
-    """``odd`` are the English sentences of a page in another language, other than what it quotes,
-    which is marked as English."""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        super().handle_starttag(tag, attrs)
-        if tag not in VOID and dict(attrs).get("lang") == "en":
-            self._open[-1] = True
-
-    def _read(self, text: str) -> None:
-        if sentence := ENGLISH.search(" ".join(text.split())):
-            self.odd.add(sentence[0])

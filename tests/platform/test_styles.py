@@ -33,12 +33,6 @@ def test_sizes_of_letters_are_those_of_the_tokens(sheet: Path) -> None:
     assert not [size for size in sizes if not named.fullmatch(size) and size != OF_THE_PHONE and not size.endswith("%")]
 
 
-def test_there_are_three_sizes_of_text() -> None:
-    tokens = (ROOT / "static" / "css" / "tokens.css").read_text()
-    sizes = dict(re.findall(r"--(body|small|tiny): ([\d.]+)rem", tokens))
-    assert sizes == {"body": "1", "small": "0.875", "tiny": "0.75"}
-
-
 @pytest.mark.parametrize("sheet", NAMED, ids=lambda sheet: sheet.name)
 def test_no_side_is_called_left_or_right(sheet: Path) -> None:
     """Languages that run from right to left need no styles of their own. A chart runs from left to right everywhere."""

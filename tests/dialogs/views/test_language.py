@@ -12,14 +12,12 @@ from django.utils import timezone, translation
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions.messages import create_dialog
-from dialogs.models import ApiKey, Dialog, PersonSettings, Question, Turn
+from dialogs.models import ApiKey, Dialog, PersonSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.templatetags.stored_sentences import FORMS, in_page_language, pieces
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.every_state import Zoo
 from tests.dialogs.factories import UserFactory, make_dialog, send
-from tests.dialogs.plain_words import EnglishSentences
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
@@ -103,34 +101,6 @@ def test_a_language_that_there_is_not_is_refused(dialog: Dialog) -> None:
     answer = browser_of(user).post("/settings/appearance/", {"theme": "dark", "language": "tlh", "email": ""})
     assert answer.status_code == 400
     assert not PersonSettings.objects.filter(user=user, language="tlh").exists()
-
-
-OF_A_FILE = "tea at four"  # as ``Zoo.with_files`` attaches it
-PAGES = ("", "health/", "timeline/", "archive/", "context/")
-
-
-@pytest.mark.timeout(300)
-def test_no_page_in_chinese_holds_an_english_sentence_of_ours(script: Script) -> None:
-    """Of dialogs in every state. What people, agents and providers wrote stays in its own words."""
-    zoo = Zoo(script)
-    dialogs = zoo.dialogs()
-    choose(zoo.owner, "zh-hans")
-    client = browser_of(zoo.owner)
-    written = [*dict.fromkeys(text for dialog in dialogs.values() for text in _by_others(dialog))]
-    addresses = [f"/d/{dialog.pk}/{place}" for dialog in dialogs.values() for place in PAGES]
-    addresses += [f"/q4h/{question.pk}/" for question in Question.objects.filter(dialog__owner=zoo.owner)]
-    odd = set()
-    for address in (*addresses, "/q4h/", "/dialogs/", "/"):
-        for sentence in EnglishSentences(page(client, address)).odd:
-            if not any(sentence.strip(" .…") in text for text in written) and not sentence.startswith(OF_A_FILE):
-                odd.add((address.replace(address[2:40], "…") if "/d/" in address else address, sentence))
-    assert not odd
-
-
-def _by_others(dialog: Dialog) -> list[str]:
-    people = dialog.turns.exclude(role=Turn.Role.NOTICE).values_list("text", flat=True)
-    packages = dialog.rounds.values_list("package", flat=True)
-    return [*people, *packages, dialog.title, *dialog.questions.filter(kind="question").values_list("text", flat=True)]
 
 
 @pytest.mark.parametrize(

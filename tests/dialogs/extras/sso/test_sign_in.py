@@ -15,8 +15,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from dialogs.extras.sso.views import link_token
 from dialogs.models import Identity
-from dialogs.views.accounts import link_token
 from dominds import logs
 from dominds.oidc import provider as oidc
 from dominds.oidc.registration import Registration

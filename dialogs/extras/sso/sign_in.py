@@ -7,7 +7,6 @@ people choose their own.
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import chain, count
 from typing import Any
 
 import structlog
@@ -17,6 +16,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
+from dialogs.accounts.login import free_username
 from dialogs.errors import Conflict, NotFound
 from dialogs.models import Identity
 from dominds.oidc.provider import CONFLICT, FORBIDDEN
@@ -129,14 +129,6 @@ def _free_name(claims: Mapping[str, Any]) -> str:
     return free_username(
         NOT_IN_NAMES.sub("-", User.normalize_username(str(wanted)))[:MOST_NAME_CHARS].strip("-") or "person"
     )
-
-
-def free_username(name: str) -> str:
-    """The name, with a number behind it where somebody here is called so."""
-    alike = User.objects.filter(username__istartswith=name).values_list("username", flat=True)
-    taken = {username.casefold() for username in alike}
-    names = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(name for name in names if name.casefold() not in taken)
 
 
 def _mail_address(claims: Mapping[str, Any]) -> str:
