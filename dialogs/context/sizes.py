@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from dialogs.context.client import instructions_of, system_messages_of
 from dialogs.context.config import current_config
 from dialogs.context.images import sendable, unseen_images
-from dialogs.context.limits import counted_by_server, policy_for, thresholds_of_model
+from dialogs.context.limits import counted_by_server
 from dialogs.context.reminder_statements import in_order, statements_of
+from dialogs.context.served import Served
 from dialogs.models import Agent, ContextState, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec
@@ -168,23 +169,23 @@ class StreamWatch:
         return self._ask(self._used, self._sizes.limit)
 
 
-def too_large(dialog: Dialog, model: ModelInfo, text: str) -> str:
+def too_large(dialog: Dialog, served: Served, text: str) -> str:
     """Why a message cannot be answered, with its size and what there is for it; empty where it may fit
     (``docs/spec.md#too-large-message``).
 
     Scripts have no window. Long texts are counted, and a server may be asked for its window: not within a transaction.
     """
+    model = served.model
     if not model.kind.is_server or len(text) < SHORT_CHARS:
         return ""
-    thresholds = thresholds_of_model(model)
+    thresholds = served.thresholds
     window = thresholds.context_limit and min(
         thresholds.context_limit, thresholds.input_limit or thresholds.context_limit
     )
     if window is None or len(text) / LEAST_CHARS_PER_TOKEN * 2 < window:
         return ""
     unit = Unit("new", UnitKind.MESSAGE, UnitRole.USER, (Message(Role.USER, text),))
-    policy = policy_for(dialog, model.kind.family).policy
-    sizes = sizes_of(dialog, (unit,), model, thresholds, (), policy)
+    sizes = sizes_of(dialog, (unit,), model, thresholds, (), served.policy)
     beside, own = sizes.fixed - sizes.output_room, sizes.units[0].est_tokens
     if (beside + own) * SURE.get(sizes.source, COARSE) <= window:
         return ""
