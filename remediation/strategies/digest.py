@@ -32,8 +32,8 @@ FILLS = 3  # rounds at most, each with the tokens that the one before left over
 
 
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int, remaining: Sequence[Unit] = ()) -> str:
-    """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``. What ``remaining``
-    units say may supersede what these say."""
+    """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``. What
+    ``remaining`` units say may supersede what these say."""
     count = text_counter(toolbox)
     entries = said_in(units)
     talk = [entry for entry in entries if entry.role != CALL]

@@ -21,8 +21,9 @@ BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 
 
 def said_in(units: Sequence[Unit], *, results: bool = False) -> list[Said]:
-    """In the order of ``units``. An account by rule is taken apart again, another summary is the agent's; placeholders and
-    ledgers say nothing. What tools printed is said only where ``results`` are asked for, and a program's source never."""
+    """In the order of ``units``. An account by rule is taken apart again, another summary is the agent's; placeholders
+    and ledgers say nothing. What tools printed is said only where ``results`` are asked for, and a program's source
+    never."""
     return [said for unit in units for said in _said(unit, results)]
 
 

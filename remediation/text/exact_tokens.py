@@ -12,7 +12,8 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("email", r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+\b", 3.0),
     (
         "setting",
-        r"\b[A-Z][A-Z0-9_]{1,60}(?:\s?=\s?|:\s?(?=\S{0,40}\d))(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|\{[^{}\n]{1,80}\}|[^\s=,;\"'()]+)",
+        r"\b[A-Z][A-Z0-9_]{1,60}(?:\s?=\s?|:\s?(?=\S{0,40}\d))(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|\{[^{}\n]{1,80}\}"
+        r"|[^\s=,;\"'()]+)",
         3.0,
     ),
     (
@@ -34,14 +35,16 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("version", r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*\b|\bv\d+(?:\.\d+)*\b", 2.5),
     (
         "time",
-        r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2}\b(?:, \d{4}\b)?"
-        r"|\b\d{1,2}\.? (?:January|February|March|April|May|June|July|August|September|October|November|December)\b(?: \d{4}\b)?",
+        r"\b(?:January|February|March|April|May|June|July|August|September|October|November"
+        r"|December) \d{1,2}\b(?:, \d{4}\b)?"
+        r"|\b\d{1,2}\.? (?:January|February|March|April|May|June|July|August|September|October|November"
+        r"|December)\b(?: \d{4}\b)?",
         2.5,
     ),
     (
         "money",
-        r"\b(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|a|hundred|thousand|million)[ -]){1,4}(?:dollars|euros|pounds)\b|"
-        r"[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
+        r"\b(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|a|hundred|thousand"
+        r"|million)[ -]){1,4}(?:dollars|euros|pounds)\b|[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
         r"|\b\d[\d,.]*\s?(?:USD|EUR|CHF|GBP|dollars|euros?|Euro|€|£)(?!\w)",
         2.5,
     ),

@@ -96,8 +96,9 @@ def key_facts(
     """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then failures, then the rest.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
-    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is left out,
-    and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that stay.
+    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is
+    left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
+    stay.
     """
     carried = [_read_back(line, place - len(earlier)) for place, line in enumerate(earlier)]
     statements = statements_of(texts)

@@ -16,8 +16,8 @@ from remediation.text.reading import Sentence, sentences_of
 
 
 class Said(NamedTuple):
-    """A text, by its role: ``user``, ``assistant``, ``system`` or ``tool``. ``turn`` is 0 where it is not known; ``settled``
-    says that an earlier account or ledger carries it, which has judged what of it holds."""
+    """A text, by its role: ``user``, ``assistant``, ``system`` or ``tool``. ``turn`` is 0 where it is not known;
+    ``settled`` says that an earlier account or ledger carries it, which has judged what of it holds."""
 
     role: str
     text: str

@@ -1,7 +1,8 @@
 """What holds now: a newer statement about the same thing, by somebody who may say so, supersedes the older one.
 
-No list of subjects: two statements are about the same thing if they share words that few others have and values of one kind (an
-amount, a date, a person, an identifier), and the newer one says that something changed or repeats the older one with another value.
+No list of subjects: two statements are about the same thing if they share words that few others have and values of one
+kind (an amount, a date, a person, an identifier), and the newer one says that something changed or repeats the older
+one with another value.
 """
 
 import re
@@ -21,9 +22,10 @@ MOST_HOLDING = 24  # statements with a word, from which on it tells nothing abou
 FADED = 0.3  # of its worth that what no longer holds has in an account
 PASSED_ON = 2.0  # what a statement that supersedes another is worth more than that one
 CHANGE = re.compile(
-    r"\b(?:now|no longer|not any ?more|from now on|as of (?:today|now)|instead|rather|update[ds]?|chang(?:e[ds]?|ing)|moved?|switch(?:ed|ing)?|"
-    r"new|rotat(?:ed|ion)|renamed|rebased|checked out|correct(?:ion|ed)|actually|replaced?|retired|previous(?:ly)?|improved|reached|increased|raised|lowered|"
-    r"postponed|extended|latest|jetzt|ab sofort|nicht mehr|stattdessen|geändert|verschoben|neue[mnrs]?|inzwischen)\b"
+    r"\b(?:now|no longer|not any ?more|from now on|as of (?:today|now)|instead|rather|update[ds]?|chang(?:e[ds]?|ing)"
+    r"|moved?|switch(?:ed|ing)?|new|rotat(?:ed|ion)|renamed|rebased|checked out|correct(?:ion|ed)|actually|replaced?"
+    r"|retired|previous(?:ly)?|improved|reached|increased|raised|lowered|postponed|extended|latest|jetzt|ab sofort"
+    r"|nicht mehr|stattdessen|geändert|verschoben|neue[mnrs]?|inzwischen)\b"
     r"|现在|改为|改成|改到|换成|不再|更新|更正|推迟|提前到",
     re.I,
 )
@@ -43,8 +45,8 @@ SHORT = 12  # words
 
 
 def marked(statements: Sequence[Statement], beside: Sequence[Statement] = ()) -> list[Statement]:
-    """The statements, those that no longer hold with the turn that says so. What supersedes another is worth at least as much,
-    and a rule if that one was. ``beside`` are statements that stand elsewhere and may supersede these."""
+    """The statements, those that no longer hold with the turn that says so. What supersedes another is worth at least
+    as much, and a rule if that one was. ``beside`` are statements that stand elsewhere and may supersede these."""
     both = [*statements, *beside]
     newer = dict(_superseded(both))
     results = [
@@ -93,7 +95,8 @@ def _said_again(statements: Sequence[Statement]) -> list[bool]:
 
 
 def _superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Places of older and newer statements. Each newer one supersedes one older one at most: the nearest in its words."""
+    """Places of older and newer statements. Each newer one supersedes one older one at most:
+    the nearest in its words."""
     order = sorted(
         (place for place, one in enumerate(statements) if _may_take_part(one)),
         key=lambda place: (statements[place].turn, place),

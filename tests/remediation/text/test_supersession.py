@@ -7,8 +7,10 @@ from remediation.text.statements import Said, Statement, statements_of
 from remediation.text.supersession import marked
 from remediation.tokens.counting import characters_per_four as count
 
-IDLE = [Said("user", f"The {thing} was reviewed by the team and looks fine.", turn) for turn, thing in enumerate(
-    ("module", "draft", "widget", "queue", "handler", "layout", "report", "cache"), 100)]  # fmt: skip
+IDLE = [
+    Said("user", f"The {thing} was reviewed by the team and looks fine.", turn)
+    for turn, thing in enumerate(("module", "draft", "widget", "queue", "handler", "layout", "report", "cache"), 100)
+]
 
 
 def judged(*texts: str, role: str = "user") -> list[Statement]:
