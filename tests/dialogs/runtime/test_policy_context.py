@@ -8,7 +8,7 @@ from dialogs.actions import messages
 from dialogs.models import Dialog
 from dialogs.runtime.materials import materials_of
 from dialogs.runtime.policy_context import context_of
-from remediation.decisions import Proceed, Rewrite
+from remediation.decisions import ForceClear, Rewrite
 from remediation.policies import decide
 from tests.dialogs.factories import make_dialog, send
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Script = Callable[..., None]
 
 
-def next_decision(script: Script, policy: str, reported: int, words: int) -> Proceed | Rewrite:
+def next_decision(script: Script, policy: str, reported: int, words: int) -> ForceClear | Rewrite:
     """After an answer whose report is ``reported`` prompt tokens, in a window of 8,000: critical begins above 7,200."""
     script({"text": "Noted.", "usage": {"prompt_tokens": reported, "completion_tokens": 2}}, context_length=8_000)
     dialog = send(
@@ -28,7 +28,7 @@ def next_decision(script: Script, policy: str, reported: int, words: int) -> Pro
     dialog = Dialog.objects.select_related("agent").get(pk=dialog.pk)
     served, view, _, sizes = materials_of(dialog)
     decision = decide(served.policy, context_of(dialog, served, view, sizes))
-    assert isinstance(decision, Proceed | Rewrite)
+    assert isinstance(decision, ForceClear | Rewrite)
     return decision
 
 
@@ -36,4 +36,4 @@ def next_decision(script: Script, policy: str, reported: int, words: int) -> Pro
 def test_a_policy_goes_before_a_clear_where_the_report_is_critical(script: Script, policy: str) -> None:
     decision = next_decision(script, policy, reported=7_300, words=3_600)
     assert isinstance(decision, Rewrite) and decision.policy == policy
-    assert isinstance(next_decision(script, policy, reported=7_300, words=1_200), Proceed), "it would not help"
+    assert isinstance(next_decision(script, policy, reported=7_300, words=1_200), ForceClear), "it would not help"
