@@ -8,17 +8,19 @@ one with another value.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log
+from typing import NamedTuple
 
+from dominds.weighted_cache import Bounded
 from remediation.text.coverage import stems_of
 from remediation.text.statements import Kind, Statement
 
 # Tuned on the twelve sessions of the conformance kit's two corpora of updates in other words (96 of them).
 LEAST_SHARED = 0.22  # of the weight of the newer statement's words, that both have, beside values of one kind
-LEAST_ALIKE = 0.8  # the same where nothing says that something changed
 FEWEST_STEMS = 3  # of a sentence that another repeats with another value; "Item 8." is no sentence
 MOST_HOLDING = 24  # statements with a word, from which on it tells nothing about what a statement is about
+REMEMBERED = 8_192  # statements whose subjects a process remembers
 FADED = 0.3  # of its worth that what no longer holds has in an account
 PASSED_ON = 2.0  # what a statement that supersedes another is worth more than that one
 CHANGE = re.compile(
@@ -77,15 +79,17 @@ def marked(statements: Sequence[Statement], beside: Sequence[Statement] = ()) ->
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """What a statement is about: the weights of its stems, and the kinds of its values."""
+class _Subject(NamedTuple):
+    """What a statement is about: its stems without those of its values, the kinds of these, and whether it says that
+    something changed."""
 
-    said: Statement
-    stems: Mapping[str, float]
+    stems: frozenset[str]
     kinds: frozenset[str]
     changes: bool
-    weight: float
+
+
+# Of a statement it is the same in every rewrite, and one rewrite asks for it up to four times.
+_known = Bounded[_Subject](REMEMBERED)
 
 
 def _said_again(statements: Sequence[Statement]) -> list[bool]:
@@ -95,51 +99,61 @@ def _said_again(statements: Sequence[Statement]) -> list[bool]:
 
 
 def _superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Places of older and newer statements. Each newer one supersedes one older one at most:
-    the nearest in its words."""
-    order = sorted(
-        (place for place, one in enumerate(statements) if _may_take_part(one)),
-        key=lambda place: (statements[place].turn, place),
-    )
-    topics = {place: _topic(statements[place]) for place in order}
-    holding = Counter(stem for topic in topics.values() for stem in topic)
-    subjects: dict[int, _Subject] = {}
-    earlier: dict[str, list[int]] = defaultdict(list)
-    for place in order:
-        one = statements[place]
-        stems = {stem: log(1 + len(order) / holding[stem]) for stem in topics[place]}
-        subject = subjects[place] = _Subject(
-            one,
-            stems,
-            _kinds(one),
-            one.role != "assistant" and bool(CHANGE.search(one.text)),
-            sum(stems.values()) or 1.0,
-        )
-        older = _nearest(place, subject, subjects, earlier)
-        told = [stem for stem in stems if holding[stem] <= MOST_HOLDING]
+    """Places of older and newer statements. Each newer one supersedes one older one at most: the nearest in its words.
+    Only a statement with a value takes part."""
+    subjects = {
+        place: subject
+        for place, one in enumerate(statements)
+        if _may_take_part(one) and (subject := _subject(one)).kinds
+    }
+    holding = Counter(stem for subject in subjects.values() for stem in subject.stems)
+    weights = {stem: log(1 + len(subjects) / number) for stem, number in holding.items()}
+    earlier: dict[str, list[int]] = defaultdict(list)  # by each stem that few have
+    alike: dict[tuple[str, frozenset[str]], int] = {}  # the newest of the same stems by the same speaker
+    gone: set[int] = set()
+    for place in sorted(subjects, key=lambda place: (statements[place].turn, place)):
+        one, subject = statements[place], subjects[place]
+        repeated = alike.get((one.role, subject.stems))
+        if repeated is not None and _repeats(one, subject, statements[repeated]):
+            older: int | None = repeated
+        elif subject.changes or subject.kinds == ONLY_ZONE:
+            candidates = {other for stem in subject.stems for other in earlier.get(stem, ())} - gone
+            allowed = [other for other in candidates if _may_supersede(one, statements[other])]
+            older = _nearest(subject, {other: subjects[other] for other in allowed}, weights)
+        else:
+            older = None
         if older is not None:
+            gone.add(older)
             yield older, place
-            for stem in subjects[older].stems:
-                if older in earlier.get(stem, ()):
-                    earlier[stem].remove(older)
-        for stem in told:
-            earlier[stem].append(place)
+        alike[one.role, subject.stems] = place
+        for stem in subject.stems:
+            if holding[stem] <= MOST_HOLDING:
+                earlier[stem].append(place)
 
 
 def _may_take_part(one: Statement) -> bool:
-    return one.role != "tool" and not one.speaker and one.holds and not one.text.endswith(("?", "？"))
+    return one.role != "tool" and not one.speaker and one.holds and not one.again and not one.text.endswith(("?", "？"))
 
 
-def _topic(one: Statement) -> frozenset[str]:
-    """The stems that tell what it is about, without those of its values."""
+def _subject(one: Statement) -> _Subject:
+    known = _known.get((one.role, one.text))
+    if known is None:
+        kinds = _kinds(one)
+        stems = _stems(one, kinds) if kinds else frozenset()
+        known = _Subject(stems, kinds, bool(kinds) and one.role != "assistant" and bool(CHANGE.search(one.text)))
+        _known.put((one.role, one.text), known, weight=1)
+    return known
+
+
+def _stems(one: Statement, kinds: frozenset[str]) -> frozenset[str]:
     text = LABEL.sub("", one.text, count=1) if one.text[:2].isupper() else one.text
     values = {
         stem for value in one.tokens.folded if " " in value or any(map(str.isdigit, value)) for stem in stems_of(value)
     }
     values -= {stem for value in one.tokens.folded if "/" in value for stem in stems_of(value.partition("/")[0])}
-    is_zone = _kinds(one) == ONLY_ZONE and len(text.split()) <= SHORT
     noise = values | {stem for change in CHANGE.findall(text) for stem in stems_of(change)} | NUMBERS
-    return frozenset(stem for stem in stems_of(text) if stem not in noise) | (ONLY_ZONE if is_zone else frozenset())
+    stems = frozenset(stem for stem in stems_of(text) if stem not in noise)
+    return stems | ONLY_ZONE if kinds == ONLY_ZONE and len(text.split()) <= SHORT else stems
 
 
 def _kinds(one: Statement) -> frozenset[str]:
@@ -148,42 +162,37 @@ def _kinds(one: Statement) -> frozenset[str]:
     return frozenset((kinds - {"full name"} if "zone" in written else kinds) | written)
 
 
-def _nearest(
-    place: int, subject: _Subject, subjects: Mapping[int, _Subject], earlier: Mapping[str, Sequence[int]]
-) -> int | None:
-    """The place of the statement that this one supersedes."""
+def _nearest(subject: _Subject, candidates: Mapping[int, _Subject], weights: Mapping[str, float]) -> int | None:
+    """Of the older statements with a value of the same kind the one that shares most, if that is enough."""
+    own = sum(weights[stem] for stem in subject.stems)
     best, most = None, 0.0
-    for other in {other for stem in subject.stems for other in earlier.get(stem, ())}:
-        older = subjects[other]
-        if not _may_supersede(subject.said, older.said):
-            continue
-        shared = sum(weight for stem, weight in subject.stems.items() if stem in older.stems)
-        alike = shared / max(subject.weight, older.weight)
+    for place, older in candidates.items():
         common = subject.kinds & older.kinds
-        is_same = bool(common) and (
-            (subject.changes and shared >= LEAST_SHARED * subject.weight)
-            or (
-                alike >= LEAST_ALIKE
-                and len(subject.stems) >= FEWEST_STEMS
-                and _one_value_differs(subject.said, older.said)
-            )
-            or (common == subject.kinds == older.kinds == ONLY_ZONE)
-        )
-        if is_same and alike >= most:
-            best, most = other, alike
+        if not common:
+            continue
+        shared = sum(weights[stem] for stem in subject.stems & older.stems)
+        is_same = shared >= LEAST_SHARED * own if subject.changes else common == older.kinds == ONLY_ZONE
+        alike = shared / max(own, sum(weights[stem] for stem in older.stems))
+        if is_same and (alike, place) > (most, best or 0):
+            best, most = place, alike
     return best
 
 
 def _may_supersede(one: Statement, older: Statement) -> bool:
     """A person's word outlasts the agent's; nobody takes back what was said in the same breath."""
+    is_other = one.turn != older.turn if one.turn or older.turn else one.source != older.source
     by_person = one.role != "assistant"
     return (
-        (one.turn != older.turn or not one.turn)
-        and one.source != older.source
-        and (older.role != "assistant" if by_person else older.role == "assistant")
+        is_other
+        and (older.role != "assistant") == by_person
         and one.tokens.folded != older.tokens.folded
         and not (one.settled and older.settled)
     )
+
+
+def _repeats(one: Statement, subject: _Subject, older: Statement) -> bool:
+    """Whether one says the same sentence again with another value."""
+    return len(subject.stems) >= FEWEST_STEMS and _may_supersede(one, older) and _one_value_differs(one, older)
 
 
 def _one_value_differs(one: Statement, older: Statement) -> bool:
