@@ -55,9 +55,13 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 def _with_marks(units: Units, toolbox: Toolbox) -> Units:
     """What a newer message supersedes stands with a mark, where it may be changed at all."""
     gone = superseded(units)
-    places = {place for place in touchable(units) if units[place].id in gone} if gone else ()
+    places = (
+        {place for place in touchable(units) if units[place].id in gone and len(units[place].messages) == 1}
+        if gone
+        else ()
+    )
     return tuple(
-        shortened(unit, gone[unit.id], toolbox) if place in places else unit for place, unit in enumerate(units)
+        shortened(unit, gone[unit.id].text, toolbox) if place in places else unit for place, unit in enumerate(units)
     )
 
 

@@ -200,7 +200,7 @@ def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int,
     scores = {
         index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
     }
-    gone = superseded(units)
+    gone = {unit_id for unit_id, stale in superseded(units).items() if not stale.holds}
     choices = [[i for i in group if i not in kept] for group in exchanges(units)]
     priced = [(group, sum(sizes[i] for i in group)) for group in choices if group]
     ranked = sorted(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from dominds.llm.messages import Role
 from remediation.context import Unit, UnitKind, UnitRole
@@ -27,17 +28,28 @@ def said_in(units: Sequence[Unit], *, results: bool = False) -> list[Said]:
     return [said for unit in units for said in _said(unit, results)]
 
 
-def superseded(units: Sequence[Unit]) -> dict[str, str]:
-    """The ids of messages of which nothing holds any more, with their texts marked."""
+class Stale(NamedTuple):
+    """A message some of which no longer holds: its text with the marks, and whether anything of it holds."""
+
+    text: str
+    holds: bool
+
+
+def superseded(units: Sequence[Unit]) -> dict[str, Stale]:
+    """By the ids of units. Texts that stand for others bear their marks already."""
     entries = [(unit, said) for unit in units for said in _said(unit, False) if said.role != CALL]
-    sources = {source: unit for source, (unit, _) in enumerate(entries) if unit.kind is not UnitKind.SUMMARY}
-    texts: dict[str, list[str]] = {}
+    stale: dict[str, Stale] = {}
     holding: set[str] = set()
     for statement in marked(statements_of([said for _, said in entries])):
-        if unit := sources.get(statement.source):
-            texts.setdefault(unit.id, []).append(statement.marked)
-            holding |= {unit.id} if statement.holds else set()
-    return {unit_id: " ".join(parts) for unit_id, parts in texts.items() if unit_id not in holding}
+        unit, said = entries[statement.source]
+        if unit.kind is UnitKind.SUMMARY:
+            continue
+        if statement.holds:
+            holding.add(unit.id)
+        elif statement.text in said.text:
+            text = stale[unit.id].text if unit.id in stale else said.text
+            stale[unit.id] = Stale(text.replace(statement.text, statement.marked, 1), False)
+    return {unit_id: one._replace(holds=unit_id in holding) for unit_id, one in stale.items()}
 
 
 def _said(unit: Unit, results: bool) -> Iterator[Said]:

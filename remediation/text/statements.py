@@ -72,10 +72,12 @@ class Statement:
 
     @property
     def marked(self) -> str:
-        """The words, with the mark of what no longer holds."""
+        """The words, with the mark of what no longer holds, within the sentence so that it stays a part of it."""
         if self.holds:
             return self.text
-        return f"{self.text} ({UNTIL} {self.until})" if self.until else f"{self.text} (no longer holds)"
+        bare = self.text.rstrip(".!。！;；")
+        when = f"{UNTIL} {self.until}" if self.until else "no longer holds"
+        return f"{bare} ({when}){self.text[len(bare) :]}"
 
 
 SPELLED = re.compile(
@@ -188,7 +190,7 @@ INJECTION = re.compile(
 )
 
 UNTIL = "until turn"
-UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+$")
+UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+(?=[.!。！;；]*$)")
 QUOTE_MARK = re.compile(r"\(quoting ([^()\n]{1,80})\) ")
 
 
@@ -289,7 +291,7 @@ def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
 def _judged(role: str, sentence: Sentence) -> _Sentence:
     """What somebody quotes is told as a quote, and is nobody's rule here."""
     gone = UNTIL_MARK.search(sentence.text)
-    said = sentence.text[: gone.start()] if gone else sentence.text
+    said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text
     earlier = QUOTE_MARK.match(said)
     speaker = sentence.speaker or (earlier[1] if earlier else "")
     bare = said[earlier.end() :] if earlier else said

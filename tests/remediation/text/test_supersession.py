@@ -32,7 +32,7 @@ def judged(*texts: str, role: str = "user") -> list[Statement]:
 def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str) -> None:
     first, second, *_ = judged(older, newer)
     assert not first.holds
-    assert first.marked == f"{older} (until turn 20)"
+    assert first.marked == f"{older.removesuffix('.')} (until turn 20)."
     assert second.holds
     assert second.worth > first.worth
 
@@ -49,6 +49,13 @@ def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str) -> N
 )
 def test_what_only_looks_alike_holds(one: str, other: str) -> None:
     assert all(statement.holds for statement in judged(one, other))
+
+
+def test_a_mark_outlasts_reading_it_back() -> None:
+    said = "The budget is $900 in total (until turn 20). Nobody may exceed it."
+    first, second = statements_of([Said("user", said, 10, settled=True)])
+    assert (first.holds, first.until, second.holds) == (False, 20, True)
+    assert f"{first.marked} {second.marked}" == said
 
 
 def test_the_agent_and_quotes_take_back_nothing_that_a_person_said() -> None:
