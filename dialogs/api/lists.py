@@ -32,6 +32,12 @@ class Window(Schema):
     limit: Limit
 
 
+class EventWindow(Window):
+    """``of`` is the generation of the database that ``after`` counts in, as the header of an answer named it."""
+
+    of: Annotated[str, Field(max_length=32)] | None = None
+
+
 class UuidWindow(Schema):
     """``after`` is the id of the last entry that the caller has."""
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from dialogs.actions import messages
 from dialogs.actions.attachments import checked, from_base64
 from dialogs.api.auth import PersonRequest
+from dialogs.api.cursors import refuse_stale
 from dialogs.api.lists import Text, Window
 from dialogs.api.schemas import Accepted, GenerationOut, StateOut, TurnOut
 from dialogs.store import json_shapes
@@ -65,6 +66,7 @@ def close(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
 @router.get("/dialogs/{uuid:dialog_id}/turns", response=list[TurnOut])
 def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     dialog = messages.owned(dialog_id, request.auth)
+    refuse_stale(window.after, dialog.last_turn_seq)
     turns = dialog.turns.filter(seq__gt=window.after).select_related("generation__snapshot", "author").order_by("seq")
     return [json_shapes.turn(turn) for turn in turns[: window.limit]]
 

@@ -17,6 +17,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.http import StreamingHttpResponse
 
+from dialogs.api.cursors import is_stale, standing_of
 from dialogs.errors import RateLimited
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
@@ -52,9 +53,12 @@ class EventStream:
 
     language = ""
 
-    def __init__(self, dialog_id: UUID, user_id: int, after: int, holds: Callable[[], bool]) -> None:
+    def __init__(
+        self, dialog_id: UUID, user_id: int, after: int, holds: Callable[[], bool], *, of: str | None = None
+    ) -> None:
         self.user_id = user_id
         self._dialog_id, self._seq, self._holds = dialog_id, after, holds
+        self._generation = of  # of the database that the numbers count in; None until the first read
         self._wake = asyncio.Event()
         self._behind = True
         self._live_text: list[dict[str, Any]] = []
@@ -148,9 +152,16 @@ class EventStream:
 
     def _fetch(self) -> list[dict[str, Any]]:
         user = User.objects.filter(pk=self.user_id, is_active=True).first()
-        if user is None or not self._holds() or not Dialog.objects.for_user(user).filter(pk=self._dialog_id).exists():
+        standing = standing_of(Dialog.objects.for_user(user), self._dialog_id) if user and self._holds() else None
+        if standing is None:
             self._ended = True
             return []
+        newest, generation = standing
+        stale = is_stale(self._seq, newest, self._generation, generation)
+        self._generation = generation
+        if stale:  # the reader begins anew, and so does what is known of it
+            self._seq = self._known = 0
+            return [{"seq": 0, "type": "resync", "data": {"generation": generation}}]
         return events.after(self._dialog_id, self._seq, BATCH)
 
 

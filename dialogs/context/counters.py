@@ -1,13 +1,21 @@
 """A dialog's guidance counters as one value."""
 
-from dialogs.models import Dialog
+from dialogs.models import ContextState
 from remediation.guidance import Counters
 
 
-def counters_of(dialog: Dialog) -> Counters:
-    return Counters(dialog.kept_since_guidance, dialog.guided_generations, dialog.failed_clears, dialog.clear_unproven)
+def counters_of(context_state: ContextState) -> Counters:
+    return Counters(
+        context_state.kept_since_guidance,
+        context_state.guided_generations,
+        context_state.failed_clears,
+        context_state.clear_unproven,
+    )
 
 
-def set_counters(dialog: Dialog, counters: Counters) -> None:
-    dialog.kept_since_guidance, dialog.guided_generations = counters.kept_since_guidance, counters.guided_generations
-    dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
+def set_counters(context_state: ContextState, counters: Counters) -> None:
+    context_state.kept_since_guidance, context_state.guided_generations = (
+        counters.kept_since_guidance,
+        counters.guided_generations,
+    )
+    context_state.failed_clears, context_state.clear_unproven = counters.failed_clears, counters.clear_unproven

@@ -80,16 +80,11 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
     """What its server runs the model with comes before the catalog; a model that needs a limit has no other."""
-    return _under(model, loaded_limit(model))
+    return thresholds_under(model, loaded_limit(model))
 
 
-def limits_of_model(model: ModelInfo) -> tuple[Thresholds, str]:
-    """The thresholds, and why the model cannot be used now, for people; empty when it can. Its server is asked once."""
-    loaded = loaded_limit(model)
-    return _under(model, loaded), _unusable(model, loaded)
-
-
-def _under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> Thresholds:
+def thresholds_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> Thresholds:
+    """What its server runs the model with, as far as it said, comes before the catalog."""
     stated = stated_thresholds(model)
     match loaded:
         case LoadedLimit(tokens, source):
@@ -99,7 +94,8 @@ def _under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> T
     return stated
 
 
-def _unusable(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> str:
+def unusable_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> str:
+    """Why no generation can start with the model, by what its server said, for people; empty when one can."""
     if model.unusable or not model.kind.needs_limit:
         return model.unusable
     match loaded:
@@ -124,7 +120,7 @@ def unusable_reason(subject: Dialog | Agent) -> str:
     except UnknownModel as error:
         return str(error)
     asks_server = model.kind.needs_limit and not model.unusable
-    return _unusable(model, loaded_limit(model) if asks_server else None)
+    return unusable_under(model, loaded_limit(model) if asks_server else None)
 
 
 def larger_models(dialog: Dialog) -> list[tuple[str, int]]:

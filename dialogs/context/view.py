@@ -12,7 +12,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subqu
 from dialogs.context.config import prompts_folder
 from dialogs.context.units import group, unit_from_json
 from dialogs.context.view_cache import REMEMBERED_CHARS, Head, messages_of
-from dialogs.models import Dialog, Round, Turn
+from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
 from dominds.llm.messages import Message, Role, chars_of
 from dominds.weighted_cache import Bounded
@@ -31,6 +31,7 @@ _TURN_COLUMNS = (
     "provider_items",
     "attachments",
 )
+PACKAGE_ID = "package-"  # of the unit that a round begins with, before its number
 WHOLE = "1:0"  # base of a view that no rewrite or clear has touched
 # Of a round, for each look; its package can be long, and is read once.
 _OPENING = ("carried", "standing_run", "has_package")
@@ -52,6 +53,15 @@ class View:
     base_position: int = 0  # the last turn that the rewrite took in
     by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
+    carried: frozenset[int] = frozenset()  # seqs of the messages that a clear took into the round
+
+    @property
+    def is_fresh_round(self) -> bool:
+        """Whether nobody said anything since the clear that began the round."""
+        if not (self.units and self.units[0].id.startswith(PACKAGE_ID)):
+            return False
+        said = (unit for unit in self.units[1:] if unit.role is UnitRole.USER)
+        return all(set(unit.source) <= self.carried for unit in said)
 
 
 _heads = Bounded[Head](REMEMBERED_CHARS)
@@ -80,6 +90,7 @@ def view_of(dialog: Dialog) -> View:
         base_position=head.base_position,
         by_value=head.by_value,
         interrupted=head.interrupted,
+        carried=frozenset(current.carried),
     )
 
 
@@ -192,7 +203,7 @@ def _opening_units(dialog_id: UUID, number: int, opening: Prompt | None) -> Unit
     text = render(opening, package=package)
     return (
         Unit(
-            id=f"package-{number}",
+            id=f"{PACKAGE_ID}{number}",
             kind=UnitKind.SUMMARY,
             role=UnitRole.USER,
             messages=(Message(Role.USER, text),),
@@ -215,9 +226,9 @@ def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
     return tuple(units)
 
 
-def _pinned(dialog: Dialog, units: Units) -> Units:
+def _pinned(drive: Drive, units: Units) -> Units:
     """The newest user message and the one being answered are never changed by a rewrite."""
-    pinned, answering = list(units), f"turn-{dialog.answering_seq}"
+    pinned, answering = list(units), f"turn-{drive.answering_seq}"
     backwards = range(len(units) - 1, -1, -1)  # both are near the end
     newest = (place for place in backwards if units[place].role is UnitRole.USER and units[place].source)
     answered = (place for place in backwards if units[place].id == answering)

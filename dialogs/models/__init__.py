@@ -2,8 +2,10 @@
 
 from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal, ToolServer
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
+from dialogs.models.context_state import ContextState
 from dialogs.models.conversation import Dialog, Reminder, Turn
 from dialogs.models.deliveries import Delivery, PushSubscription
+from dialogs.models.drive import Drive
 from dialogs.models.generations import CallTotals, Generation
 from dialogs.models.history import Event, RequestPart, Round
 from dialogs.models.people import Identity
@@ -19,8 +21,10 @@ __all__ = [
     "CallTotals",
     "Client",
     "ConnectedProvider",
+    "ContextState",
     "Delivery",
     "Dialog",
+    "Drive",
     "EmbeddingUse",
     "Event",
     "ForcingRefusal",

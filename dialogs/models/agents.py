@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from dialogs.models.agent_kinds import ASSISTANT, PROXY, AgentKind
+from dialogs.models.database_defaults import EMPTY_LIST, EMPTY_OBJECT
 
 
 class Agent(models.Model):
@@ -25,13 +26,18 @@ class Agent(models.Model):
     description = models.CharField(
         max_length=200, blank=True, db_default="", help_text="what it is good for, in the choice of agents"
     )
-    suggestions = models.JSONField(default=list, blank=True, help_text="first messages that a new dialog offers")
+    suggestions = models.JSONField(
+        default=list, db_default=EMPTY_LIST, blank=True, help_text="first messages that a new dialog offers"
+    )
     instructions = models.TextField(blank=True)
     tools = models.JSONField(
         default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"
     )
     toolsets = models.JSONField(
-        default=list, blank=True, help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out"
+        default=list,
+        db_default=EMPTY_LIST,
+        blank=True,
+        help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out",
     )
     tool_approval = models.CharField(
         max_length=8,
@@ -41,7 +47,10 @@ class Agent(models.Model):
         help_text="whether a person allows calls of tools before they run: those that may change something, or all",
     )
     model_params = models.JSONField(
-        default=dict, blank=True, help_text="settings for the model, by kind of API or under general"
+        default=dict,
+        db_default=EMPTY_OBJECT,
+        blank=True,
+        help_text="settings for the model, by kind of API or under general",
     )
     context_policy = models.CharField(
         max_length=16, blank=True, help_text="the name of a policy; empty: the default of the model's kind"
@@ -61,7 +70,9 @@ class Agent(models.Model):
     priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
     priority_areas = models.JSONField(default=list, blank=True)
     recall = models.BooleanField(
-        default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
+        default=True,
+        db_default=True,
+        help_text="bring back into a request what is out of sight and bears on the newest message",
     )
     prepare_rewrites = models.BooleanField(
         default=True,

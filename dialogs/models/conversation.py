@@ -12,6 +12,8 @@ from django.utils.translation import gettext as _
 
 from dialogs import permissions
 from dialogs.models.agents import Agent
+from dialogs.models.context_state import ContextState
+from dialogs.models.drive import Drive
 from dialogs.models.settings import PersonSettings, SiteSettings
 from dialogs.state import State
 
@@ -70,19 +72,11 @@ class DeletedDialogManager(_AnyDialogs):  # type: ignore[type-arg]
         return super().get_queryset().filter(removed_at__isnull=False, expires_at__isnull=False)
 
 
-class Dialog(models.Model):
+class Dialog(Drive, ContextState):
     """A conversation. ``state`` equals ``dialogs.state.state_of`` of its rows; services keep it so.
 
-    The columns from ``epoch`` on are the driver's: the lease, and every counter that must outlive a worker.
+    Its row also holds what the driver and the context keep of it: one change writes all three at once.
     """
-
-    class Report(models.TextChoices):
-        """What the last generation that counts for health told us."""
-
-        AWAITING = "awaiting"
-        REPORTED = "reported"
-        UNAVAILABLE = "unavailable"
-        SUSPECTED = "suspected"
 
     class Origin(models.TextChoices):
         PERSON = "person", "people"
@@ -155,77 +149,6 @@ class Dialog(models.Model):
     )
     fork_count = models.PositiveIntegerField(default=0, db_default=0, help_text="dialogs that branch off this one")
 
-    key = models.ForeignKey(
-        "dialogs.ApiKey",
-        null=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-        db_index=False,
-        help_text="whose call set it to work last, and pays for that; empty: a person",
-    )
-    answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
-    continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
-    requested_rewrite = models.CharField(
-        max_length=16, blank=True, help_text="a rewrite or clear that a person asked for"
-    )
-    requested_package = models.TextField(blank=True, help_text="the re-entry package of a requested clear")
-    stop_requested = models.BooleanField(default=False)
-    failure = models.TextField(blank=True, help_text="why the last message failed, for people")
-    damaged_at = models.DateTimeField(null=True, help_text="its rows could not be read; until the next message")
-
-    epoch = models.PositiveIntegerField(default=0)
-    lease_owner = models.CharField(max_length=120, blank=True)
-    lease_until = models.DateTimeField(null=True)
-    wake_at = models.DateTimeField(null=True, help_text="not to be driven before, after a provider's backoff")
-    crashes = models.PositiveSmallIntegerField(default=0, help_text="lost attempts in a row")
-    tries = models.PositiveSmallIntegerField(default=0, help_text="failed tries in a row for what is owed now")
-    generations_for_message = models.PositiveIntegerField(default=0, help_text="bounds the tool loop")
-    running_call = models.CharField(max_length=120, blank=True, help_text="a tool call whose effect cannot be repeated")
-
-    report = models.CharField(max_length=12, choices=Report.choices, default=Report.AWAITING)
-    prompt_tokens = models.PositiveIntegerField(null=True, help_text="last reported")
-    completion_tokens = models.PositiveIntegerField(null=True)
-    total_tokens = models.PositiveIntegerField(null=True)
-    overflowed = models.BooleanField(default=False, help_text="the provider refused the last request as too long")
-    context_epoch = models.PositiveIntegerField(
-        default=0,
-        help_text="grows when what was sent before comes to stand otherwise: earlier reasoning is not sent then",
-    )
-    beginning = models.CharField(
-        max_length=32, blank=True, help_text="hash of model, instructions, tools and rewrite that the epoch began with"
-    )
-    statements = models.JSONField(
-        default=list, help_text="reminders as stated in this epoch: [messages of the view before them, their lines]"
-    )
-    request_parts = models.JSONField(
-        null=True, help_text="digests of what its newest request began with, stored as parts of requests"
-    )
-    repeats = models.JSONField(
-        default=dict,
-        help_text="kinds of refusal that the attempt now owed was repeated for, each with what was learned",
-    )
-    changed_since_rewrite = models.BooleanField(default=True)
-    restarts = models.PositiveSmallIntegerField(default=0, help_text="rewrites since the newest user message")
-    calibration = models.FloatField(null=True, help_text="of older dialogs: reported over estimated prompt tokens")
-    calibration_fit = models.JSONField(null=True, help_text="what reports taught of the model: Calibration.numbers")
-    kept_since_guidance = models.PositiveIntegerField(null=True)
-    guided_generations = models.PositiveSmallIntegerField(default=0)
-    failed_clears = models.PositiveSmallIntegerField(default=0)
-    clear_episode = models.PositiveIntegerField(default=0)
-    clear_unproven = models.BooleanField(
-        default=False, help_text="cleared, and no report since has shown that it helped"
-    )
-
-    cost_usd = models.DecimalField(
-        max_digits=18,
-        decimal_places=10,
-        default=Decimal(0),
-        db_default=Decimal(0),
-        help_text="of all its generations whose cost is known",
-    )
-    unpriced_generations = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="ended without a known cost: no report, or no price"
-    )
     budget_usd = models.DecimalField(
         max_digits=18, decimal_places=10, null=True, help_text="raised by a person; empty: the agent's"
     )
@@ -238,8 +161,6 @@ class Dialog(models.Model):
         help_text="of an imported dialog: the conversation that it was, elsewhere",
     )
 
-    lease_over: bool  # annotated where the row is locked: the database's clock says so
-    awake: bool
     newest_reply_calls: bool | None = True  # annotated where the row is read whole; elsewhere it may be so
     has_reminders: bool = True
     monthly_budget_usd: Decimal | None = None
@@ -302,15 +223,6 @@ class Dialog(models.Model):
     def budget_in_force(self) -> Decimal | None:
         """USD that it may cost; None: as much as it will."""
         return self.agent.dialog_budget_usd if self.budget_usd is None else self.budget_usd
-
-    @property
-    def is_leased(self) -> bool:
-        return bool(self.lease_owner)
-
-    @property
-    def has_work(self) -> bool:
-        """Whether there is something to drive besides queued messages."""
-        return self.answering_seq is not None or self.continuing or bool(self.requested_rewrite)
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):

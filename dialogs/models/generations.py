@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from dialogs.models.conversation import Dialog
+from dialogs.models.database_defaults import EMPTY_LIST
 
 
 class GenerationQuerySet(models.QuerySet["Generation"]):
@@ -71,7 +72,9 @@ class Generation(models.Model):
     frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
     base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
     sent = models.JSONField(null=True, help_text="hash of its request, and what it is made again from: see Sent")
-    recalled = models.JSONField(default=list, help_text="seqs of the turns that its request brought back into sight")
+    recalled = models.JSONField(
+        default=list, db_default=EMPTY_LIST, help_text="seqs of the turns that its request brought back into sight"
+    )
     request_chars = models.PositiveIntegerField(default=0)
     est_prompt_tokens = models.PositiveIntegerField(null=True)
     est_tools_tokens = models.PositiveIntegerField(null=True, help_text="of est_prompt_tokens")

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
 from dialogs.models.conversation import Dialog
+from dialogs.models.database_defaults import EMPTY_LIST
 
 
 class Question(models.Model):
@@ -33,9 +34,7 @@ class Question(models.Model):
     kind = models.CharField(max_length=24, choices=Kind.choices)
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
     text = models.TextField()
-    choices = models.JSONField(
-        default=list, db_default=models.Value([], models.JSONField()), help_text="answers to choose from, if any"
-    )
+    choices = models.JSONField(default=list, db_default=EMPTY_LIST, help_text="answers to choose from, if any")
     tool_call_id = models.CharField(max_length=120, blank=True)
     approves = models.CharField(
         max_length=120,

@@ -1,6 +1,7 @@
 """Settings of people and of the site, and people's templates."""
 
 import re
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -63,7 +64,7 @@ class PersonSettings(models.Model):
     progress_detail = models.CharField(max_length=8, choices=Detail.choices, default=Detail.NORMAL)
     auto_hide_seconds = models.PositiveSmallIntegerField(default=3)
     highlight_p1 = models.BooleanField(default=True)
-    recall = models.BooleanField(default=True)
+    recall = models.BooleanField(default=True, db_default=True)
     monthly_budget_usd = models.DecimalField(
         max_digits=18,
         decimal_places=10,
@@ -179,6 +180,11 @@ class SiteSettings(models.Model):
         lines = (line.split() for line in self.escalation_address.splitlines())
         usual = self.question_deadline_minutes or 0
         return [(address, int(minutes[0]) if minutes else usual) for address, *minutes in lines]
+
+    @classmethod
+    def begin_generation(cls, using: str) -> None:
+        """Say that the database was restored: what counted before does not count on."""
+        cls.objects.using(using).update_or_create(singleton=True, defaults={"generation": uuid4().hex})
 
     @classmethod
     def current(cls) -> "SiteSettings":

@@ -15,7 +15,7 @@ from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
 from dialogs.context.sent import Sent
 from dialogs.context.served import Served
-from dialogs.models import Dialog, Generation, RequestPart
+from dialogs.models import ContextState, Generation, RequestPart
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -111,20 +111,20 @@ def begin(
     return Attempt(generation, prepared, served.thresholds, model.prices, counted.images if counted else 0)
 
 
-def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:
-    dialog.context_epoch, dialog.beginning = prepared.request.epoch, prepared.beginning
-    if (statements := stored(prepared.statements)) != dialog.statements:
-        dialog.statements = statements
+def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:
+    context_state.context_epoch, context_state.beginning = prepared.request.epoch, prepared.beginning
+    if (statements := stored(prepared.statements)) != context_state.statements:
+        context_state.statements = statements
 
 
-def _store_parts(dialog: Dialog, parts: Sequence[RequestPart]) -> None:
+def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> None:
     """A dialog's requests mostly have the same: what the one before named is stored."""
     in_order = sorted(parts, key=attrgetter("digest"))  # so that no two dialogs wait for each other
-    known = set(dialog.request_parts or ())
+    known = set(context_state.request_parts or ())
     if new := [part for part in in_order if part.digest not in known]:
         RequestPart.objects.bulk_create(new, ignore_conflicts=True)
-    if dialog.request_parts != (named := [part.digest for part in in_order]):
-        dialog.request_parts = named
+    if context_state.request_parts != (named := [part.digest for part in in_order]):
+        context_state.request_parts = named
 
 
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:

@@ -11,7 +11,7 @@ from dialogs.context.limits import policy_of
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.request import Form
-from dialogs.models import Dialog, ForcingRefusal, Generation
+from dialogs.models import ContextState, Dialog, ForcingRefusal, Generation
 from dialogs.runtime.attempts import Attempt
 from dominds.db.prepared import Select
 from dominds.llm.messages import Request
@@ -101,10 +101,10 @@ def _words(refusal: str) -> list[str]:
     return [word for word in refusal.split() if not any(map(str.isdigit, word))]
 
 
-def new_epoch(dialog: Dialog) -> None:
+def new_epoch(context_state: ContextState) -> None:
     """Send no reasoning of before any more."""
-    dialog.context_epoch += 1
-    dialog.statements = []
+    context_state.context_epoch += 1
+    context_state.statements = []
 
 
 def less_output(request: Request, error: OutputBudgetTooLarge) -> int | None:

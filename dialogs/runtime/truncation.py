@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet, Sum
 
-from dialogs.models import Dialog, Generation
+from dialogs.models import ContextState, Dialog, Generation
 from dominds.db.prepared import Select
 from dominds.llm.usage import Usage
 from health.levels import UnknownReason
@@ -40,11 +40,11 @@ def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage:
     return truncation_suspected(sent, current, completion)
 
 
-def _has_grown(dialog: Dialog, usage: Usage) -> bool:
+def _has_grown(context_state: ContextState, usage: Usage) -> bool:
     """Since the report that the dialog's row has, as with most messages: no query then. One of a refused clear is no
     reply's."""
-    is_of_reply = dialog.report == Dialog.Report.REPORTED and not dialog.failed_clears
-    return is_of_reply and dialog.prompt_tokens is not None and usage.prompt_tokens > dialog.prompt_tokens
+    is_of_reply = context_state.report == ContextState.Report.REPORTED and not context_state.failed_clears
+    return is_of_reply and context_state.prompt_tokens is not None and usage.prompt_tokens > context_state.prompt_tokens
 
 
 def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation]:

@@ -113,10 +113,8 @@ class Change:
     def begin_message(self, seq: int) -> None:
         """Answer this user turn from now on; what was counted for the one before starts at zero."""
         dialog = self.dialog
-        dialog.answering_seq, dialog.failure, dialog.damaged_at = seq, "", None
-        dialog.restarts = dialog.tries = dialog.generations_for_message = dialog.crashes = 0
-        dialog.repeats = {}
-        dialog.wake_at = None  # a backoff was for the message before
+        dialog.count_from_zero()
+        dialog.answering_seq = seq
         dialog.changed_since_rewrite = True
 
     def finish(self) -> None:

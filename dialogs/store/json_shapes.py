@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from dialogs.models import Dialog, Generation, Question, Reminder, Turn
+from dialogs.models import ContextState, Dialog, Generation, Question, Reminder, Turn
 from health.levels import Judgement, Thresholds
 from health.models import HealthSnapshot
 
@@ -72,14 +72,14 @@ def turn(row: Turn) -> dict[str, Any]:
     }
 
 
-def health(dialog: Dialog, judgement: Judgement, thresholds: Thresholds) -> dict[str, Any]:
+def health(context_state: ContextState, judgement: Judgement, thresholds: Thresholds) -> dict[str, Any]:
     """The indicator: the last report of the dialog, judged by the limits of now. Unknown numbers are null."""
     return {
         "level": judgement.level.value,
         "reason": judgement.reason.value if judgement.reason else None,
-        "prompt_tokens": dialog.prompt_tokens,
-        "completion_tokens": dialog.completion_tokens,
-        "total_tokens": dialog.total_tokens,
+        "prompt_tokens": context_state.prompt_tokens,
+        "completion_tokens": context_state.completion_tokens,
+        "total_tokens": context_state.total_tokens,
         "model_context_limit": thresholds.context_limit,
         "limit_source": thresholds.limit_source or None,
         "optimal_max_tokens": thresholds.effective_optimal_max,

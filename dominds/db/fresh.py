@@ -28,7 +28,8 @@ def lay(alias: str = DEFAULT_DB_ALIAS) -> bool:
                     editor.create_model(model)
         done = executor.recorder.Migration
         editor.create_model(done)
-        rows = (done(app=migration.app_label, name=migration.name) for migration in migrations)
+        names = [name for each in migrations for name in [(each.app_label, each.name), *each.replaces]]
+        rows = (done(app=app, name=name) for app, name in names)
         executor.recorder.migration_qs.bulk_create(rows)
     emit_post_migrate_signal(verbosity=0, interactive=False, db=alias)
     return True

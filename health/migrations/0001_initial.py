@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('dialogs', '0001_initial'),
+        ('dialogs', '0001_version_0_1_0'),
     ]
 
     operations = [

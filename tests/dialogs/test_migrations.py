@@ -4,11 +4,8 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import date, timedelta
-from io import StringIO
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,13 +16,9 @@ from django.db.migrations.executor import MigrationExecutor
 from dialogs.api.schemas import EventOut
 from dialogs.models import (
     Agent,
-    CallTotals,
     Client,
     Dialog,
-    EmbeddingUse,
     Event,
-    ForcingRefusal,
-    PersonSettings,
 )
 from dialogs.store import events
 from dialogs.store.change import open_change
@@ -34,7 +27,7 @@ from tests.dialogs.event_lists import events_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BEFORE = [("dialogs", "0002_archive_dialogs")]
+BEFORE = [("dialogs", "0001_version_0_1_0")]
 OLD_EVENTS: list[tuple[str, dict[str, Any]]] = [
     ("turn", {"turn": 1}),
     ("state", {"state": "queued", "failure": ""}),
@@ -104,19 +97,6 @@ def test_rows_are_kept_on_sqlite_too(lite: str) -> None:
         check_rows_are_kept(lite)
 
 
-@pytest.mark.parametrize("alias", ["default", "lite"])
-@pytest.mark.parametrize("app", ["dialogs", "remediation"])
-def test_names_of_policies_become_free_without_touching_a_table(
-    request: pytest.FixtureRequest, alias: str, app: str
-) -> None:
-    if alias != "default":
-        request.getfixturevalue(alias)
-    printed = StringIO()
-    migration = {"dialogs": "0006_policies_by_name", "remediation": "0003_policies_by_name"}[app]
-    call_command("sqlmigrate", app, migration, database=alias, stdout=printed)
-    assert {line for line in printed.getvalue().splitlines() if not line.startswith("--")} <= {"BEGIN;", "COMMIT;"}
-
-
 def test_an_old_dialog_goes_on_and_so_may_the_version_before() -> None:
     """Migrations only add: until its processes are replaced, that version stores events as rows of their own, and ours
     count on."""
@@ -148,48 +128,6 @@ def test_an_old_dialog_goes_on_and_so_may_the_version_before() -> None:
         assert Client.objects.get(pk=dialog.pk).messages_digest == "theirs"
 
 
-@pytest.mark.parametrize("alias", ["default", "lite"])
-def test_columns_are_renamed_with_their_rows_and_indexes(request: pytest.FixtureRequest, alias: str) -> None:
-    if alias != "default":
-        request.getfixturevalue(alias)
-    before = [("dialogs", "0040_lists_of_any_length")]
-    executor = MigrationExecutor(connections[alias])
-    executor.migrate(before)
-    models = executor.loader.project_state(before).apps
-    try:
-        owner = User.objects.using(alias).create(username="someone")
-        agent = models.get_model("dialogs", "Agent").objects.using(alias).create(id="a", provider="p", model="m")
-        dialog = models.get_model("dialogs", "Dialog").objects.using(alias).create(owner_id=owner.pk, agent=agent)
-        models.get_model("dialogs", "Client").objects.using(alias).create(dialog=dialog, said="digest", heard="answer")
-        models.get_model("dialogs", "ForcingRefusal").objects.using(alias).create(provider="p", model="m", said="No.")
-    finally:
-        call_command("migrate", database=alias, interactive=False, verbosity=0)
-    result = Client.objects.using(alias).get()
-    assert (result.messages_digest, result.answer_digest) == ("digest", "answer")
-    assert ForcingRefusal.objects.using(alias).get().reason == "No."
-    with connections[alias].cursor() as cursor:
-        constraints = connections[alias].introspection.get_constraints(cursor, "dialogs_client")
-    assert constraints["client_conversation"]["columns"] == ["key_id", "said"]
-    assert constraints["client_answer"]["columns"] == ["key_id", "answer_digest"]
-    assert "client_heard" not in constraints
-
-
-@pytest.mark.parametrize("alias", ["default", "lite"])
-def test_indexes_of_foreign_keys_give_way_to_others(request: pytest.FixtureRequest, alias: str) -> None:
-    if alias != "default":
-        request.getfixturevalue(alias)
-    MigrationExecutor(connections[alias]).migrate([("dialogs", "0043_steps_of_escalation")])
-    call_command("migrate", database=alias, interactive=False, verbosity=0)
-    with connections[alias].cursor() as cursor:
-        of_tables = [
-            connections[alias].introspection.get_constraints(cursor, table)
-            for table in ("dialogs_dialog", "dialogs_turn")
-        ]
-    names = {name for constraints in of_tables for name, each in constraints.items() if each["index"]}
-    assert names >= {"dialog_of_agent", "dialog_branched_off", "turn_of_generation"}
-    assert not [name for name in names if re.search(r"_[0-9a-f]{8}(_like)?$", name)]
-
-
 def test_a_new_file_is_laid_as_its_migrations_would_leave_it(lite: str, tmp_path: Path) -> None:
     """Columns, constraints, indexes and rows, all but the order of columns; and nothing is left to migrate."""
     laid = shape_of(Path(connections[lite].settings_dict["NAME"]))
@@ -216,36 +154,3 @@ def shape_of(file: Path) -> dict[str, Any]:
             if kind == "table" and name not in ("django_content_type", "auth_permission"):
                 shape[f"{name}, rows"] = database.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()
     return shape
-
-
-@pytest.mark.parametrize("alias", ["default", "lite"])
-def test_days_that_were_summed_up_stay_days_of_utc(request: pytest.FixtureRequest, alias: str) -> None:
-    if alias != "default":
-        request.getfixturevalue(alias)
-    before = [("dialogs", "0043_steps_of_escalation")]
-    executor = MigrationExecutor(connections[alias])
-    executor.migrate(before)
-    models = executor.loader.project_state(before).apps
-    day = date(2026, 11, 20)
-    try:
-        owner = User.objects.using(alias).create(username="someone")
-        models.get_model("dialogs", "PersonSettings").objects.using(alias).create(user_id=owner.pk, zone="Asia/Kolkata")
-        named = {"person_id": owner.pk, "agent": "a", "provider": "p", "model": "m", "prompt_tokens": 7, "cost_usd": 2}
-        counted = {**named, "calls": 3, "unpriced": 1}
-        for ago in range(3):
-            models.get_model("dialogs", "EmbeddingUse").objects.using(alias).create(
-                **counted, day=day - timedelta(days=ago)
-            )
-            models.get_model("dialogs", "DayOfCalls").objects.using(alias).create(
-                **counted, day=day - timedelta(days=ago), cache_read_tokens=0, completion_tokens=1
-            )
-    finally:
-        call_command("migrate", database=alias, interactive=False, verbosity=0)
-    own = PersonSettings.objects.using(alias).get()
-    assert (own.zone, own.seen_zone) == ("", "Asia/Kolkata")
-    for kept in (CallTotals, EmbeddingUse):
-        rows = list(kept.objects.using(alias).order_by("began_at"))
-        for zone in ("UTC", "Asia/Kolkata", "America/New_York", "Asia/Shanghai"):
-            days = [row.began_at.astimezone(ZoneInfo(zone)).date() for row in rows]
-            assert days == [day - timedelta(days=2), day - timedelta(days=1), day]
-        assert {(row.calls, row.prompt_tokens, row.cost_usd, row.unpriced) for row in rows} == {(3, 7, 2, 1)}

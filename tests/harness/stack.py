@@ -100,6 +100,8 @@ class Stack:
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="dominds-stack-")))
     port: int = field(default_factory=free_port)
     parts: list[Part] = field(default_factory=list)
+    code: Path = ROOT  # the folder of another release, to run that
+    python: str = sys.executable
 
     @property
     def base_url(self) -> str:
@@ -164,13 +166,13 @@ class Stack:
 
     def wait_until_ready(self, web: Part) -> None:
         try:
-            eventually(lambda: self._ready() or not web.running, READY_SECONDS)
+            eventually(lambda: self.is_ready() or not web.running, READY_SECONDS)
         except AssertionError as error:
             raise StackFailed(f"not ready within {READY_SECONDS} s:\n{self.logs()}") from error
         if not web.running:
             raise StackFailed(f"the web server ended:\n{web.log()}")
 
-    def _ready(self) -> bool:
+    def is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.base_url}/readyz", timeout=2) as answer:
                 return bool(answer.status == 200)
@@ -193,7 +195,7 @@ class Stack:
         """Start one command in the stack's environment."""
         log_file = self.folder / f"{name}-{uuid4().hex[:6]}.log"
         with log_file.open("ab") as log:
-            process = spawn(command, {**self.environment, **environment}, log.fileno(), ROOT)
+            process = spawn(command, {**self.environment, **environment}, log.fileno(), self.code)
         part = Part(name, process, log_file)
         self.parts.append(part)
         return part
@@ -201,18 +203,18 @@ class Stack:
     def start_web(self) -> Part:
         options = ["-v", "0", "-b", "127.0.0.1", "-p", str(self.port), "--application-close-timeout", "5"]
         options += ["--websocket_timeout", "43200", "--websocket-max-message-size", "65536"]
-        return self.start_part("web", sys.executable, "-m", "daphne", *options, "dominds.asgi:application")
+        return self.start_part("web", self.python, "-m", "daphne", *options, "dominds.asgi:application")
 
     def start_worker(self, concurrency: int | None = None, **environment: str) -> Part:
         """Start one more worker; keyword arguments are environment variables of it alone."""
         name = f"worker-{uuid4().hex[:8]}"
         options = ["--pool", "threads", "--concurrency", str(concurrency or self.concurrency), "-n", f"{name}@%h"]
         options += ["--without-gossip", "--without-mingle"]
-        command = [sys.executable, "-m", "celery", "-q", "-A", "dominds.celery", "worker", *options]
+        command = [self.python, "-m", "celery", "-q", "-A", "dominds.celery", "worker", *options]
         return self.start_part("worker", *command, DOMINDS_WORKER=name, **environment)
 
     def start_sweeper(self) -> Part:
-        return self.start_part("sweeper", sys.executable, "manage.py", "sweep")
+        return self.start_part("sweeper", self.python, "manage.py", "sweep")
 
     def parts_named(self, name: str) -> list[Part]:
         return [part for part in self.parts if part.name == name and part.running]
@@ -233,8 +235,8 @@ class Stack:
     def manage(self, *arguments: str, **environment: str) -> str:
         """Run a management command in the stack's environment and return what it printed."""
         done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
+            [self.python, "manage.py", *arguments],
+            cwd=self.code,
             env={**self.environment, **environment},
             check=False,  # with its output in the message
             capture_output=True,

@@ -1,12 +1,9 @@
 """What each permission opens, that ``is_staff`` opens nothing, and that the page says who did what."""
 
-import importlib
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import Permission, User
-from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, reverse
 
@@ -160,16 +157,3 @@ def test_an_operators_act_stands_on_the_page_under_his_name(dialog: Dialog) -> N
 def test_an_owners_own_acts_need_no_line(dialog: Dialog) -> None:
     browser_of(dialog.owner).post(reverse("rename", args=[dialog.pk]), {"title": "Mine"})
     assert not dialog.turns.filter(role="notice").exists()
-
-
-def test_staff_of_before_keep_what_they_had() -> None:
-    staff, person = UserFactory.create(is_staff=True), UserFactory.create()
-    migration = importlib.import_module("dialogs.migrations.0009_permissions_and_authors")
-
-    class Editor:
-        def __init__(self) -> None:
-            self.connection = connection
-
-    migration.let_staff_keep_what_they_had(apps, Editor())
-    assert all(may(staff, permission) for permission in ALL)
-    assert not any(may(person, permission) for permission in ALL)

@@ -17,7 +17,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from django.conf import settings
 from django.core.management import call_command
@@ -140,7 +139,7 @@ def restore(file: Path, *, using: str, replace: bool = False) -> Restored:
     with tempfile.TemporaryDirectory(prefix="dominds-restore-") as folder:
         manifest = _unpack(file, Path(folder))
         _read_database(Path(folder) / manifest.database, manifest, using)
-        SiteSettings.objects.using(using).update_or_create(singleton=True, defaults={"generation": uuid4().hex})
+        SiteSettings.begin_generation(using)
         written, kept = _put_back_minds(Path(folder) / MINDS, manifest.minds)
     return Restored(manifest, written, kept)
 

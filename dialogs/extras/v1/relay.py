@@ -25,7 +25,7 @@ from dialogs.extras.v1.notices import NOTICES
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub
-from dialogs.models import Dialog, Generation, Question, Turn
+from dialogs.models import Dialog, Drive, Generation, Question, Turn
 from dialogs.runtime import client_tools
 from dialogs.state import State
 from dialogs.store import events
@@ -382,16 +382,16 @@ def _suspension(run: Run) -> ApiError:
     )
 
 
-def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
+def _failure(drive: Drive, last: Generation | None) -> ApiError:
     if last is not None and last.error_kind in OVERFLOWS:
-        return ApiError(400, "context_length_exceeded", dialog.failure, param="messages")
+        return ApiError(400, "context_length_exceeded", drive.failure, param="messages")
     if last is not None and last.error_kind == TooLargeForRate.kind:
-        return ApiError(429, "rate_limit_exceeded", dialog.failure)
+        return ApiError(429, "rate_limit_exceeded", drive.failure)
     if last is not None and last.error_kind in REFUSALS:
-        return ApiError(400, "refused_by_provider", dialog.failure)
-    if NOT_CALLED in dialog.failure or (last is not None and last.error_kind in AWAY):
-        return ApiError(503, "provider_unavailable", dialog.failure, retry_after_seconds=AWAY_SECONDS, repeatable=True)
-    return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
+        return ApiError(400, "refused_by_provider", drive.failure)
+    if NOT_CALLED in drive.failure or (last is not None and last.error_kind in AWAY):
+        return ApiError(503, "provider_unavailable", drive.failure, retry_after_seconds=AWAY_SECONDS, repeatable=True)
+    return ApiError(500, "generation_failed", drive.failure or "The answer failed.")
 
 
 def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from dialogs.actions import messages
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent, Dialog, SiteSettings
 from tests.dialogs.api.caller import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import send
@@ -56,3 +56,17 @@ def test_events_are_numbered_without_gaps_and_turns_come_whole(caller: Caller, d
     texts = [row["data"]["text"] for row in result if row["type"] == "turn" and row["data"]["role"] == "assistant"]
     assert texts == ["Hello."]
     assert caller.get(f"/dialogs/{dialog.pk}/events?after={result[-2]['seq']}") == result[-1:]
+
+
+def test_cursors_of_another_database_are_refused(caller: Caller, dialog: Dialog) -> None:
+    """A restored database counts anew: to wait for the next number would skip what happens until then."""
+    messages.post_message(dialog.pk, "Hi")
+    events = caller.get(f"/dialogs/{dialog.pk}/events")
+    last = events[-1]["seq"]
+    assert caller.get(f"/dialogs/{dialog.pk}/events?after={last}") == []
+    assert code_of(caller("GET", f"/dialogs/{dialog.pk}/events?after={last + 1}")) == (409, "resync")
+    assert caller.get(f"/dialogs/{dialog.pk}/turns?after=1") == []
+    assert code_of(caller("GET", f"/dialogs/{dialog.pk}/turns?after=2")) == (409, "resync")
+    SiteSettings.objects.create(generation="restored")
+    assert code_of(caller("GET", f"/dialogs/{dialog.pk}/events?after=1&of=before")) == (409, "resync")
+    assert caller.get(f"/dialogs/{dialog.pk}/events?after=0&of=restored") == events

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.models import ApiKey, Dialog
+from dialogs.models import ApiKey, Dialog, SiteSettings
 from tests.dialogs.factories import UserFactory
 from tests.harness.live import with_agents
 from tests.harness.stack import Api, Stack, eventually
@@ -119,6 +119,32 @@ def test_last_event_id_goes_on_where_the_reader_was(api: Api, dialog_id: str) ->
     with stream(api, dialog_id, **{"Last-Event-ID": str(whole[2]["seq"])}) as answer:
         events = read(answer)
         assert [next(events)["data"] for _ in whole[3:]] == whole[3:]
+
+
+@pytest.mark.parametrize("query", ["after=99", "after=2&of=another"])
+def test_a_cursor_of_another_database_starts_over(api: Api, dialog_id: str, query: str) -> None:
+    api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
+    eventually(lambda: api.get(f"/api/dialogs/{dialog_id}").json()["state"] == "idle")
+    whole = api.get(f"/api/dialogs/{dialog_id}/events").json()
+    address = f"/api/dialogs/{dialog_id}/events?{query}"
+    with api.stream("GET", address, headers={"Accept": "text/event-stream"}, timeout=30) as answer:
+        events = read(answer)
+        first = next(events)
+        assert (first["event"], first["id"]) == ("resync", "0")
+        assert [next(events)["data"] for _ in whole] == whole
+
+
+def test_an_open_stream_notices_a_restored_database(api: Api, dialog_id: str) -> None:
+    api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
+    with stream(api, dialog_id) as answer:
+        events = read(answer)
+        until_idle(events)
+        SiteSettings.objects.update_or_create(singleton=True, defaults={"generation": "restored"})
+        api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Again"})
+        rest = [event for event in until_idle(events) if "id" in event]
+        assert (rest[0]["event"], rest[0]["data"]["data"]) == ("resync", {"generation": "restored"})
+        assert [int(event["id"]) for event in rest[1:5]] == [1, 2, 3, 4]
+    SiteSettings.objects.update(generation="")
 
 
 def test_a_stream_ends_when_its_key_is_revoked(api: Api, person: User, dialog_id: str) -> None:
