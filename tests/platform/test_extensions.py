@@ -64,6 +64,7 @@ def turns_after(api: Any, path: str, text: str, state: str = "idle") -> list[dic
 
 def test_the_core_alone_chats_asks_and_shows_its_pages(make_stack: Callable[..., Stack]) -> None:
     stack = make_stack(settings={"DOMINDS_EXTRAS": "none"})
+    stack.sync_agents()
     stack.write_minds()
     ada = get_user_model().objects.create_superuser("ada")
     api, browser = stack.api_as(ada), browser_of(stack, ada)
@@ -89,6 +90,7 @@ def test_one_from_outside_adds_a_page_an_entry_and_a_call(
     make_stack: Callable[..., Stack], site_packages: Path
 ) -> None:
     stack = make_stack(settings={"PYTHONPATH": str(site_packages)})
+    stack.sync_agents()
     stack.write_minds()
     ada = get_user_model().objects.create_superuser("ada")
     api, browser = stack.api_as(ada), browser_of(stack, ada)
