@@ -194,16 +194,16 @@ def _called(request: ChatRequest) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _bad_name(request: ChatRequest) -> Offence:
-    history = ((f"{path}.function.name", call["function"]["name"]) for path, call in _called(request))
+    history = ((f"{path}.function.name", call["function"].get("name")) for path, call in _called(request))
     return shapes.bad_name([*_functions(request, "name"), *history])
 
 
 def _long_id(request: ChatRequest) -> Offence:
-    return shapes.long_text(((f"{path}.id", call["id"]) for path, call in _called(request)), 40)
+    return shapes.long_text(((f"{path}.id", call.get("id")) for path, call in _called(request)), 40)
 
 
 def _double_id(request: ChatRequest) -> Offence:
-    ids = [call["id"] for _, call in _called(request)]
+    ids = [call.get("id") for _, call in _called(request)]
     return {} if len(set(ids)) < len(ids) else None
 
 
@@ -220,24 +220,6 @@ TOO_LONG = (
     "{length} instead."
 )
 PROTOCOL = (
-    Rule(
-        "name",
-        _bad_name,
-        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
-        "'^[a-zA-Z0-9_-]+$'.",
-        code="invalid_value",
-        param="{path}",
-    ),
-    Rule("long id", _long_id, TOO_LONG, code="string_above_max_length", param="{path}"),
-    Rule("double id", _double_id, "Duplicate value for 'tool_call_id'.", param="messages"),
-    Rule("long description", _long_description, TOO_LONG, code="string_above_max_length", param="{path}"),
-    Rule(
-        "schema",
-        _bad_schema,
-        "Invalid schema for function: {reason}",
-        code="invalid_function_parameters",
-        param="{path}",
-    ),
     Rule(
         "unknown part",
         _unknown_part,
@@ -311,4 +293,22 @@ PROTOCOL = (
         param="tool_choice",
     ),
     Rule("not alternating", _not_alternating, "Conversation roles must alternate user/assistant/user/assistant/..."),
+    Rule(
+        "name",
+        _bad_name,
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'^[a-zA-Z0-9_-]+$'.",
+        code="invalid_value",
+        param="{path}",
+    ),
+    Rule("long id", _long_id, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule("double id", _double_id, "Duplicate value for 'tool_call_id'.", param="messages"),
+    Rule("long description", _long_description, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule(
+        "schema",
+        _bad_schema,
+        "Invalid schema for function: {reason}",
+        code="invalid_function_parameters",
+        param="{path}",
+    ),
 )

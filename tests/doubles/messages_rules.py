@@ -159,7 +159,7 @@ def _named_tools(request: MessagesRequest, name: str) -> list[tuple[str, Any]]:
 
 def _bad_name(request: MessagesRequest) -> Offence:
     used = (
-        (f"messages.{at}.content.{position}.tool_use.name", block["name"])
+        (f"messages.{at}.content.{position}.tool_use.name", block.get("name"))
         for at, position, block, _ in request.blocks
         if block["type"] == "tool_use"
     )
@@ -178,9 +178,6 @@ SHAPE = (
     Rule("version", _header, "anthropic-version: header is required"),
     Rule("key", _key, "x-api-key header is required", 401, "authentication_error"),
     Rule("sampling of version", _sampling_of_version, "{field}: Extra inputs are not permitted"),
-    Rule("name", _bad_name, "{path}: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"),
-    Rule("schema", _bad_schema, "{path}: {reason}"),
-    Rule("key", _bad_key, "{path}: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"),
     Rule("unknown field", _extra, "{field}: Extra inputs are not permitted"),
     Rule("missing field", _missing, "{field}: Field required"),
     Rule("no messages", _no_messages, "messages: at least one message is required"),
@@ -222,6 +219,9 @@ SHAPE = (
         "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our "
         f"documentation at {THINKING_DOCS}",
     ),
+    Rule("name", _bad_name, "{path}: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"),
+    Rule("schema", _bad_schema, "{path}: {reason}"),
+    Rule("property key", _bad_key, "{path}: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"),
 )
 SIZE = (
     Rule("too long", too_long, "prompt is too long: {tokens} tokens > {window} maximum"),

@@ -249,32 +249,6 @@ TOO_LONG = (
 )
 SHAPE = (
     Rule(
-        "name",
-        _bad_name,
-        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
-        "'^[a-zA-Z0-9_-]+$'.",
-        code="invalid_value",
-        param="{path}",
-    ),
-    Rule("long id", _long_id, TOO_LONG, code="string_above_max_length", param="{path}"),
-    Rule("double id", _double_id, "Duplicate function call with the same call_id.", param="input"),
-    Rule("long description", _long_description, TOO_LONG, code="string_above_max_length", param="{path}"),
-    Rule(
-        "schema",
-        _bad_schema,
-        "Invalid schema for function: {reason}",
-        code="invalid_function_parameters",
-        param="{path}",
-    ),
-    Rule(
-        "many tools",
-        _many_tools,
-        "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length "
-        "{count} instead.",
-        code="array_above_max_length",
-        param="tools",
-    ),
-    Rule(
         "key",
         _key,
         "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.",
@@ -326,6 +300,32 @@ SHAPE = (
     ),
     Rule(
         "unknown choice", _unknown_choice, "Tool choice '{name}' not found in 'tools' parameter.", param="tool_choice"
+    ),
+    Rule(
+        "name",
+        _bad_name,
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'^[a-zA-Z0-9_-]+$'.",
+        code="invalid_value",
+        param="{path}",
+    ),
+    Rule("long id", _long_id, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule("double id", _double_id, "Duplicate function call with the same call_id.", param="input"),
+    Rule("long description", _long_description, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule(
+        "schema",
+        _bad_schema,
+        "Invalid schema for function: {reason}",
+        code="invalid_function_parameters",
+        param="{path}",
+    ),
+    Rule(
+        "many tools",
+        _many_tools,
+        "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length "
+        "{count} instead.",
+        code="array_above_max_length",
+        param="tools",
     ),
 )
 ITEM_RULES = (
