@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults clients bench frameworks weights words lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults clients bench frameworks weights words lint format lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -73,10 +73,18 @@ words: setup-dev
 lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/djangofmt --quiet --check templates dialogs
+	@if [ -x $(BIN)/biome ]; then $(BIN)/biome format; else echo "CSS and scripts are not checked: Biome has no package for this platform."; fi
 	$(BIN)/mypy $(APPS) tests
 	$(BIN)/lint-imports
 	$(BIN)/bandit -q -ll -r $(APPS)
 	.ci/check-django
+
+# Python, templates, style sheets and scripts, as `make lint` wants them.
+format: setup-dev
+	$(BIN)/ruff format .
+	$(BIN)/djangofmt --quiet templates dialogs
+	@if [ -x $(BIN)/biome ]; then $(BIN)/biome format --write; fi
 
 setup:
 	@.ci/venv requirements.lock $(PYTHON)

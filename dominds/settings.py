@@ -144,6 +144,7 @@ MIDDLEWARE = [
     "dominds.web.busy_database.asked_again",
     "django.middleware.security.SecurityMiddleware",
     "dominds.web.static.StaticFiles",
+    "dominds.web.compression.CompressedAnswers",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "csp.middleware.CSPMiddleware",
     "dominds.web.middleware.own_sockets",
@@ -171,8 +172,13 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [RESOURCES / "templates"],
-        "APP_DIRS": True,
         "OPTIONS": {
+            "loaders": [
+                (
+                    "django.template.loaders.cached.Loader",
+                    ["dominds.web.templates.OfFolders", "dominds.web.templates.OfApps"],
+                )
+            ],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -214,6 +220,7 @@ WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: not
 WHITENOISE_IMMUTABLE_FILE_TEST = r"/fonts/[^/]+\.[0-9a-f]{8}\.woff2$"  # a name with the file's hash
 WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
+COMPRESS_ANSWERS = env.flag("DOMINDS_COMPRESS", default=True)
 DATA_UPLOAD_MAX_MEMORY_SIZE = budgets.BODY_BYTES.most  # the largest body of /v1; smaller limits are the views'
 PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
 PROMETHEUS_METRICS_EXPORT_PORT = None

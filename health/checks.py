@@ -9,7 +9,7 @@ from django.core import checks
 
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, current_catalog
 from dominds.yaml_fields import Severity, classes_of
-from health.levels import DEFAULT_CRITICAL_SOURCE, stated_thresholds
+from health.levels import stated_thresholds
 from health.traps import traps_of
 
 DETAILS = "`dominds check_files --details` lists each."
@@ -18,7 +18,7 @@ DETAILS = "`dominds check_files --details` lists each."
 @checks.register("installation")
 def catalog_is_sound(**_: Any) -> list[checks.CheckMessage]:
     catalog = current_catalog(Path(settings.MINDS_DIR))
-    return [*_problems(catalog), *_traps(catalog.models.values()), *_critical_rules(catalog.models.values())]
+    return [*_problems(catalog), *_traps(catalog.models.values())]
 
 
 def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
@@ -50,18 +50,6 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
             hint="Set optimal_max_tokens for these models in llm.yaml to be warned before they turn red.",
             id="health.I001",
         )
-
-
-def _critical_rules(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
-    """Where critical begins neither at 90 % of the window nor where the catalog says; pages say it of every model."""
-    held: dict[str, list[str]] = {}
-    for model in models:
-        thresholds = stated_thresholds(model)
-        if thresholds.critical_max is None and thresholds.critical_source != DEFAULT_CRITICAL_SOURCE:
-            name = f"{model.provider_id}/{model.model_id} at {thresholds.effective_critical_max:,}"
-            held.setdefault(thresholds.critical_source, []).append(name)
-    for rule, names in held.items():
-        yield checks.Info(f"Critical begins by {rule}, in tokens: {', '.join(names)}.", id="health.I002")
 
 
 def _ignored_limit(model: ModelInfo, name: str) -> Iterator[checks.CheckMessage]:

@@ -11,8 +11,6 @@ from dominds.llm.models.model import ModelInfo
 from dominds.llm.usage import Usage, UsageReport
 
 DEFAULT_OPTIMAL_MAX = 100_000  # prompt tokens
-DEFAULT_CRITICAL_SOURCE = "default: 90 % of the window"
-PACKAGE_ROOM = 2_048  # tokens, or what the model can write if that is less
 
 
 class Level(StrEnum):
@@ -37,7 +35,6 @@ class Thresholds:
     optimal_max: int | None = None
     critical_max: int | None = None
     limit_source: str = ""  # "context_length", "input_length", "loaded_context_length", or empty when unknown
-    package_room: int = 0  # what writing a re-entry package takes
     input_limit: int | None = None  # the longest prompt that is accepted, where that is less than the limit
 
     @property
@@ -50,21 +47,7 @@ class Thresholds:
             return self.critical_max
         if self.context_limit is None:
             return None
-        return min(self.context_limit * 9 // 10, self.most_before_package(self.context_limit))
-
-    @property
-    def critical_source(self) -> str:
-        """Which rule sets the critical threshold, for people."""
-        if self.critical_max is not None:
-            return "critical_max_tokens"
-        if self.context_limit is None or self.effective_critical_max == self.context_limit * 9 // 10:
-            return DEFAULT_CRITICAL_SOURCE
-        return f"what is accepted, less {self.package_room:,} tokens for a re-entry package"
-
-    def most_before_package(self, limit: int) -> int:
-        """The longest prompt that leaves room for a package; in the smallest windows half of what is accepted."""
-        accepted = min(limit, self.input_limit or limit)
-        return max(accepted // 2, accepted - self.package_room)
+        return self.context_limit * 9 // 10
 
     @property
     def has_caution_band(self) -> bool:
@@ -80,7 +63,6 @@ def stated_thresholds(model: ModelInfo) -> Thresholds:
         optimal_max=model.optimal_max_tokens,
         critical_max=model.critical_max_tokens,
         limit_source=source,
-        package_room=min(PACKAGE_ROOM, model.output_length or PACKAGE_ROOM),
         input_limit=model.input_limit,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 from dominds.llm.messages import ImagePart, Message
 from dominds.llm.models.prices import Price
 from health.levels import Level
+from remediation.budget import CRITICAL_HALF, Budget, LastRewrite
 from remediation.prompts import Prompt, load
 from remediation.spending import NOTHING_SPENT, Spending
 
@@ -181,23 +182,20 @@ class RefusedClear:
 
 
 NOT_REFUSED = RefusedClear()
+NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """All that a policy may know before it answers. Token numbers here are estimates, except behind ``level``.
 
-    ``limit`` is the policy's own ceiling. ``changed`` says that a report, message or tool result arrived since the last
-    rewrite. ``overflowed`` says that the provider refused the last request as too long. Over-hits and loops are looked
-    up only for a policy that watches the past.
+    ``changed`` says that a report, message or tool result arrived since the last rewrite. ``overflowed`` says that the
+    provider refused the last request as too long. Over-hits and loops are looked up only for a policy that watches the
+    past, the last rewrite only where another one may be due.
     """
 
     level: Level
-    est_tokens: int = 0
-    est_prompt: int = 0  # est_tokens without the room that is kept free for the answer
-    limit: int | None = None
-    standing_tokens: int = 0  # of est_tokens, what no rewrite may take away
-    warning_threshold: float = 0.8
+    budget: Budget = NO_BUDGET
     changed: bool = True
     overflowed: bool = False
     restarts: int = 0  # rewrites since the newest user message
@@ -215,7 +213,30 @@ class Context:
     endless_loop: str = ""  # why the message has to end, if its calls go round and round in spite of nudges
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
     spending: Spending = NOTHING_SPENT
-    poor_rewrites: bool = False  # the last two that the runtime started gained little, or left little free
+    last_rewrite: LastRewrite | None = None
     economy: Economy | None = None  # None: no cache is warm, or its price is not known
     prompts: Path | None = None  # the folder of the operator's own prompts
     requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"
+
+    @property
+    def limit(self) -> int | None:
+        """The policy's own ceiling."""
+        return self.budget.limit
+
+    @property
+    def must_shrink(self) -> bool:
+        """Whether nothing can be sent before the view is smaller: it was refused, or an answer filled the window."""
+        return self.overflowed or self.interrupted
+
+    @property
+    def wants_rewrite(self) -> bool:
+        """Whether a rewrite is due, would gain enough, and does not follow too soon upon the last one."""
+        budget = self.budget
+        if budget.limit is None or not self.changed:
+            return False
+        if self.must_shrink:
+            return True
+        is_due = budget.is_over_trigger or (
+            self.level is Level.CRITICAL and budget.prompt * CRITICAL_HALF > (budget.critical or 0)
+        )
+        return is_due and budget.can_pay and (self.level is Level.CRITICAL or budget.is_rested(self.last_rewrite))

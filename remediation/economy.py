@@ -56,7 +56,8 @@ def waits(context: Context, rewrite: Rewrite, own_policy: str) -> bool:
         return False
     if context.requested or context.overflowed or context.interrupted or context.loop_detected or context.restarts:
         return False
-    if context.est_tokens * 100 > limit * MOST_WAITING_PERCENT:
+    prompt = context.budget.prompt
+    if context.budget.taken * 100 > limit * MOST_WAITING_PERCENT:
         return False
-    balance = balance_of(context.est_prompt, min(rewrite.target_tokens, context.est_prompt), economy.price)
+    balance = balance_of(prompt, min(rewrite.target_tokens, prompt), economy.price)
     return not balance.pays_within(economy.requests)

@@ -9,8 +9,20 @@ class RunQuerySet(models.QuerySet["RemediationRun"]):
         return self.filter(created_at__gte=models.F("dialog__created_at"))
 
 
+class AppliedManager(models.Manager["RemediationRun"]):
+    """Rewrites that took effect: a rejected one changed nothing, and is an outcome alone."""
+
+    def get_queryset(self) -> RunQuerySet:
+        return RunQuerySet(self.model, using=self._db).filter(rejected="")
+
+    def counted(self) -> RunQuerySet:
+        return self.get_queryset().counted()
+
+
 class RemediationRun(models.Model):
     """One rewrite of what the model sees. The turns themselves never change.
+
+    ``rejected`` says why one did not take effect, and is empty otherwise: ``attempts`` has those as well.
 
     ``view`` lists the units that stand from ``base_position`` down, oldest first: ``{"turn": seq}`` for a turn as it
     was, or ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns
@@ -55,7 +67,10 @@ class RemediationRun(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now())
 
-    objects = RunQuerySet.as_manager()
+    rejected = models.CharField(max_length=400, blank=True, default="", db_default="")
+
+    objects = AppliedManager()
+    attempts = models.Manager["RemediationRun"].from_queryset(RunQuerySet)()
 
     class Meta:
         indexes = [models.Index(fields=["dialog", "round_number", "-id"], name="remediation_latest")]

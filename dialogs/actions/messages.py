@@ -16,7 +16,8 @@ from django.utils import timezone
 from dialogs.actions.attachments import Attached, digests, stored, text_with
 from dialogs.actions.question_rows import close_question
 from dialogs.context.images import unseen_images
-from dialogs.context.limits import as_served, model_of, unusable_reason
+from dialogs.context.limits import as_served
+from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.sizes import too_large
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
@@ -27,6 +28,7 @@ from dialogs.store.change import Change, open_change
 from dialogs.store.lease import end_running, release
 from dialogs.store.text import NUL, unstorable_reason
 from dominds.db.prepared import Select
+from dominds.llm.catalog.catalog import UnknownModel
 from dominds.web.answer_headers import note_limit
 
 LONGEST_TITLE = 200
@@ -74,8 +76,10 @@ def start_dialog(
     check_text(whole, has_images=any(file.pixels for file in attached))
     provider, _, model_id = model.partition("/")
     chosen = {"owner": owner, "agent": _enabled(agent_id), "provider": provider, "model": model_id}
-    reason = _unusable(Dialog(**chosen), whole, attached)
-    titled = not reason and model_of(Dialog(**chosen)).kind.is_server and SiteSettings.current().write_titles
+    served = served_or_unknown(Dialog(**chosen))
+    reason = _unusable(Dialog(**chosen), served, whole, attached)
+    is_server = isinstance(served, Served) and served.model.kind.is_server
+    titled = not reason and is_server and SiteSettings.current().write_titles
     dialog: Dialog
     with transaction.atomic():
         dialog, is_new = Dialog.objects.get_or_create(
@@ -96,15 +100,17 @@ def post_message(
     author: User | None = None,
     attached: Sequence[Attached] = (),
     is_locked: bool = False,
+    served: Served | UnknownModel | None = None,
 ) -> Accepted:
     """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
 
     The same ``client_message_id`` again gets the same answer; with another text or other files it is refused. Who has
-    just read the dialog with its agent gives that in place of its id, and says whether its row ``is_locked`` since.
+    just read the dialog with its agent gives that in place of its id, and says whether its row ``is_locked`` since, and
+    what it is ``served`` by, where that was looked up.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
-    reason = unusable(dialog, attached, whole)
+    reason = unusable(dialog, attached, whole, served=served)
     read, dialog_id = (dialog, dialog.pk) if isinstance(dialog, Dialog) else (None, dialog)
     with open_change(dialog_id, locked=read if is_locked else None) as change:
         turn = _accept(change, text, client_message_id, author, reason, attached)
@@ -209,9 +215,10 @@ def stop_within(change: Change) -> None:
     change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
 
 
-def retry(dialog_id: UUID, by: User | None = None) -> str:
+def retry(dialog: Dialog | UUID, by: User | None = None, served: Served | UnknownModel | None = None) -> str:
     """Answer the newest message that failed or was stopped once more."""
-    reason = unusable(dialog_id)
+    reason = unusable(dialog, served=served)
+    dialog_id = dialog.pk if isinstance(dialog, Dialog) else dialog
     with open_change(dialog_id) as change:
         dialog = change.dialog
         check_open(dialog)
@@ -299,22 +306,29 @@ def check_open(dialog: Dialog) -> None:
         )
 
 
-def unusable(dialog: Dialog | UUID, attached: Sequence[Attached] = (), text: str = "") -> str:
+def unusable(
+    dialog: Dialog | UUID,
+    attached: Sequence[Attached] = (),
+    text: str = "",
+    *,
+    served: Served | UnknownModel | None = None,
+) -> str:
     """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server.
 
     Raises ``Invalid`` where an image is attached and the model sees none, ``TooLarge`` for such a text.
     """
     read = dialog if isinstance(dialog, Dialog) else _with_agent.first(dialog)
-    return _unusable(read, text, attached) if read is not None else ""
+    return _unusable(read, served or served_or_unknown(read), text, attached) if read is not None else ""
 
 
-def _unusable(dialog: Dialog, text: str, attached: Sequence[Attached]) -> str:
-    if reason := unusable_reason(dialog):
-        return reason
-    model = model_of(dialog)
-    if any(file.pixels for file in attached) and (unseen := unseen_images(as_served(model))):
+def _unusable(dialog: Dialog, served: Served | UnknownModel, text: str, attached: Sequence[Attached]) -> str:
+    if isinstance(served, UnknownModel):
+        return str(served)
+    if served.unusable:
+        return served.unusable
+    if any(file.pixels for file in attached) and (unseen := unseen_images(as_served(served.model))):
         raise Invalid(unseen)
-    if large := too_large(dialog, model, text):
+    if large := too_large(dialog, served, text):
         raise TooLarge(large)
     return ""
 

@@ -13,6 +13,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
 from dominds.llm.connect import has_key, key_of
+from dominds.llm.models.learned import with_learned
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.provider import AuthFailed
 from dominds.llm.providers.server_window import of_any_age
@@ -28,10 +29,11 @@ def catalog() -> Catalog:
 
 
 def model_of(subject: Dialog | Agent) -> ModelInfo:
-    """The catalog's entry for what a dialog or agent uses. Raises ``UnknownModel``."""
+    """The catalog's entry for what a dialog or agent uses, with what the model's refusals taught. Raises
+    ``UnknownModel``."""
     if isinstance(subject, Dialog):
-        return catalog().model(subject.provider_id, subject.model_id)
-    return catalog().model(subject.provider, subject.model)
+        return with_learned(catalog().model(subject.provider_id, subject.model_id))
+    return with_learned(catalog().model(subject.provider, subject.model))
 
 
 def models_in_use() -> set[ModelInfo]:
@@ -80,16 +82,11 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
     """What its server runs the model with comes before the catalog; a model that needs a limit has no other."""
-    return _under(model, loaded_limit(model))
+    return thresholds_under(model, loaded_limit(model))
 
 
-def limits_of_model(model: ModelInfo) -> tuple[Thresholds, str]:
-    """The thresholds, and why the model cannot be used now, for people; empty when it can. Its server is asked once."""
-    loaded = loaded_limit(model)
-    return _under(model, loaded), _unusable(model, loaded)
-
-
-def _under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> Thresholds:
+def thresholds_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> Thresholds:
+    """What its server runs the model with, as far as it said, comes before the catalog."""
     stated = stated_thresholds(model)
     match loaded:
         case LoadedLimit(tokens, source):
@@ -99,7 +96,8 @@ def _under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> T
     return stated
 
 
-def _unusable(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> str:
+def unusable_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> str:
+    """Why no generation can start with the model, by what its server said, for people; empty when one can."""
     if model.unusable or not model.kind.needs_limit:
         return model.unusable
     match loaded:
@@ -124,7 +122,7 @@ def unusable_reason(subject: Dialog | Agent) -> str:
     except UnknownModel as error:
         return str(error)
     asks_server = model.kind.needs_limit and not model.unusable
-    return _unusable(model, loaded_limit(model) if asks_server else None)
+    return unusable_under(model, loaded_limit(model) if asks_server else None)
 
 
 def larger_models(dialog: Dialog) -> list[tuple[str, int]]:

@@ -19,7 +19,6 @@ from remediation.context import Rewritten, StrategyStep, Unit, Units, total_toke
 from remediation.models import PreparedRewrite
 from remediation.policies.laws import broken_law
 from remediation.strategies.carrying import removed_from
-from remediation.strategies.headroom import is_poor
 
 log = structlog.get_logger(__name__)
 
@@ -55,8 +54,8 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
         log.warning("prepared_rewrite_unreadable", dialog_id=str(dialog.pk), error=repr(error))
         return None
     rewritten = result.rewritten
-    before, after = (size + sizes.fixed - sizes.output_room for size in (rewritten.est_before, rewritten.est_after))
-    if is_poor(before, after, sizes.limit or before) or broken_law(sizes.units, rewritten.units):
+    pays = sizes.budget.beside + rewritten.est_after <= sizes.budget.settled
+    if not pays or broken_law(sizes.units, rewritten.units):
         return None
     return result
 

@@ -1,82 +1,37 @@
-"""Divides a model's window: every subtraction of room for one part of a request stands here."""
+"""Room within one request: how much output it asks for, and the shorter view that a forced clear may need."""
 
-from dialogs.context.retrieval.recall import NOTHING, PushRecall, Recall
+from dataclasses import replace
+
+from dialogs.context.retrieval.recall import NOTHING, Recall
 from dialogs.context.served import Served
-from dialogs.context.sizes import Sizes
+from dialogs.context.view import View
+from dialogs.context.view_cache import messages_of
 from dialogs.context.view_sizes import LEAST_CHARS_PER_TOKEN, ViewSizes
-from dialogs.models import Dialog
+from dominds.llm.messages import chars_of
 from dominds.llm.models.room import output_room
-from health.levels import Level, Thresholds
-from remediation.context import Context
-from remediation.policies.policy import limit_for_trigger
-from remediation.recall.recall import room_for
-from remediation.tokens.calibration import output_buffer
+from remediation.budget import ESTIMATES_ERR, package_room
+from remediation.strategies.masking import light_enough
 
-BEFORE_CRITICAL_PERCENT = 95  # of the critical threshold, where a policy acts at the latest: estimates err by a little
-# Of the critical threshold: with less in sight a rewrite would not answer a critical report.
-WORTH_REWRITING_PERCENT = 50
-UNKNOWN_LIMIT_TOKENS = 1_024  # for recalled text where nobody knows the model's window
-MOST_PERCENT = 90  # of a limit, for request and answer: a policy that watches answers interrupts one that goes beyond
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
 
 
-def lacks_room(dialog: Dialog, served: Served, sizes: ViewSizes) -> bool:
-    """Whether what is new since the last report leaves no room for a re-entry package: the clear comes first then, and
-    not a request that is refused or that nothing can follow. Never twice: what a fresh round begins with is sent."""
+def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported: int) -> View:
+    """Return the view that leaves room to write a re-entry package: for one request alone, old tool output and then
+    the oldest messages are marked as left out. ``reported`` tokens had the last prompt, 0 where that is unknown."""
     window = served.thresholds.context_limit
-    if (
-        window is None
-        or served.policy.counts
-        or not dialog.agent.kind.is_guided
-        or dialog.report != Dialog.Report.REPORTED
-        or dialog.clear_unproven
-    ):
-        return False
-    room = max(served.thresholds.most_before_package(window), served.thresholds.critical_max or 0)
-    if sizes.most_tokens + FRAME_TOKENS <= room:
-        return False
-    return sizes.own.source == "calibrated" and sizes.own.prompt > room
-
-
-def limit_before_generation(context: Context, thresholds: Thresholds, recall: PushRecall) -> int | None:
-    """The limit that leaves recalled text its room and lets a policy act before the level is critical, where that is
-    the only reason to rewrite: a view that was rewritten for this message stands, and recall has what is left."""
-    is_needed = context.requested or context.overflowed or context.interrupted or context.restarts
-    if context.limit is None or is_needed:
-        return context.limit
-    limits = [context.limit]
-    if recall.is_on:
-        limits.append(limit_beside_recall(context.limit))
-    if critical := thresholds.effective_critical_max:  # of the prompt, without the room for an answer
-        room = context.est_tokens - context.est_prompt
-        limits.append(limit_for_trigger(critical * BEFORE_CRITICAL_PERCENT // 100 + room))
-        if context.level is Level.CRITICAL and context.est_prompt * 100 > critical * WORTH_REWRITING_PERCENT:
-            limits.append(limit_for_trigger(context.est_tokens - 1))  # a rewrite goes before a clear
-    return min(limits)
-
-
-def limit_beside_recall(limit: int) -> int:
-    """The limit to judge a view by, so that at the usual trigger recalled text still has its share of the whole one."""
-    return min(limit, limit_for_trigger(limit - room_for(limit, 0)))
-
-
-def recall_tokens(sizes: Sizes, served: Served) -> int:
-    """Calibrated tokens for recalled text: its share, as far as the request leaves that free
-    beside room for the answer.
-
-    It never lifts the level of the context: what is brought back must not be what the agent clears its mind for.
-    """
-    window = served.thresholds.context_limit
-    answer = output_buffer(served.model.output_length, window)
-    ceilings = (
-        sizes.limit and sizes.limit * MOST_PERCENT // 100 - answer,
-        window and window - answer,
-        served.thresholds.effective_optimal_max,
-        served.thresholds.effective_critical_max,
-    )
-    free = min(ceiling for ceiling in ceilings if ceiling is not None) - sizes.prompt
-    return min(UNKNOWN_LIMIT_TOKENS if sizes.limit is None else room_for(sizes.limit, 0), free)
+    if window is None:
+        return view
+    room = package_room(window)
+    if max(sizes.most_tokens + FRAME_TOKENS, reported) + room <= window:
+        return view
+    own = sizes.own
+    excess = round(max(own.prompt * (1 + ESTIMATES_ERR), reported)) + room - window
+    units = light_enough(view.units, own.units, excess, own.count)
+    if units == view.units:
+        return view
+    messages = messages_of(units)
+    return replace(view, units=units, messages=messages, chars=chars_of(messages))
 
 
 def output_tokens(

@@ -1,40 +1,66 @@
 """What a dialog or an agent is served by: looked up once for a request or a step of the driver, and handed along."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 
-from dialogs.context.limits import as_served, limits_of_model, model_of, policy_for
+from dialogs.context.limits import as_served, loaded_limit, model_of, policy_for, thresholds_under, unusable_under
 from dialogs.models import Agent, Dialog
-from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.messages import Message
+from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from health.levels import Thresholds
 from remediation.policies.policy import Policy
 
 _parts = attrgetter("parts")  # of a thousand messages, often
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Served:
-    """A model, its limits as they are now, the compaction policy in force,
-    and why the model cannot answer, if it cannot."""
+    """A model and the compaction policy in force. Its server is asked for the limits once,
+    when they are first needed."""
 
     model: ModelInfo
-    thresholds: Thresholds
     policy: Policy
-    unusable: str = ""
+
+    @cached_property
+    def _loaded(self) -> LoadedLimit | LimitUnavailable | None:
+        return loaded_limit(self.model)
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        return thresholds_under(self.model, self._loaded)
+
+    @property
+    def unusable(self) -> str:
+        """Why no generation can start now, for people; empty when one can."""
+        asks_server = self.model.kind.needs_limit and not self.model.unusable
+        return unusable_under(self.model, self._loaded if asks_server else None)
 
     @property
     def lacks_limit(self) -> bool:
         """Whether the window is unknown of a model that cannot be called without one."""
         return self.model.kind.needs_limit and self.thresholds.context_limit is None
 
+    def seeing(self, messages: Iterable[Message]) -> "Served":
+        """The same with the sight that the model's server reports, if the messages hold images."""
+        return replace(self, model=as_served(self.model)) if any(map(_parts, messages)) else self
 
-def served_by(subject: Dialog | Agent, messages: Iterable[Message] = ()) -> Served:
-    """Look it up, with the sight that the model's server reports where ``messages`` hold images.
-    Raises ``UnknownModel``."""
+    def with_policy_of(self, dialog: Dialog) -> "Served":
+        """The same for a dialog that has just been given a policy of its own."""
+        return replace(self, policy=policy_for(dialog, self.model.kind.family).policy)
+
+
+def served_by(subject: Dialog | Agent) -> Served:
+    """Look it up. Raises ``UnknownModel``."""
     model = model_of(subject)
-    if any(map(_parts, messages)):
-        model = as_served(model)
-    thresholds, unusable = limits_of_model(model)
-    return Served(model, thresholds, policy_for(subject, model.kind.family).policy, unusable)
+    return Served(model, policy_for(subject, model.kind.family).policy)
+
+
+def served_or_unknown(subject: Dialog | Agent) -> Served | UnknownModel:
+    """With the error as a value: what a request brings may be stored, or refused for something else, all the same."""
+    try:
+        return served_by(subject)
+    except UnknownModel as error:
+        return error

@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from dialogs.context.client import instructions_of, system_messages_of
 from dialogs.context.config import current_config
 from dialogs.context.images import sendable, unseen_images
-from dialogs.context.limits import counted_by_server, policy_for, thresholds_of_model
+from dialogs.context.limits import counted_by_server
 from dialogs.context.reminder_statements import in_order, statements_of
+from dialogs.context.served import Served
 from dialogs.models import Agent, ContextState, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec
 from dominds.llm.providers.parts import part_tokens
 from health.levels import Thresholds
+from remediation.budget import Budget, answer_room
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
 from remediation.text.classify import kind_of, priority_of
-from remediation.tokens.calibration import Calibration, Counted, estimate_request, margin_of, output_buffer
+from remediation.tokens.calibration import Calibration, Counted, estimate_request, margin_of
 from remediation.tokens.counting import Counter, counter_for
 
 # Of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds.
@@ -35,14 +37,11 @@ COARSE = 0.6  # the same of characters
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """``units`` are the view's, counted and classified. ``fixed`` tokens stand in every request beside them:
-    instructions, tools, reminders, and the room for the answer if the policy reserves it. ``limit`` is the policy's own
-    ceiling. ``factor`` corrects counts of text; ``counted`` is the whole prompt before any correction."""
+    """``units`` are the view's, counted and classified; ``budget`` says what they, and all that stands beside them,
+    take of the window. ``factor`` corrects counts of text; ``counted`` is the whole prompt before any correction."""
 
     units: Units
-    fixed: int
-    output_room: int
-    limit: int | None
+    budget: Budget
     source: str  # "calibrated", "tokenizer" or "characters"
     factor: float
     counted: Counted
@@ -52,21 +51,14 @@ class Sizes:
     reported: int | None = None  # tokens of the last prompt, where the provider told them
 
     @property
-    def request(self) -> int:
-        """The whole request, room for the answer included."""
-        return self.fixed + total_tokens(self.units)
+    def limit(self) -> int | None:
+        """The policy's own ceiling."""
+        return self.budget.limit
 
     @property
     def prompt(self) -> int:
-        """What the provider is expected to report."""
-        return self.request - self.output_room
-
-    @property
-    def standing(self) -> int:
-        """What no compaction takes away: the fixed part, pinned units, and the newest,
-        which may be a call under way."""
-        newest = self.units[-1:]
-        return self.fixed + sum(unit.est_tokens for unit in self.units if unit.pinned or unit in newest)
+        """What the provider is expected to report, without what is recalled."""
+        return self.budget.prompt
 
     def margin(self, prompt: int) -> int | None:
         """Tokens by which an estimated ``prompt`` may be too low, once reports have taught; None before."""
@@ -100,11 +92,9 @@ def sizes_of(
     counter = counter_for(model.model_id, policy.tokenizer(facts))
     calibration = calibration_of(dialog) or _first_calibration(model, units, counter)
     factor = calibration.slope if calibration else 1.0
-    limit = policy.limit(facts)
-    room = output_buffer(model.output_length, limit) if policy.reserves_answer else 0
     first, system = system_messages_of(dialog, units)
     beside = tuple(one.message for one in in_order(system, statements_of(dialog, 0)))
-    frame = estimate_request(instructions_of(dialog) + first, beside, tools, counter, calibration, room)
+    frame = estimate_request(instructions_of(dialog) + first, beside, tools, counter, calibration)
     raw = [counter.count_messages(unit.messages) for unit in units]
     shown = iter(sendable(tuple([message for unit in units for message in unit.messages]), model)[0])
     parts = [parts_tokens([next(shown) for _ in unit.messages], model) for unit in units]
@@ -114,8 +104,27 @@ def sizes_of(
     )
     counted = replace(frame.counted, text=frame.counted.text + sum(raw), images=sum(parts))
     reported = dialog.prompt_tokens if dialog.report == Dialog.Report.REPORTED else None
-    return Sizes(
-        sized, frame.total_tokens, room, limit, frame.source, factor, counted, counter, config, model, reported
+    budget = _budget_of(model, thresholds, policy, facts, frame.input_tokens, sized)
+    return Sizes(sized, budget, frame.source, factor, counted, counter, config, model, reported)
+
+
+def _budget_of(
+    model: ModelInfo, thresholds: Thresholds, policy: Policy, facts: CountingFacts, frame: int, units: Units
+) -> Budget:
+    limit, window = policy.limit(facts), thresholds.context_limit
+    newest = units[-1:]  # it may be a call under way
+    return Budget(
+        limit=limit,
+        window=window,
+        frame=frame,
+        view=total_tokens(units),
+        stays=sum(unit.est_tokens for unit in units if unit.pinned or unit in newest),
+        answer=answer_room(model.output_length, window or limit),
+        counts_answer=policy.reserves_answer,
+        trigger_share=policy.trigger_share(facts.config),
+        aim_share=policy.target_percent / 100,
+        optimal=thresholds.effective_optimal_max,
+        critical=thresholds.effective_critical_max,
     )
 
 
@@ -161,31 +170,31 @@ class StreamWatch:
     def __init__(self, sizes: Sizes, ask: Callable[[int, int | None], StreamDecision], recalled: int = 0) -> None:
         """``recalled`` tokens stand in the request beside what the sizes count."""
         self._sizes, self._ask = sizes, ask
-        self._used = sizes.prompt + recalled
+        self._used = sizes.budget.prompt + recalled
 
     def __call__(self, text: str) -> StreamDecision:
         self._used += self._sizes.count_text(text)
         return self._ask(self._used, self._sizes.limit)
 
 
-def too_large(dialog: Dialog, model: ModelInfo, text: str) -> str:
+def too_large(dialog: Dialog, served: Served, text: str) -> str:
     """Why a message cannot be answered, with its size and what there is for it; empty where it may fit
     (``docs/spec.md#too-large-message``).
 
     Scripts have no window. Long texts are counted, and a server may be asked for its window: not within a transaction.
     """
+    model = served.model
     if not model.kind.is_server or len(text) < SHORT_CHARS:
         return ""
-    thresholds = thresholds_of_model(model)
+    thresholds = served.thresholds
     window = thresholds.context_limit and min(
         thresholds.context_limit, thresholds.input_limit or thresholds.context_limit
     )
     if window is None or len(text) / LEAST_CHARS_PER_TOKEN * 2 < window:
         return ""
     unit = Unit("new", UnitKind.MESSAGE, UnitRole.USER, (Message(Role.USER, text),))
-    policy = policy_for(dialog, model.kind.family).policy
-    sizes = sizes_of(dialog, (unit,), model, thresholds, (), policy)
-    beside, own = sizes.fixed - sizes.output_room, sizes.units[0].est_tokens
+    sizes = sizes_of(dialog, (unit,), model, thresholds, (), served.policy)
+    beside, own = sizes.budget.frame, sizes.budget.view
     if (beside + own) * SURE.get(sizes.source, COARSE) <= window:
         return ""
     return (

@@ -31,6 +31,7 @@ _TURN_COLUMNS = (
     "provider_items",
     "attachments",
 )
+PACKAGE_ID = "package-"  # of the unit that a round begins with, before its number
 WHOLE = "1:0"  # base of a view that no rewrite or clear has touched
 # Of a round, for each look; its package can be long, and is read once.
 _OPENING = ("carried", "standing_run", "has_package")
@@ -52,6 +53,15 @@ class View:
     base_position: int = 0  # the last turn that the rewrite took in
     by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
+    carried: frozenset[int] = frozenset()  # seqs of the messages that a clear took into the round
+
+    @property
+    def is_fresh_round(self) -> bool:
+        """Whether nobody said anything since the clear that began the round."""
+        if not (self.units and self.units[0].id.startswith(PACKAGE_ID)):
+            return False
+        said = (unit for unit in self.units[1:] if unit.role is UnitRole.USER)
+        return all(set(unit.source) <= self.carried for unit in said)
 
 
 _heads = Bounded[Head](REMEMBERED_CHARS)
@@ -80,6 +90,7 @@ def view_of(dialog: Dialog) -> View:
         base_position=head.base_position,
         by_value=head.by_value,
         interrupted=head.interrupted,
+        carried=frozenset(current.carried),
     )
 
 
@@ -192,7 +203,7 @@ def _opening_units(dialog_id: UUID, number: int, opening: Prompt | None) -> Unit
     text = render(opening, package=package)
     return (
         Unit(
-            id=f"package-{number}",
+            id=f"{PACKAGE_ID}{number}",
             kind=UnitKind.SUMMARY,
             role=UnitRole.USER,
             messages=(Message(Role.USER, text),),

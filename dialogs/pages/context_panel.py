@@ -12,11 +12,11 @@ from django.utils.translation import ngettext
 
 from dialogs.context.images import unsent
 from dialogs.context.limits import policy_of
-from dialogs.context.retrieval.recall import PushRecall
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog
 from dialogs.runtime.materials import Materials, materials_of
-from dialogs.runtime.policy_context import context_before_generation, economy_near_limit
+from dialogs.runtime.next_call import next_prompt
+from dialogs.runtime.policy_context import context_of, economy_near_limit
 from dialogs.runtime.rewrite_progress import short
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.decisions import Rewrite
@@ -114,7 +114,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
         return None
     (served, view, _tools, view_sizes), policy = materials, materials.served.policy
     sizes = view_sizes.own
-    limit, tokens = sizes.limit, sizes.prompt
+    limit, tokens = sizes.limit, next_prompt(dialog, materials, sizes)
     return Panel(
         messages=len(sizes.units),
         est_tokens=tokens,
@@ -125,7 +125,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
         waiting=_waiting(dialog, materials),
         images=unsent(view.messages, served.model),
         problem=policy_of(dialog).problem,
-        fixed=sizes.fixed - sizes.output_room,
+        fixed=sizes.budget.frame,
     )
 
 
@@ -200,11 +200,11 @@ def _waiting(dialog: Dialog, materials: Materials) -> str:
     economy, policy = economy_near_limit(dialog, served, view, sizes), served.policy
     if economy is None or policy.before_generation is None:
         return ""
-    context = context_before_generation(dialog, served, view, sizes, PushRecall(dialog, view))
+    context = context_of(dialog, served, view, sizes)
     due = policy.before_generation(context)
     if not isinstance(due, Rewrite) or not waits(context, due, policy.name):
         return ""
-    balance = balance_of(context.est_prompt, due.target_tokens, economy.price)
+    balance = balance_of(context.budget.prompt, due.target_tokens, economy.price)
     waiting = _("The next rewrite waits up to {percent} % of the limit, since it would cost more than it saves.")
     return f"{waiting.format(percent=MOST_WAITING_PERCENT)} {_economy(balance)}"
 

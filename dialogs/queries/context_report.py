@@ -13,6 +13,7 @@ from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
 from dialogs.runtime.materials import Materials, materials_of
+from dialogs.runtime.next_call import next_prompt
 from dialogs.store.json_shapes import usd, when
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
@@ -29,7 +30,7 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
     sizes = materials.sizes.under(policy_with(preview) if preview else policy)
     body = {
         "policy": policy.name,
-        "est_tokens": sizes.prompt,
+        "est_tokens": next_prompt(dialog, materials, sizes),
         "est_source": sizes.source,
         "limit": sizes.limit,
         "units": _units(sizes),
@@ -61,11 +62,11 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
 
 def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
     result, sizes = rewrite.preview(dialog, materials, verb), materials.sizes.under(policy_with(verb))
-    beside = sizes.fixed - sizes.output_room
+    before = next_prompt(dialog, materials, sizes)
     return {
         "kind": verb,
-        "est_before": result.est_before + beside,
-        "est_after": result.est_after + beside,
+        "est_before": before,
+        "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result),
         "removed": [_removed(unit) for unit in result.removed],
         "problem": result.failure or None,
     }

@@ -17,6 +17,7 @@ from dialogs.context.sizes import facts_of
 from dialogs.errors import UNREADABLE
 from dialogs.models import Agent, Turn
 from dialogs.models import Dialog as Row
+from remediation.budget import RECALL_SHARE
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Units
 from remediation.evaluation import policies as evaluated
@@ -27,7 +28,6 @@ from remediation.evaluation.report import Result, Tally, result_of
 from remediation.evaluation.simulation import Recalling, Setup
 from remediation.policies.images_first import images_first
 from remediation.policies.policy import Policy, RewriteTask
-from remediation.recall.recall import SHARE
 from remediation.similarity.embeddings import LexicalEmbedder, RememberingEmbedder
 from remediation.tokens.counting import counter_for
 
@@ -126,7 +126,7 @@ def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outc
     limit = choice.policy.limit(facts)
     counter = counter_for(model.model_id, choice.policy.tokenizer(facts))
     toolbox = evaluated.toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
-    share = SHARE if agent.recall and choice.policy.rewrite else 0.0
+    share = RECALL_SHARE if agent.recall and choice.policy.rewrite else 0.0
     setup = Setup(_evaluated(choice.policy, facts.config), limit or UNLIMITED, Recalling(share), counter, toolbox)
     runs = [run(dialog, setup, facts=True) for dialog in dialogs]
     result = result_of("history", choice.policy.name, setup.budget, share, runs)

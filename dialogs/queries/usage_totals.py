@@ -6,6 +6,7 @@ from django.db.models import Count, Q, Sum
 
 from dialogs.models import Dialog, Generation
 from dialogs.runtime.materials import materials_of
+from dialogs.runtime.next_call import next_prompt
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import UnknownModel
 
@@ -44,16 +45,17 @@ def _sums_of(row: Any) -> dict[str, Any]:
 
 def _next_request(dialog: Dialog) -> dict[str, Any] | None:
     try:
-        served, _, _, view_sizes = materials_of(dialog)
+        materials = materials_of(dialog)
     except UnknownModel:
         return None
-    if not served.policy.counts:
+    if not materials.served.policy.counts:
         return None
-    sizes = view_sizes.own
+    sizes = materials.sizes.own
+    prompt = next_prompt(dialog, materials, sizes)
     return {
-        "est_input_tokens": sizes.prompt,
-        "est_output_room": sizes.output_room,
-        "est_total_tokens": sizes.request,
+        "est_input_tokens": prompt,
+        "est_output_room": sizes.budget.answer,
+        "est_total_tokens": prompt + sizes.budget.answer,
         "est_source": sizes.source,
         "limit": sizes.limit,
     }

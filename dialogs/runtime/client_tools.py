@@ -7,6 +7,7 @@ the same message is worked on again.
 from collections.abc import Mapping, Sequence
 
 from dialogs.actions import messages
+from dialogs.context.served import Served
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
@@ -14,6 +15,7 @@ from dialogs.models import Dialog, Drive, Turn
 from dialogs.runtime.oversized_results import Judged, kept
 from dialogs.store.change import Change, open_change
 from dialogs.tools.registry import offered_to, tools_of
+from dominds.llm.catalog.catalog import UnknownModel
 from remediation.guidance import CLEAR_MIND
 
 UNANSWERED = Result("The client gave no result for this call and went on with another message.", failed=True)
@@ -61,7 +63,9 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
     change.dialog.changed_since_rewrite = True
 
 
-def accept(locked: Dialog, results: Mapping[str, Judged], *, goes_on: bool = True) -> int:
+def accept(
+    locked: Dialog, served: Served | UnknownModel, results: Mapping[str, Judged], *, goes_on: bool = True
+) -> int:
     """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a
     new message comes with them. Returns the seq of the message that they belong to. To be called in the transaction
     that has read and locked the dialog.
@@ -70,7 +74,7 @@ def accept(locked: Dialog, results: Mapping[str, Judged], *, goes_on: bool = Tru
     brings results may offer other tools than those that were called, or none: a last answer, say, is asked for without
     any.
     """
-    unusable = messages.unusable(locked)
+    unusable = messages.unusable(locked, served=served)
     with open_change(locked.pk, locked=locked) as change:
         dialog = change.dialog
         messages.check_open(dialog)

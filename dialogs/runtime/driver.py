@@ -18,7 +18,7 @@ from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.runtime import attempts, auxiliary_calls, next_call, outcomes, repeats, rewrite, tool_runs, tracing
 from dialogs.runtime.live_text import LiveAnswer
 from dialogs.runtime.materials import materials_of
-from dialogs.runtime.policy_context import context_before_generation
+from dialogs.runtime.policy_context import context_of
 from dialogs.runtime.prepare import may_be_near, prepare_soon
 from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
@@ -96,7 +96,7 @@ def step(lease: Lease, dialog: Dialog) -> bool:
         materials = materials_of(dialog)
         served, view, _, sizes = materials
         recall = PushRecall(dialog, view)
-        context = context_before_generation(dialog, served, view, sizes, recall)
+        context = context_of(dialog, served, view, sizes)
         match decide(served.policy, context):
             case Proceed(guidance):
                 if may_call(lease, dialog, served):
@@ -108,7 +108,7 @@ def step(lease: Lease, dialog: Dialog) -> bool:
                     generate(lease, dialog, served, next_call.forced_clear(dialog, materials, guidance))
                 return may_be_near(dialog, served.policy, context)
             case Rewrite() as decision:
-                rewrite.perform(lease, rewrite.job_for(dialog, materials, decision, context.limit))
+                rewrite.perform(lease, rewrite.job_for(dialog, materials, decision))
             case ClearMind() as decision:
                 clear(lease, dialog, decision)
             case Suspend() as decision:

@@ -23,6 +23,6 @@ def materials_of(dialog: Dialog, view: View | None = None) -> Materials:
     """Read them fresh, or with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` when the
     catalog no longer has the dialog's model."""
     view = view or view_of(dialog)
-    served = served_by(dialog, view.messages)
+    served = served_by(dialog).seeing(view.messages)
     tools = tuple([tool.spec for tool in offered_to(dialog).values()])
     return Materials(served, view, tools, ViewSizes(dialog, served, view, tools))

@@ -5,21 +5,20 @@ from dataclasses import replace
 from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.model_calls import Answer, ForcedClear
 from dialogs.context.retrieval.recall import NOTHING, PushRecall, Recall
-from dialogs.context.room import SHORT_ANSWER, lacks_room, output_tokens, recall_tokens
-from dialogs.context.sizes import StreamWatch
-from dialogs.context.view import View
+from dialogs.context.room import SHORT_ANSWER, output_tokens, with_room_for_package
+from dialogs.context.sizes import Sizes, StreamWatch
 from dialogs.models import Dialog
+from dialogs.runtime import overflow_history
 from dialogs.runtime.materials import Materials
 from dialogs.runtime.repeats import OUTPUT
-from dominds.llm.messages import chars_of
 from dominds.llm.models.params import most_output
-from remediation.context import UnitRole
 from remediation.policies import while_streaming
 
 
 def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, recall: PushRecall) -> Answer:
     served, view, tools, sizes = materials
-    recalled, asked = _recalled(dialog, materials, recall), params_of(dialog)
+    asked = params_of(dialog)
+    recalled = recalled_into(dialog, materials, recall, sizes.own) if recall.is_on else NOTHING
     policy, wanted = served.policy, most_output(dialog.agent.model_params, asked)
     output = _at_most(dialog, output_tokens(served, sizes, wanted, guidance, recalled))
     watch = None
@@ -40,37 +39,37 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
 
 
 def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedClear:
-    """It asks for what a package needs, whatever the agent's settings say of answers."""
+    """It asks for what a package needs, whatever the agent's settings say of answers, and makes room for it in its own
+    view."""
     served, view, tools, sizes = materials
-    if lacks_room(dialog, served, sizes) and (shorter := _without_newest_message(view)):
-        view, sizes = shorter, sizes.of(shorter)
+    view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0)
+    sizes = sizes if view is materials.view else sizes.of(view)
     output = _at_most(dialog, output_tokens(served, sizes, SHORT_ANSWER, guidance))
     return ForcedClear(view, guidance, tools, output, sizes.counted_with(0))
 
 
-def _recalled(dialog: Dialog, materials: Materials, recall: PushRecall) -> Recall:
-    """A request whose answer filled the window, or that was refused, is not made longer."""
-    served, view, _, sizes = materials
-    if not recall.is_on or dialog.overflowed or view.interrupted or dialog.restarts > 1:
+def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, sizes: Sizes) -> Recall:
+    """Return what the next request brings back. One whose answer filled the window, that was refused, or whose last
+    report was red only by what was recalled, is not made longer; the first after a clear goes on from its package
+    alone."""
+    served, view, _, _ = materials
+    if not recall.is_on or dialog.overflowed or view.interrupted or dialog.restarts > 1 or view.is_fresh_round:
         return NOTHING
-    return recall.within(recall_tokens(sizes.own, served), sizes.own)
+    if overflow_history.is_red_by_recall(dialog, served.thresholds):
+        return NOTHING
+    budget = sizes.budget
+    if dialog.restarts and view.base_position:
+        budget = replace(budget, freed=overflow_history.freed_by_last_rewrite(dialog))
+    return recall.within(budget, sizes)
+
+
+def next_prompt(dialog: Dialog, materials: Materials, sizes: Sizes) -> int:
+    """Return the est. tokens of the whole next request as it would be sent now, what is recalled included."""
+    recall = PushRecall(dialog, materials.view)
+    return sizes.prompt + recalled_into(dialog, materials, recall, sizes).est_tokens
 
 
 def _at_most(dialog: Dialog, output: int | None) -> int | None:
     """No more than the provider was asked for after it had refused more."""
     less: int | None = dialog.repeats.get(OUTPUT)
     return min(less, output or less) if less else output
-
-
-def _without_newest_message(view: View) -> View | None:
-    """The view without the message that waits, which is answered in the fresh round;
-    None where nothing else is there."""
-    newest = view.units[-1]
-    if newest.role is not UnitRole.USER or len(view.units) == 1:
-        return None
-    return replace(
-        view,
-        units=view.units[:-1],
-        messages=view.messages[: -len(newest.messages)],
-        chars=view.chars - chars_of(newest.messages),
-    )

@@ -2,32 +2,27 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from dialogs.context.sizes import Sizes
+from dialogs.context.sent import Category, Sent, sizes_of
 from dialogs.context.view import View
-from dialogs.models import Dialog, Turn
+from dialogs.models import Dialog, Generation, Turn
 from dialogs.store.change import Change
 from dominds.db.prepared import Select
+from health.levels import Thresholds
+from remediation.budget import Budget, LastRewrite
 from remediation.context import Rewritten
-from remediation.decisions import BY_HAND, Rewrite
+from remediation.decisions import Rewrite
 from remediation.loops import LOOP_REASON, NO_LOOP, Loop, LoopAction, ToolUse, judge_loop
 from remediation.models import CleanupTask, ContextEvent, RemediationRun
-from remediation.strategies.headroom import POOR_IN_A_ROW, is_poor, should_stop
 
 WARNINGS_BEFORE_TASK = 3  # in an hour
 RECENT_REPLIES = 16
 RECENT = timedelta(hours=1)
-POOR = (
-    f"{POOR_IN_A_ROW} rewrites in a row gained little or left little room, so the next one waits until the limit is "
-    "near. What must stay takes most of the context: shorten instructions and reminders, clear the agent's mind, or "
-    "raise the limit."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,63 +90,74 @@ def _newest_calls(dialog_id: UUID, round_number: int, after: int) -> QuerySet[Tu
     return newest.values_list("tool_calls", flat=True)[:RECENT_REPLIES]
 
 
-def were_poor(dialog: Dialog) -> bool:
-    """Whether the last rewrites of the round, those by hand apart, gained too little to go on like that."""
-    return should_stop(_poor(dialog, POOR_IN_A_ROW))
+def last_rewrite(dialog: Dialog) -> LastRewrite | None:
+    """Return the newest rewrite of the round that the runtime started or tried, and what people have said since."""
+    row = _newest_run.first(dialog.pk, dialog.round_number)
+    if row is None:
+        return None
+    before, after, rejected, position = row
+    since = dialog.turns.filter(role=Turn.Role.USER, position__gt=position).count()
+    return LastRewrite(0 if rejected else max(0, before - after), after, since)
 
 
-def _poor(dialog: Dialog, newest: int) -> list[bool]:
-    sizes = _newest_sizes(newest)(dialog.pk, dialog.round_number)
-    return [is_poor(before, after, limit or before) for before, after, limit in sizes]
+def freed_by_last_rewrite(dialog: Dialog) -> int | None:
+    """Return what the rewrite that stands gained; None where none does."""
+    row = _newest_run.first(dialog.pk, dialog.round_number)
+    return None if row is None or row[2] else max(0, row[0] - row[1])
 
 
-@cache
-def _newest_sizes(newest: int) -> Select[Any]:
-    def sizes(dialog_id: UUID, round_number: int) -> Any:
-        runs = RemediationRun.objects.filter(dialog_id=dialog_id, round_number=round_number, undone_at=None)
-        result = runs.exclude(reason=BY_HAND).order_by("-pk")
-        return result.values_list("est_before", "est_after", "limit")[:newest]
-
-    return Select(sizes)
+@Select
+def _newest_run(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun, Any]:
+    runs = RemediationRun.attempts.filter(dialog_id=dialog_id, round_number=round_number, undone_at=None)
+    return runs.order_by("-pk").values_list("est_before", "est_after", "rejected", "base_position")[:1]
 
 
-def after_rewrite(
-    change: Change, sizes: Sizes, judged_limit: int | None, decision: Rewrite, rewritten: Rewritten
-) -> None:
-    """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often."""
-    dialog, limit = change.dialog, sizes.limit
+def is_red_by_recall(dialog: Dialog, thresholds: Thresholds) -> bool:
+    """Return whether the last reported prompt is critical, and would not have been without what it recalled: by that
+    share of its characters. Looked up only where a report is critical."""
+    critical, reported = thresholds.effective_critical_max, dialog.prompt_tokens
+    if critical is None or reported is None or reported <= critical or dialog.report != Dialog.Report.REPORTED:
+        return False
+    row = _last_sent.first(dialog.pk)
+    sizes = sizes_of(Sent.of(row)) if row is not None else {}
+    recalled = reported * sizes.get(Category.RECALLED, 0) // max(1, sum(sizes.values()))
+    return reported - recalled <= critical
+
+
+@Select
+def _last_sent(dialog_id: UUID) -> QuerySet[Generation, Any]:
+    replies = Generation.objects.filter(dialog_id=dialog_id, purpose=Generation.Purpose.REPLY, prompt_tokens__gt=0)
+    return replies.order_by("-id").values_list("sent", flat=True)[:1]
+
+
+def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: Rewritten) -> None:
+    """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often.
+
+    One that was rejected is no error of the context, and raises nothing.
+    """
+    dialog, limit = change.dialog, budget.limit
     if limit is None:
         return
-    if sizes.request > (judged_limit or limit) * sizes.config.warning_threshold:
-        _record(dialog, ContextEvent.Code.WARNING, f"est. {sizes.request:,} of {limit:,} tokens", sizes)
-    over = sizes.request > limit
+    if budget.is_over_trigger:
+        _record(dialog, ContextEvent.Code.WARNING, f"est. {budget.prompt:,} of {limit:,} tokens", budget)
+    over = budget.taken > limit
     if over:
-        _record(dialog, ContextEvent.Code.OVER_HIT, f"est. {sizes.request:,} tokens, over {limit:,}", sizes)
+        _record(dialog, ContextEvent.Code.OVER_HIT, f"est. {budget.prompt:,} tokens, over {limit:,}", budget)
     if decision.reason == LOOP_REASON:
-        _record(dialog, ContextEvent.Code.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", sizes)
-    if rewritten.recovered and not rewritten.failure:
-        _record(dialog, ContextEvent.Code.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", sizes)
-    beside = sizes.fixed - sizes.output_room
-    is_own = not rewritten.failure and decision.reason != BY_HAND
-    if is_own and is_poor(rewritten.est_before + beside, rewritten.est_after + beside, limit):
-        _note_poor_rewrites(change)
+        _record(dialog, ContextEvent.Code.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", budget)
+    if rewritten.failure:
+        return
+    if rewritten.recovered:
+        _record(dialog, ContextEvent.Code.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", budget)
     if over and dialog.agent.priority == 1:
         raise_task(dialog, "A priority-1 agent went over its limit.")
     elif _recent(dialog, ContextEvent.Code.WARNING) >= WARNINGS_BEFORE_TASK:
         raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")
 
 
-def _note_poor_rewrites(change: Change) -> None:
-    """Once for those that follow each other."""
-    poor = _poor(change.dialog, POOR_IN_A_ROW + 1)
-    if should_stop(poor[:POOR_IN_A_ROW]) and not should_stop(poor[1:]):
-        change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=POOR)
-        raise_task(change.dialog, POOR)
-
-
 def raise_task(dialog: Dialog, reason: str) -> None:
     CleanupTask.objects.get_or_create(dialog=dialog, state=CleanupTask.State.OPEN, defaults={"reason": reason})
 
 
-def _record(dialog: Dialog, code: str, message: str, sizes: Sizes) -> None:
-    ContextEvent.objects.create(dialog=dialog, code=code, message=message, est_tokens=sizes.request, limit=sizes.limit)
+def _record(dialog: Dialog, code: str, message: str, budget: Budget) -> None:
+    ContextEvent.objects.create(dialog=dialog, code=code, message=message, est_tokens=budget.prompt, limit=budget.limit)

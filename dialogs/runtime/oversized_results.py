@@ -7,7 +7,7 @@ from uuid import UUID
 
 import structlog
 
-from dialogs.context.limits import policy_of
+from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.sizes import Sizes
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import View
@@ -15,6 +15,7 @@ from dialogs.models import Artifact, Dialog
 from dialogs.runtime.materials import materials_of
 from dialogs.runtime.policy_context import context_of
 from dialogs.store.text import storable
+from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.messages import Message, Role
 from remediation.context import Context
 from remediation.decisions import Compact, Reject
@@ -37,17 +38,19 @@ class Judged:
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
     """The result as the model is to see it. Not in a transaction: it may count the whole context."""
-    return kept(dialog.pk, call_id, judged(dialog, {call_id: result})[call_id])
+    return kept(dialog.pk, call_id, judged(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
 
 
-def judged(dialog: Dialog, results: Mapping[str, Result], view: View | None = None) -> dict[str, Judged]:
+def judged(
+    dialog: Dialog, served: Served | UnknownModel, results: Mapping[str, Result], view: View | None = None
+) -> dict[str, Judged]:
     """By the ids of their calls. Stores nothing, and counts tokens where the policy asks for that: to be called before
     a transaction. ``view`` is that of a dialog that is not stored yet."""
-    if not results or not policy_of(dialog).policy.on_tool_result:
+    if not results or isinstance(served, UnknownModel) or not served.policy.on_tool_result:
         return {call_id: by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
-    served, view, _, sizes = materials_of(now, view)
-    context = context_of(now, served, view, sizes)
+    now_served, view, _, sizes = materials_of(now, view)
+    context = context_of(now, now_served, view, sizes)
     fits = partial(_judged, dialog.pk, served.policy, context, sizes.own)
     return {call_id: fits(call_id, result) for call_id, result in results.items()}
 

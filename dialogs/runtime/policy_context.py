@@ -1,11 +1,7 @@
 """Gathers, from rows, what the policies may know before they decide."""
 
-from dataclasses import replace
-
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import judgement_of
-from dialogs.context.retrieval.recall import PushRecall
-from dialogs.context.room import lacks_room, limit_before_generation
 from dialogs.context.served import Served
 from dialogs.context.sizes import Sizes
 from dialogs.context.spending import economy_of, spending_of
@@ -14,19 +10,11 @@ from dialogs.context.view_sizes import ViewSizes
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import overflow_history
 from dialogs.runtime.refused_clear import refused_clear
-from health.levels import Thresholds
+from health.levels import Level, Thresholds
 from health.models import HealthSnapshot
-from remediation.context import Context, Economy
+from remediation.context import NO_BUDGET, Context, Economy
 from remediation.loops import ENDLESS_CALLS, NO_LOOP, NUDGE_REPEATS, Loop, LoopAction, nudge
 from remediation.policies.registry import with_verb
-
-
-def context_before_generation(
-    dialog: Dialog, served: Served, view: View, sizes: ViewSizes, recall: PushRecall
-) -> Context:
-    """The context with the limit that policies judge by before a generation."""
-    context = context_of(dialog, served, view, sizes)
-    return replace(context, limit=limit_before_generation(context, served.thresholds, recall))
 
 
 def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> Context:
@@ -37,14 +25,10 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
     loop = _loop_of(dialog, view, watched)
     is_long, near = dialog.generations_for_message >= ENDLESS_CALLS, _near_limit(served, sizes)
     return Context(
-        level=judgement_of(dialog, served.thresholds).level,
-        est_tokens=counted.request if counted else 0,
-        est_prompt=counted.prompt if counted else 0,
-        limit=counted.limit if counted else None,
-        standing_tokens=counted.standing if counted else 0,
-        warning_threshold=counted.config.warning_threshold if counted else 0.8,
+        level=_level_of(dialog, served.thresholds),
+        budget=counted.budget if counted else NO_BUDGET,
         changed=dialog.changed_since_rewrite,
-        overflowed=dialog.overflowed or lacks_room(dialog, served, sizes),
+        overflowed=dialog.overflowed,
         restarts=dialog.restarts,
         failed_clears=dialog.failed_clears,
         refused_clear=refused_clear(dialog, served.model, served.thresholds),
@@ -60,11 +44,19 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
         endless_loop=loop.failure if loop.is_endless and is_long else "",
         interrupted=view.interrupted,
         spending=spending_of(dialog),
-        poor_rewrites=bool(near and view.base_position and overflow_history.were_poor(dialog)),
+        last_rewrite=overflow_history.last_rewrite(dialog) if near else None,
         economy=economy_near_limit(dialog, served, view, sizes),
         prompts=prompts_folder(),
         requested=dialog.requested_rewrite,
     )
+
+
+def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
+    """The level of the last report that counts; one that is red only by what was recalled forces nothing."""
+    level = judgement_of(dialog, thresholds).level
+    if level is Level.CRITICAL and overflow_history.is_red_by_recall(dialog, thresholds):
+        return Level.HEALTHY
+    return level
 
 
 def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext | None) -> Loop:
@@ -86,7 +78,7 @@ def economy_near_limit(dialog: Dialog, served: Served, view: View, sizes: ViewSi
 def _near_limit(served: Served, sizes: ViewSizes) -> Sizes | None:
     """The sizes by a policy that may want a rewrite soon: its limit is more than half full."""
     own = sizes.own if served.policy.counts else None
-    return own if own and own.limit is not None and own.request * 2 > own.limit else None
+    return own if own and own.budget.is_near_trigger else None
 
 
 def clear_due(dialog: Dialog, thresholds: Thresholds) -> bool:

@@ -12,12 +12,11 @@ from django.db import connections
 from django.db.models import QuerySet
 
 from dialogs.context import prepared
-from dialogs.context.retrieval.recall import PushRecall
 from dialogs.errors import NotFound
 from dialogs.models import Dialog
 from dialogs.runtime import auxiliary_calls
 from dialogs.runtime.materials import Materials, materials_of
-from dialogs.runtime.policy_context import context_before_generation
+from dialogs.runtime.policy_context import context_of
 from dialogs.runtime.rewrite import Job, job_for, rewrite, toolbox_with_model, within_archive
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
 from dialogs.state import State
@@ -55,7 +54,7 @@ def may_be_near(dialog: Dialog, policy: Policy, context: Context) -> bool:
     """By what is known without a query: only a context that is more than half full is looked at again at rest."""
     if not prepared.is_wanted(dialog) or not policy.counts:
         return False
-    return context.limit is not None and context.est_tokens * 2 > context.limit
+    return context.budget.is_near_trigger
 
 
 def prepare_soon(dialog_id: UUID, epoch: int) -> None:
@@ -95,13 +94,13 @@ def _at_rest(dialog_id: UUID) -> QuerySet[Dialog]:
 
 def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds: float) -> None:
     served, view, _, sizes = materials
-    context = context_before_generation(dialog, served, view, sizes, PushRecall(dialog, view))
+    context = context_of(dialog, served, view, sizes)
     ahead = rewrite_ahead(served.policy, context)
     if ahead is None or prepared.is_known(dialog, served.policy.name, sizes.own):
         return
-    job = job_for(dialog, materials, ahead.decision, context.limit)
+    job = job_for(dialog, materials, ahead.decision)
     job = replace(job, task=ahead.leaving_room(job.task))
-    log.info("preparing_rewrite", dialog_id=str(dialog.pk), policy=job.policy.name, est_tokens=job.sizes.request)
+    log.info("preparing_rewrite", dialog_id=str(dialog.pk), policy=job.policy.name, est_tokens=job.sizes.prompt)
     rewritten = _rewritten(watch, job, seconds)
     columns = prepared.columns_of(dialog, job.policy.name, job.sizes, rewritten, job.prompts)
     with watch.change(durable=False) as change:

@@ -15,15 +15,15 @@ from dialogs.actions.rewrite_requests import policy_with, summary_of
 from dialogs.context import prepared
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import health_of
-from dialogs.context.served import Served
+from dialogs.context.retrieval.recall import NOTHING, PushRecall
 from dialogs.context.sizes import Sizes
 from dialogs.context.spending import caching_price
 from dialogs.context.units import unit_to_json
-from dialogs.context.view import View
 from dialogs.extension import installed
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
 from dialogs.runtime.materials import Materials
+from dialogs.runtime.next_call import next_prompt
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -35,6 +35,7 @@ from remediation.economy import balance_of
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from remediation.policies.images_first import images_first
 from remediation.policies.laws import broken_law
+from remediation.policies.newest_whole import with_newest_whole
 from remediation.policies.policy import Policy, RewriteTask
 from remediation.policies.registry import named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
@@ -47,22 +48,20 @@ log = structlog.get_logger(__name__)
 
 Ask = Callable[[str, str, str], str]  # purpose, instructions, text; returns the answer, raises ``ProviderError``
 
+REASON_CHARS = 400  # of why a rewrite was rejected, as the column has it
 SMALLEST_UNIT_BUDGET = 200  # tokens; less leaves no room for any message
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One rewrite: what for, by which policy, on which view as that policy counts it. ``judged_limit`` is what the
-    policy decided by, which may be less than its limit."""
+    """One rewrite: what for, by which policy, on which view as that policy counts it."""
 
     dialog: Dialog
-    served: Served
-    view: View
+    materials: Materials
     decision: Rewrite
     policy: Policy
     sizes: Sizes
     task: RewriteTask
-    judged_limit: int | None = None
     prompts: dict[str, str] = field(default_factory=dict)  # versions of those that were used, by their names
 
 
@@ -74,7 +73,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
         dialog_id=str(job.dialog.pk),
         policy=decision.policy,
         reason=decision.reason,
-        est_tokens=job.sizes.request,
+        est_tokens=job.sizes.prompt,
         limit=job.sizes.limit,
         restart=job.dialog.restarts + 1,
     )
@@ -100,7 +99,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
 
 def _prepared(job: Job) -> Rewritten | None:
     """What was made for this while the dialog rested, if it still stands. What a person asks for is made for them."""
-    if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.view.interrupted:
+    if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.materials.view.interrupted:
         return None
     result = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
     if result is None:
@@ -117,7 +116,8 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
 
     def report(phase: str, tokens: int, limit: int) -> None:
         if job.policy.shows_phases:
-            phases.add(phase, tokens + job.sizes.fixed, limit + job.sizes.fixed)
+            beside = job.sizes.budget.beside
+            phases.add(phase, tokens + beside, limit + beside)
 
     def ask(purpose: str, instructions: str, content: str) -> str:
         phases.write()
@@ -144,29 +144,30 @@ def within_archive(rewritten: Rewritten) -> Rewritten:
     return replace(rewritten, failure=bound.sentence("The rewrite would archive"))
 
 
-def job_for(dialog: Dialog, materials: Materials, decision: Rewrite, judged_limit: int | None = None) -> Job:
+def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
     policy = named(decision.policy)
     sizes = materials.sizes.under(policy)
-    limit = sizes.limit or max(sizes.request, 1)
+    budget = sizes.budget
+    limit = budget.limit or max(budget.taken, 1)
     target = decision.target_tokens or policy.target(limit)
-    budget = max(SMALLEST_UNIT_BUDGET, limit - sizes.fixed)
+    most = max(SMALLEST_UNIT_BUDGET, budget.units_room(limit))
     task = RewriteTask(
         units=sizes.units,
-        limit=budget,
-        target=max(1, min(budget, target - sizes.fixed)),
-        fixed=sizes.fixed,
-        standing=sizes.standing - sizes.fixed,
-        request_limit=sizes.limit or 0,
+        limit=most,
+        target=min(most, max(budget.units_room(target), budget.stays + SMALLEST_UNIT_BUDGET)),
+        fixed=budget.beside,
+        standing=budget.stays,
+        request_limit=budget.limit or 0,
         config=sizes.config,
         reason=decision.reason,
     )
-    return Job(dialog, materials.served, materials.view, decision, policy, sizes, task, judged_limit or sizes.limit)
+    return Job(dialog, materials, decision, policy, sizes, task)
 
 
 def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
     """As the policy does it. What breaks a law that holds for all is refused: the view stays as it was."""
     assert job.policy.rewrite is not None, f"{job.policy.name} has no rewrite"
-    rewritten = images_first(job.task, toolbox, job.policy.rewrite)
+    rewritten = images_first(job.task, toolbox, partial(with_newest_whole, rewrite=job.policy.rewrite))
     if rewritten.failure or not (broken := broken_law(job.task.units, rewritten.units)):
         return rewritten
     before = rewritten.est_before
@@ -237,18 +238,32 @@ def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
         for extension in installed():
             extension.rewritten(job.dialog, run)
         _tell(change, job, rewritten)
-        change.event("health", **health_of(dialog, job.served.thresholds))
-        overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)
+        change.event("health", **health_of(dialog, job.materials.served.thresholds))
+        overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten)
+
+
+def est_after(dialog: Dialog, materials: Materials, sizes: Sizes, rewritten: Rewritten) -> int:
+    """Return the whole request as it will be sent after a rewrite: with what is brought back into it."""
+    budget, view = sizes.budget, materials.view
+    after = replace(budget, view=rewritten.est_after, freed=max(0, budget.view - rewritten.est_after))
+    standing = {unit.id: unit.messages for unit in sizes.units if unit.id not in view.by_value}
+    by_value = frozenset(unit.id for unit in rewritten.units if standing.get(unit.id) != unit.messages)
+    recall = PushRecall(dialog, replace(view, units=rewritten.units, base="", by_value=by_value))
+    recalled = recall.within(after, sizes) if recall.is_on and not view.interrupted and not dialog.restarts else NOTHING
+    return after.prompt + recalled.est_tokens
 
 
 def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
     before, outcome = job.sizes.units, outcome_of(job.sizes.units, rewritten)
-    unchanged = {unit.id: unit.text for unit in before if unit.id not in job.view.by_value}
+    unchanged = {unit.id: unit.text for unit in before if unit.id not in job.materials.view.by_value}
     standing = {unit.id: unit.messages for unit in before}
-    beside = job.sizes.fixed - job.sizes.output_room
+    before_tokens = next_prompt(job.dialog, job.materials, job.sizes)
+    after_tokens = before_tokens
+    if not rewritten.failure:
+        after_tokens = est_after(job.dialog, job.materials, job.sizes, rewritten)
     limit = job.sizes.limit or 0
-    price = caching_price(job.served.model, job.sizes.prompt)
-    balance = balance_of(rewritten.est_before + beside, rewritten.est_after + beside, price) if price else None
+    price = caching_price(job.materials.served.model, job.sizes.prompt)
+    balance = balance_of(before_tokens, after_tokens, price) if price else None
     return RemediationRun(
         dialog=job.dialog,
         round_number=job.dialog.round_number,
@@ -256,8 +271,8 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         reason=job.decision.reason[:200],
         steps=[step.as_json() for step in rewritten.steps],
         prompts=job.prompts,
-        est_before=rewritten.est_before + beside,
-        est_after=rewritten.est_after + beside,
+        est_before=before_tokens,
+        est_after=after_tokens,
         est_source=job.sizes.source,
         limit=limit or None,
         base_position=job.dialog.last_position,
@@ -285,6 +300,7 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
             outcome,
             state_of(rewritten.units, limit),
         ),
+        rejected=rewritten.failure[:REASON_CHARS],
     )
 
 
@@ -328,31 +344,37 @@ def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
 
 @commits
 def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
-    """Nothing changed in what the model sees. It counts as a restart, and the operator can read why."""
+    """Store an outcome with its reward: nothing changed in what the model sees. It counts as a restart. An error it is
+    only where the request does not fit."""
+    reason, overflows = _why_not_smaller(job, rewritten), not job.sizes.budget.fits
+    run = _run_row(job, replace(rewritten, failure=reason))
     with lease.change() as change:
-        by_hand, reason = bool(change.dialog.requested_rewrite), _why_not_smaller(job, rewritten)
+        by_hand = bool(change.dialog.requested_rewrite)
+        run.save(force_insert=True)
         _after_rewrite(change)
-        rounds.record_context_error(
-            change.dialog, ContextEvent.Code.BREAKER_FAILED, reason, rewritten.est_before, job.sizes.limit
-        )
+        if overflows:
+            rounds.record_context_error(
+                change.dialog, ContextEvent.Code.BREAKER_FAILED, reason, run.est_before, job.sizes.limit
+            )
         change.event("notice", text=f"The context could not be made smaller: {reason}")
-        overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)
-        if job.policy.failure_ends_message(job.sizes.config) and not by_hand:
+        overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten)
+        if overflows and job.policy.failure_ends_message(job.sizes.config) and not by_hand:
             change.dialog.failure = reason
             change.end_message(Turn.Status.FAILED)
 
 
 def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
-    """The failure, and what its sizes leave out: they are those of messages.
-    Where no room is left for messages, that."""
-    sizes, beside = job.sizes, "Instructions, tools and reminders"
-    if sizes.limit and sizes.fixed >= sizes.limit:
-        room = ", with the room for an answer," if sizes.output_room else ""
+    """The failure, and what its sizes leave out: they are those of messages. Where no room is left for messages,
+    that."""
+    budget, beside = job.sizes.budget, "Instructions, tools and reminders"
+    if budget.limit and budget.beside >= budget.limit:
+        room = ", with the room for an answer," if budget.counts_answer else ""
         return (
-            f"{beside}{room} alone take est. {sizes.fixed:,} of {sizes.limit:,} tokens, and no rewrite makes them "
-            "smaller. Shorten the instructions, offer fewer tools, or choose a model with a larger window."
+            f"{beside}{room} alone take est. {budget.beside:,} of {budget.limit:,} tokens, and no rewrite makes them "
+            f"smaller. "
+            "Shorten the instructions, offer fewer tools, or choose a model with a larger window."
         )
-    return f"{rewritten.failure} {beside} take est. {sizes.fixed - sizes.output_room:,} tokens beside the messages."
+    return f"{rewritten.failure} {beside} take est. {budget.frame:,} tokens beside the messages."
 
 
 def preview(dialog: Dialog, materials: Materials, verb: str) -> Rewritten:

@@ -131,6 +131,13 @@ def bars(points: list[dict[str, Any]]) -> SafeString:
 
 
 @register.simple_tag
+def changed_lines(lines: Iterable[str]) -> SafeString:
+    """Mark the lines of a comparison that begin with "+" or "-" as added or removed."""
+    marked = {"+": "<ins>{}</ins>\n", "-": "<del>{}</del>\n"}
+    return mark_safe("".join(format_html(marked.get(line[:1], "{}\n"), line) for line in lines))
+
+
+@register.simple_tag
 def meter_bar(parts: Iterable[Part], chip: Chip) -> SafeString:
     """The parts of the meter's bar, and the lines of the levels; here for the same reason."""
     drawn = [(f'data-kind="{part.kind}"', part.x, part.width) for part in parts]

@@ -72,6 +72,8 @@ FORMS = (
     "utilisation over 80 %",
     "est. {number} of {limit} tokens",
     "est. over {number} % of the limit",
+    "est. {number} tokens, over the {limit} from which on it is rewritten",
+    "a critical report, and est. {number} tokens now",
     "the answer filled {number} % of the limit",
     "the provider refused the request as too long",
     "more than 2 over-hits in an hour",

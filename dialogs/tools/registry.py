@@ -11,6 +11,7 @@ from dialogs.tools.mcp_config import current_config
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
 from dominds.yaml_fields import shown
+from remediation.policies.policy import Policy
 
 
 @cache
@@ -44,12 +45,17 @@ def names_in(toolsets: Sequence[str]) -> Iterator[str]:
 
 
 def tools_of(agent: Agent) -> dict[str, Tool]:
+    """What this agent is offered under its own policy."""
+    return tools_under(policy_of(agent).policy, agent)
+
+
+def tools_under(policy: Policy, agent: Agent) -> dict[str, Tool]:
     """What this agent is offered, by name, in an order that never changes by itself. A proxy is offered nothing."""
     if not agent.kind.is_guided:
         return {}
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
-    names = (*policy_of(agent).policy.tools, *agent.tools, *names_in(agent.toolsets))
+    names = (*policy.tools, *agent.tools, *names_in(agent.toolsets))
     mcp.ask_at_once(names)
     for name in names:
         if name in builtin:

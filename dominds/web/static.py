@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from dominds.web.build import BUILD
+from dominds.web.compression import compress_file
 
 FOR_EVER = f"max-age={WhiteNoiseMiddleware.FOREVER}, public, immutable"
 
@@ -27,4 +28,5 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise shi
             response[name] = value
         if request.GET.get("v") == BUILD and not settings.DEBUG:
             response["Cache-Control"] = FOR_EVER  # the address names what the file holds
+        compress_file(request, response)
         return response

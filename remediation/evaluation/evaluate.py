@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from remediation.budget import RECALL_SHARE
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.formats import load
 from remediation.evaluation.measures import answerable, run, searched
@@ -12,7 +13,6 @@ from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
 from remediation.evaluation.report import Report, Result, Searched, result_of
 from remediation.evaluation.simulation import Recalling, Setup, entries_of
 from remediation.recall.index import Index
-from remediation.recall.recall import SHARE
 from remediation.similarity.embeddings import LexicalEmbedder, RememberingEmbedder
 from remediation.tokens.counting import Counter, counter_for
 
@@ -24,7 +24,7 @@ def evaluate(
     paths: Iterable[Path],
     budgets: Sequence[int] = DEFAULT_BUDGETS,
     policies: Sequence[Policy] = tuple(POLICIES.values()),
-    recall_shares: Sequence[float] = (0.0, SHARE),
+    recall_shares: Sequence[float] = (0.0, RECALL_SHARE),
     model_name: str = DEFAULT_MODEL,
 ) -> Report:
     """Raises ``UnknownFormat`` for a path without dialogs."""

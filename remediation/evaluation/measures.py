@@ -15,7 +15,7 @@ from remediation.evaluation.simulation import Request, Setup, Simulation
 from remediation.recall.query import query_of
 from remediation.recall.scoring import Archive
 from remediation.recall.search import search
-from remediation.strategies.hand_off import texts_of_people_and_agent
+from remediation.strategies.said import said_in
 from remediation.text.coverage import Required, Shown, required_of
 
 PUNCTUATION = re.compile(r"[^\w\s]|_")
@@ -183,7 +183,7 @@ def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
 
 def _facts(simulation: Simulation) -> Iterator[Fate]:
     """What people and the agent said that a shorter text must still say."""
-    required = {one.statement.text: one for one in required_of(texts_of_people_and_agent(simulation.units))}.values()
+    required = {one.statement.text: one for one in required_of(said_in(simulation.units))}.values()
     shown = Shown(simulation.request(simulation.view).text(simulation.dialog.instructions))
     for one in sorted(required, key=lambda one: -one.statement.worth)[:MOST_FACTS]:
         if not shown.lacks(one):

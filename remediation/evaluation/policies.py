@@ -40,24 +40,6 @@ class Policy:
     trigger_percent: int = TRIGGER_PERCENT
     target_percent: int = TARGET_PERCENT
 
-    def room(self, budget: int, fixed: int, reserved: int) -> Room:
-        """As the runtime has it: what stands in every request beside the units is taken off both.
-
-        ``reserved`` tokens of the budget are for recalled text: the view then makes room for it, in proportion.
-        """
-        limit = max(1, budget - fixed)
-        target = min(
-            budget * self.target_percent // 100,
-            self._ceiling(budget, reserved) * self.target_percent // self.trigger_percent,
-        )
-        return Room(limit, max(1, min(limit, target - fixed)))
-
-    def is_due(self, request_tokens: int, budget: int, reserved: int) -> bool:
-        return self.rewrite is not None and request_tokens > self._ceiling(budget, reserved)
-
-    def _ceiling(self, budget: int, reserved: int) -> int:
-        return min(budget * self.trigger_percent // 100, budget - reserved)
-
 
 def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
     """Without a model: what is handed over is chosen by rule."""

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dominds.llm.messages import Message, Role
+from remediation.budget import Budget
 from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
 from remediation.evaluation.dialogs import Dialog, units_of
-from remediation.evaluation.policies import Policy
+from remediation.evaluation.policies import Policy, Room
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage, passages_of
 from remediation.recall.query import query_of
-from remediation.recall.recall import Recalled, recall, render, room_for
+from remediation.recall.recall import Recalled, recall, render
 from remediation.recall.scoring import DEFAULT, Tuning
 from remediation.tokens.counting import Counter
 
@@ -34,10 +35,11 @@ class Setup:
     counter: Counter
     toolbox: Toolbox
 
-    @property
-    def reserved(self) -> int:
-        """Tokens that the view leaves to recalled text."""
-        return room_for(self.budget, 0, self.recalling.share)
+    def division(self, fixed: int, units: Units) -> Budget:
+        """Return the parts of a request with these units, as the runtime divides it."""
+        share, aim = self.policy.trigger_percent / 100, self.policy.target_percent / 100
+        view = total_tokens(units)
+        return Budget(self.budget, None, fixed, view, trigger_share=share, aim_share=aim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,12 @@ class Simulation:
     def entered(self, unit: Unit) -> View:
         """The view with one more unit, rewritten where that is due."""
         units, setup = (*self.view.units, unit), self.setup
-        if not setup.policy.is_due(total_tokens(units) + self.fixed, setup.budget, setup.reserved):
+        division = setup.division(self.fixed, units)
+        if setup.policy.rewrite is None or not division.is_over_trigger:
             return View(units, self.view.rewrites, self.view.millis)
-        assert setup.policy.rewrite is not None
         started_at = time.perf_counter()
-        room = setup.policy.room(setup.budget, self.fixed, setup.reserved)
+        limit = max(1, division.units_room(setup.budget))
+        room = Room(limit, max(1, min(limit, division.units_room(division.aim))))
         after = setup.policy.rewrite(units, room, setup.toolbox)
         millis = (time.perf_counter() - started_at) * 1000
         return View(after, self.view.rewrites + (after != units), self.view.millis + millis)
@@ -103,13 +106,13 @@ class Simulation:
         """Recall begins with the first rewrite, and gets its share of the budget where that is free."""
         tokens = total_tokens(view.units) + self.fixed
         started_at = time.perf_counter()
-        recalled = self._recalled(view, tokens) if view.rewrites and self.setup.recalling.share else Recalled()
+        recalled = self._recalled(view) if view.rewrites and self.setup.recalling.share else Recalled()
         millis = (time.perf_counter() - started_at) * 1000
         return Request(view.units, recalled, tokens + recalled.est_tokens, millis)
 
-    def _recalled(self, view: View, tokens: int) -> Recalled:
+    def _recalled(self, view: View) -> Recalled:
         setup = self.setup
-        room = room_for(setup.budget, tokens, setup.recalling.share)
+        room = setup.division(self.fixed, view.units).recall_room(setup.recalling.share)
         in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
         shown = "\n".join(unit.text for unit in view.units)
         query = query_of(view.units)

@@ -16,7 +16,6 @@ from remediation.economy import waits
 from remediation.policies import guided, requested
 from remediation.policies.policy import Policy
 from remediation.spending import BUDGET_KIND
-from remediation.strategies.headroom import stops
 
 
 def decide(policy: Policy, context: Context) -> Decision:
@@ -25,9 +24,7 @@ def decide(policy: Policy, context: Context) -> Decision:
         return Suspend(BUDGET_KIND, context.spending.reason)
     for question in (requested.before_generation, policy.before_generation, guided.before_generation):
         answer = question(context) if question else Proceed()
-        is_put_off = isinstance(answer, Rewrite) and (
-            waits(context, answer, policy.name) or stops(context, answer, policy.name)
-        )
+        is_put_off = isinstance(answer, Rewrite) and waits(context, answer, policy.name)
         if answer != Proceed() and not is_put_off:
             return answer
     return Proceed()

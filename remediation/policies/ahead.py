@@ -33,7 +33,8 @@ def rewrite_ahead(policy: Policy, context: Context) -> Ahead | None:
     does not pay or no budget is left."""
     if policy.rewrite is None or context.limit is None:
         return None
-    now, near = context.est_tokens, context.est_tokens * 100 // NEAR_PERCENT
+    now = context.budget.taken
+    near = now * 100 // NEAR_PERCENT
     due = _rewrite_at(policy, context, near)
     if due is None:
         return None
@@ -49,13 +50,14 @@ def rewrite_ahead(policy: Policy, context: Context) -> Ahead | None:
 
 def _rewrite_at(policy: Policy, context: Context, tokens: int) -> Rewrite | None:
     """The policy's own rewrite for the next message, if it reaches its target."""
+    budget = context.budget
     grown = replace(
         context,
-        est_tokens=tokens,
-        est_prompt=context.est_prompt + tokens - context.est_tokens,
+        budget=replace(budget, view=budget.view + tokens - budget.taken),
         changed=True,
         overflowed=False,
         restarts=0,
+        last_rewrite=None,  # whatever is said until then may be many messages
     )
     decision = decide(policy, grown)
     return decision if isinstance(decision, Rewrite) and decision.policy == policy.name else None

@@ -18,7 +18,7 @@ from remediation.decisions import (
     StreamDecision,
     ToolResultDecision,
 )
-from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask
+from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask, due_reason
 from remediation.strategies.cut_answer import room_for_answer, with_shorter_answer
 from remediation.strategies.pruning import (
     PRUNING,
@@ -38,26 +38,25 @@ REQUEST_PERCENT, STREAM_PERCENT = 80, 90
 
 
 def before_generation(context: Context) -> Decision:
-    limit = context.limit
-    full = context.overflowed or context.interrupted
-    if limit is None or not (full or context.est_tokens * 100 > limit * REQUEST_PERCENT):
+    limit, prompt = context.limit, context.budget.prompt
+    if limit is None:
         return Proceed()
-    if not context.changed:  # nothing new since the last rewrite: guidance stands behind
-        return _too_long(context, limit) if context.est_prompt > limit else Proceed()
+    if not context.wants_rewrite:
+        return _too_long(prompt, limit) if prompt > limit and not context.changed else Proceed()
     if context.restarts >= MAX_RESTARTS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
-            f"After {MAX_RESTARTS} compactions the request still has est. {context.est_tokens:,} of {limit:,} tokens. "
+            f"After {MAX_RESTARTS} compactions the request still has est. {prompt:,} of {limit:,} tokens. "
             "Clear the agent's mind, start afresh, or use a model with a larger context.",
         )
-    return Rewrite(POLICY.name, _reason(context), POLICY.target(limit))
+    return Rewrite(POLICY.name, _reason(context), context.budget.aim)
 
 
-def _too_long(context: Context, limit: int) -> Fail:
+def _too_long(prompt: int, limit: int) -> Fail:
     """No server answers a request that is longer than its context: most cut out of its middle what they cannot hold."""
     return Fail(
         "TOKEN_LIMIT_EXCEEDED",
-        f"The request is too long to be sent: est. {context.est_prompt:,} tokens, and the model's whole context is "
+        f"The request is too long to be sent: est. {prompt:,} tokens, and the model's whole context is "
         f"{limit:,}. The newest message, with the instructions and tools that stand in every request, cannot be made "
         "smaller. Send it in parts, or load the model with a larger context.",
     )
@@ -68,7 +67,7 @@ def _reason(context: Context) -> str:
         return "the provider refused the request as too long"
     if context.interrupted:
         return f"the answer filled {STREAM_PERCENT} % of the limit"
-    return f"est. over {REQUEST_PERCENT} % of the limit"
+    return due_reason(context.budget)
 
 
 def while_streaming(used_tokens: int, limit: int | None) -> StreamDecision:
@@ -86,13 +85,15 @@ def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
     limit = context.limit
     if limit is None:
         return Accept()
-    if context.standing_tokens + result_tokens > limit:
+    standing = context.budget.least
+    if standing + result_tokens > limit:
         return Reject(
-            f"The tool result has est. {result_tokens:,} tokens, what must stay beside it est. "
-            f"{context.standing_tokens:,}, and the model's whole context is {limit:,}. No compaction can make it fit. "
-            "Use a model with a larger context, or read the result in parts with read_artifact."
+            f"The tool result has est. {result_tokens:,} tokens, what must stay beside it est. {standing:,}, "
+            f"and the model's whole context is {limit:,}. No compaction can make it fit. Use a model with a larger "
+            f"context, "
+            "or read the result in parts with read_artifact."
         )
-    return Compact("tool result would overflow") if context.est_tokens + result_tokens > limit else Accept()
+    return Compact("tool result would overflow") if context.budget.taken + result_tokens > limit else Accept()
 
 
 # -- The rewrite -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from remediation.context import Context, Rewritten, Toolbox
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.loops import LOOP_REASON
 from remediation.policies import fresh_start
-from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer
+from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer, due_reason
 from remediation.strategies.breaking.chain import break_context
 
 OVER_HITS_BEFORE_FRESH_START = 2  # more than this many in an hour
@@ -15,13 +15,18 @@ def before_generation(context: Context) -> Decision:
     limit = context.limit
     if limit is None or not context.changed:
         return Proceed()
-    over_warning = context.est_tokens > limit * context.warning_threshold
-    if context.loop_detected or (over_warning and context.over_hits_last_hour > OVER_HITS_BEFORE_FRESH_START):
+    if context.loop_detected or (
+        context.budget.is_over_trigger and context.over_hits_last_hour > OVER_HITS_BEFORE_FRESH_START
+    ):
         reason = LOOP_REASON if context.loop_detected else "more than 2 over-hits in an hour"
         return Rewrite(fresh_start.POLICY.name, reason, fresh_start.POLICY.target(limit))
-    if context.overflowed or over_warning:
-        return Rewrite(POLICY.name, f"est. {context.est_tokens:,} of {limit:,} tokens", POLICY.target(limit))
+    if context.wants_rewrite:
+        return Rewrite(POLICY.name, due_reason(context.budget), context.budget.aim)
     return Proceed()
+
+
+def warning_share(config: ContextConfig) -> float:
+    return config.warning_threshold
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
@@ -41,6 +46,7 @@ POLICY = Policy(
     place=40,
     before_generation=before_generation,
     limit=budget_limit,
+    trigger_share=warning_share,
     tokenizer=configured_tokenizer,
     watches_past=True,
     rewrite=rewrite,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role, ToolCall
 from health.levels import Level
+from remediation.budget import Budget
 from remediation.config import ContextConfig
 from remediation.context import (
     Assistant,
@@ -175,9 +176,13 @@ manners = st.sampled_from(["preview", "prunes", "nonsense", "silent"])
 contexts = st.builds(
     Context,
     level=st.sampled_from(list(Level)),
-    est_tokens=st.integers(0, 20_000),
-    limit=st.none() | st.integers(1, 10_000),
-    standing_tokens=st.integers(0, 5_000),
+    budget=st.builds(
+        Budget,
+        limit=st.none() | st.integers(1, 10_000),
+        frame=st.integers(0, 5_000),
+        view=st.integers(0, 20_000),
+        answer=st.integers(0, 1_000),
+    ),
     changed=st.booleans(),
     overflowed=st.booleans(),
     restarts=st.integers(0, 4),
@@ -256,7 +261,7 @@ class PolicyConformance:
 
     def test_a_short_context_is_left_alone(self) -> None:
         assert self.policy.before_generation is not None
-        decision = self.policy.before_generation(Context(Level.HEALTHY, est_tokens=10, limit=10_000))
+        decision = self.policy.before_generation(Context(Level.HEALTHY, Budget(limit=10_000, view=10)))
         assert not isinstance(decision, Rewrite)
 
     @lawful

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from remediation.budget import TRIGGER_SHARE, Budget
 from remediation.config import ContextConfig, effective_limit
 from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, StreamDecision, ToolResultDecision
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,15}")  # as long as the columns that hold it
-TRIGGER_PERCENT = 80  # of a limit: where policies rewrite, unless configured otherwise
 RESERVED_VERBS = frozenset({"clear", "milestone"})  # what else a person can ask of a context
 
 Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event log has them
@@ -30,9 +30,15 @@ class CountingFacts:
     config: ContextConfig
 
 
-def limit_for_trigger(tokens: int) -> int:
-    """The limit under which a policy rewrites from this many tokens on."""
-    return tokens * 100 // TRIGGER_PERCENT
+def due_reason(budget: Budget) -> str:
+    """Return why a rewrite is due, in the numbers that pages show of the same request."""
+    if budget.is_over_trigger:
+        return f"est. {budget.prompt:,} tokens, over the {budget.trigger_prompt:,} from which on it is rewritten"
+    return f"a critical report, and est. {budget.prompt:,} tokens now"
+
+
+def usual_trigger(_config: ContextConfig) -> float:
+    return TRIGGER_SHARE
 
 
 def window_limit(facts: CountingFacts) -> int | None:
@@ -150,6 +156,7 @@ class Policy:
     on_tool_result: Callable[[Context, int], ToolResultDecision] | None = None  # estimated tokens of the result
 
     limit: Callable[[CountingFacts], int | None] = window_limit
+    trigger_share: Callable[[ContextConfig], float] = usual_trigger  # of the limit: where it rewrites
     tokenizer: Callable[[CountingFacts], str] = models_tokenizer
     target_percent: int = 50  # of the limit
     reserves_answer: bool = False  # whether the room for the answer counts as taken

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from remediation.context import Context, Rewritten, Toolbox, Units, total_tokens
 from remediation.decisions import Decision, Proceed, Rewrite
-from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask
+from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask, due_reason
 from remediation.strategies.conclusion import Attempt, fail
 from remediation.strategies.importance import TARGET_PERCENT, document_limit, retain
 
@@ -17,13 +17,13 @@ def before_generation(context: Context) -> Decision:
 def due(context: Context, policy: Policy) -> Decision:
     """A rewrite by this policy, where utilisation is over 80 %."""
     limit = context.limit
-    if limit is None or not context.changed or not (context.overflowed or context.est_tokens * 10 > limit * 8):
+    if limit is None or not context.wants_rewrite:
         return Proceed()
     if context.overflowed:
         # The limit may be assumed from the model's name; what was just refused is known to be too long.
         reason = "the provider refused the request as too long"
-        return Rewrite(policy.name, reason, policy.target(min(limit, context.est_tokens)))
-    return Rewrite(policy.name, "utilisation over 80 %", policy.target(limit))
+        return Rewrite(policy.name, reason, policy.target(min(limit, context.budget.prompt)))
+    return Rewrite(policy.name, due_reason(context.budget), context.budget.aim)
 
 
 def window_or_table(facts: CountingFacts) -> int:

@@ -17,9 +17,6 @@ from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
 from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, top
 
-# Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
-SHARE = 0.35
-MOST_TOKENS = 4_096  # however large the window: what a question needs does not grow with it
 HEADING = (
     "[Recalled by the runtime from earlier in this dialog, each with its turn's number and who said it. It is no "
     "longer shown above, and nobody said it again just now.]"
@@ -58,11 +55,6 @@ class Recalled:
     def passages(self) -> tuple[tuple[int, int], ...]:
         """Turn and part of each, in the order of the text."""
         return tuple(passage for piece in self.pieces for passage in piece.passages)
-
-
-def room_for(budget: int, request_tokens: int, share: float = SHARE) -> int:
-    """Tokens for recalled text in a request of a budget: its share of it, as far as the request leaves that free."""
-    return max(0, min(int(budget * share), MOST_TOKENS, budget - request_tokens))
 
 
 def recall(

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from dominds.llm.messages import Role
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
-from remediation.strategies.digest import plainness, texts_in_summary
-from remediation.strategies.masking import OPENING, is_masked
+from remediation.context import Toolbox, UnitKind, UnitRole, Units
+from remediation.strategies.digest import plainness
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
-from remediation.strategies.stand_ins import own_text, stand_in, text_counter
-from remediation.text.classify import is_program
+from remediation.strategies.said import CALL, said_in
+from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
 from remediation.text.ledger import key_facts, render_ledger
 
@@ -63,24 +61,9 @@ def _facts(before: Units, lost: Units, view: Units, room: int, toolbox: Toolbox)
     """Facts that the view does not say. Important units speak first, since the budget may not reach for all."""
     shown = Shown(text_of(view))
     speakers = sorted(lost, key=lambda unit: unit.priority)
-    texts = [text for unit in speakers for text in texts_by(unit)]
-    return key_facts(texts, room, text_counter(toolbox), earlier=ledger_lines(before), is_in_sight=shown.says)
-
-
-def texts_by(unit: Unit) -> list[tuple[str, str]]:
-    """Who said what in a unit. Source code that a tool read says nothing."""
-    if is_ledger(unit) or unit.kind is UnitKind.PLACEHOLDER or is_masked(unit):
-        return [("assistant", message.text) for message in unit.messages if message.role is Role.ASSISTANT]
-    if unit.kind is UnitKind.SUMMARY:
-        return texts_in_summary(own_text(unit))
-    texts = []
-    for message in unit.messages:
-        is_mute = message.role is Role.TOOL and (
-            is_program(unit.kind, message.text) or message.text.startswith(OPENING)
-        )
-        role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
-        texts += [(role, message.text)] if message.text.strip() and not is_mute else []
-    return texts
+    said = [one for one in said_in(speakers, results=True) if one.role != CALL]
+    beside = [one for one in said_in(view) if one.role != CALL]
+    return key_facts(said, room, text_counter(toolbox), ledger_lines(before), shown.says, beside)
 
 
 def removed_from(before: Units, after: Units) -> Units:

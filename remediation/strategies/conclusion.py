@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, removed_from
-from remediation.strategies.digest import is_digest
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
-from remediation.strategies.outcome import is_ledger
+from remediation.strategies.outcome import is_ledger, touchable
+from remediation.strategies.said import is_by_rule, superseded
+from remediation.strategies.stand_ins import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     answered = with_answers(attempt.before, after, toolbox)
     if total_tokens(answered) <= attempt.limit or total_tokens(after) > attempt.limit:
         after = answered  # where a few tokens decide, the limit comes first
+    after = _with_marks(after, toolbox)
     carried = carry(attempt.before, after, _ledger_room(attempt, after), toolbox)
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
@@ -47,6 +49,19 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
         ledger=carried.ledger,
         recovered=attempt.recovered,
         millis=toolbox.clock() - attempt.started_at,
+    )
+
+
+def _with_marks(units: Units, toolbox: Toolbox) -> Units:
+    """What a newer message supersedes stands with a mark, where it may be changed at all."""
+    gone = superseded(units)
+    places = (
+        {place for place in touchable(units) if units[place].id in gone and len(units[place].messages) == 1}
+        if gone
+        else ()
+    )
+    return tuple(
+        shortened(unit, gone[unit.id].text, toolbox) if place in places else unit for place, unit in enumerate(units)
     )
 
 
@@ -78,7 +93,7 @@ def _ledger_room(attempt: Attempt, after: Units) -> int:
     earlier = sum(unit.est_tokens for unit in attempt.before if is_ledger(unit))
     size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
     saved = total_tokens(attempt.before) - earlier - size
-    by_rule = is_digest(_summary_of(after, attempt.before))
+    by_rule = is_by_rule(_summary_of(after, attempt.before))
     budget = ledger_reserve(attempt.limit, attempt.before) if by_rule else ledger_budget(attempt.limit)
     return max(0, min(budget, attempt.limit - size, earlier + saved // 2))
 

@@ -4,18 +4,17 @@ People's sentences go before the agent's, and what tools printed is only named.
 """
 
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain, groupby
 
-from dominds.llm.messages import Role
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
-from remediation.strategies.outcome import STAND_INS, is_ledger
-from remediation.strategies.stand_ins import own_text, text_counter
+from remediation.context import Toolbox, Unit, UnitRole, total_tokens
+from remediation.strategies.outcome import STAND_INS
+from remediation.strategies.said import BY_RULE, CALL, OMITTED, labelled, said_in
+from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
-from remediation.text.statements import SPELLED, Kind, Statement, statements_of
+from remediation.text.statements import SPELLED, Kind, Said, Statement, statements_of
+from remediation.text.supersession import marked
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
@@ -30,88 +29,19 @@ AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk
 SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
 FILLS = 3  # rounds at most, each with the tokens that the one before left over
-OMITTED = "[…]"
-# "Turn 12, person:" is older.
-ENTRY = re.compile(r"(?:Turns? )?(\d{1,9})(?:-\d{1,9})?,? (person|agent|called): (.*)", re.S)
-LABELS = {"user": "person", "assistant": "agent", "tool": "called"}
-ROLES = {"person": "user", "agent": "assistant", "called": "tool"}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One text of a removed unit. ``turn`` is 0 where none is known."""
-
-    turn: int
-    role: str
-    text: str
-
-
-def entries_in(units: Sequence[Unit]) -> list[Entry]:
-    """What people and the agent said in ``units``, in order; earlier digests are taken apart again."""
-    return [entry for unit in units for entry in _entries(unit)]
-
-
-def _entries(unit: Unit) -> Iterator[Entry]:
-    turn = unit.source[0] if unit.source else 0
-    if unit.kind in (UnitKind.SUMMARY, UnitKind.PLACEHOLDER):
-        yield from _read_back(own_text(unit))
-        return
-    if is_ledger(unit):
-        return
-    for message in unit.messages:
-        if message.role is Role.TOOL:
-            continue
-        if message.text.strip():
-            role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
-            yield Entry(turn, role, message.text)
-        for call in message.tool_calls:
-            if about := _about(call.arguments):
-                yield Entry(turn, "tool", f"{call.name} {about}")
-
-
-def _read_back(text: str) -> Iterator[Entry]:
-    """An earlier summary: its labelled lines as they were said, any other line as a person's,
-    since it stands for both."""
-    for line in text.splitlines():
-        entry = ENTRY.fullmatch(line.strip())
-        if entry:
-            yield Entry(int(entry[1]), ROLES[entry[2]], entry[3].replace(OMITTED, " "))
-        elif line.strip() and not line.startswith("#"):
-            yield Entry(0, "user", line)
-
-
-def texts_in_summary(text: str) -> list[tuple[str, str]]:
-    """Roles and texts of an earlier summary. Labelled lines keep their speaker;
-    the agent wrote the others, and calls say nothing."""
-    texts = []
-    for line in text.splitlines():
-        entry = ENTRY.fullmatch(line.strip())
-        role, words = (ROLES[entry[2]], entry[3].replace(OMITTED, " ")) if entry else ("assistant", line)
-        texts += [(role, words)] if role != "tool" and words.strip() else []
-    return texts
-
-
-def _about(arguments: str) -> str:
-    """The first short value of a call's arguments: usually a path, a name or a command."""
-    match = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])
-    return match[1] if match else ""
-
-
-def is_digest(text: str) -> bool:
-    """Whether a summary is one that ``digest`` wrote."""
-    return any(ENTRY.fullmatch(line) for line in text.splitlines())
-
-
-def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int) -> str:
-    """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``."""
+def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int, remaining: Sequence[Unit] = ()) -> str:
+    """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``. What
+    ``remaining`` units say may supersede what these say."""
     count = text_counter(toolbox)
-    entries = entries_in(units)
-    talk = [entry for entry in entries if entry.role != "tool"]
-    statements = statements_of([(entry.role, entry.text) for entry in talk])
+    entries = said_in(units)
+    talk = [entry for entry in entries if entry.role != CALL]
+    statements = marked(statements_of(talk), statements_of([one for one in said_in(remaining) if one.role != CALL]))
     plain = plainness(units)
-    talk_share = plain if any(entry.role == "tool" for entry in entries) else (1 + plain) / 2
+    talk_share = plain if any(entry.role == CALL for entry in entries) else (1 + plain) / 2
     worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)
-    prices = [count(statement.text) + 1 for statement in statements]
+    prices = [count(statement.marked) + 1 for statement in statements]
     whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
     spread = 1 - (1 - SPREAD) * (1 - plain if len(talk) == len(entries) else 0.0)
     order = _in_order(
@@ -133,13 +63,13 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int)
 
 
 def _joined(
-    talk: Sequence[Entry],
+    talk: Sequence[Said],
     statements: Sequence[Statement],
     chosen: Sequence[Sequence[int]],
     calls: Sequence[tuple[int, str]],
 ) -> str:
     lines = [*_lines(talk, statements, {place for places in chosen for place in places}), *calls]
-    return "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
+    return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=lambda pair: pair[0]))))
 
 
 def plainness(units: Sequence[Unit]) -> float:
@@ -155,7 +85,10 @@ def _worths(statements: Sequence[Statement], talk_share: float, agents_share: fl
     talk = _worths_in_talk(statements, agents_share) if talk_share else own
     scale = sum(own) / (sum(talk) or 1.0)
     return [
-        max(worth + talk_share * (scale * in_talk - worth), worth if statement.kind is Kind.RULE else 0.0)
+        max(
+            worth + talk_share * (scale * in_talk - worth),
+            worth if statement.kind is Kind.RULE or statement.corrects else 0.0,
+        )
         for worth, in_talk, statement in zip(own, talk, statements, strict=True)
     ]
 
@@ -204,7 +137,9 @@ def _in_order(
     """What may stand in the account, the best first: what people said in its order where all of that fits into
     ``people_room``, then what is worth most for its price. Each further sentence of one text counts ``spread`` of the
     one before, so that no text takes the room of all."""
-    people = [[place] for place, statement in enumerate(statements) if statement.role == "user"]
+    people = [
+        [place] for place, statement in enumerate(statements) if statement.role == "user" and _says_something(statement)
+    ]
     first = people if sum(prices[place] for (place,) in people) <= people_room else []
     last = max(1, len(statements) - 1)
 
@@ -213,6 +148,8 @@ def _in_order(
         return float(-worth / (sum(prices[place] for place in places) + COST_OFFSET) ** 0.8)
 
     def may_stand(places: Sequence[int]) -> bool:
+        if not any(_says_something(statements[place]) for place in places):
+            return False
         if statements[places[0]].role == "user":
             return not first
         return max(worths[place] for place in places) >= LEAST_WORTH
@@ -227,6 +164,10 @@ def _in_order(
             taken[source] += 1
         ranked = [places for _, places in sorted(scored)]
     return [*first, *filter(may_stand, ranked)]
+
+
+def _says_something(statement: Statement) -> bool:
+    return statement.holds and not statement.again
 
 
 def _take(
@@ -259,28 +200,24 @@ def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_who
     return candidates
 
 
-def _lines(talk: Sequence[Entry], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
+def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
     """One line for each text of which something stands, with a mark where sentences between others are left out."""
     lines: list[tuple[int, str]] = []
     for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
         parts: list[str] = []
         last = -1
         for place in group:
-            parts += [OMITTED, statements[place].text] if parts and place > last + 1 else [statements[place].text]
+            parts += [OMITTED, statements[place].marked] if parts and place > last + 1 else [statements[place].marked]
             last = place
-        lines.append((talk[source].turn, _labelled(talk[source], " ".join(parts))))
+        lines.append((talk[source].turn, labelled(talk[source], " ".join(parts))))
     return lines
 
 
-def _labelled(entry: Entry, text: str) -> str:
-    return f"{entry.turn} {LABELS.get(entry.role, 'person')}: {text}" if entry.turn else text
-
-
-def _calls(entries: Sequence[Entry], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
+def _calls(entries: Sequence[Said], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
     """The newest calls, one line a turn."""
     by_turn: dict[int, list[str]] = {}
     for entry in entries:
-        if entry.role == "tool" and entry.turn:
+        if entry.role == CALL and entry.turn:
             by_turn.setdefault(entry.turn, []).append(entry.text)
     lines: list[tuple[int, str]] = []
     for turn in sorted(by_turn, reverse=True):

@@ -10,6 +10,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_
 from remediation.prompts import render
 from remediation.strategies.digest import digest
 from remediation.strategies.outcome import is_ledger, task_of, text_of
+from remediation.strategies.said import BY_RULE, said_in
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.ledger import redact
@@ -53,7 +54,7 @@ def hand_off(
     told once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
     """
     written = by_model(gone, remaining, max(room, most), toolbox)
-    return written if written.by_model else by_rule(gone, room, toolbox, people_room, written.note)
+    return written if written.by_model else by_rule(gone, room, toolbox, people_room, written.note, remaining)
 
 
 def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:
@@ -64,13 +65,20 @@ def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> Hand
     return HandOff(_within(summary, most, toolbox) if summary else "", note, by_model=bool(summary))
 
 
-def by_rule(gone: Units, room: int, toolbox: Toolbox, people_room: int | None = None, cause: str = "") -> HandOff:
+def by_rule(
+    gone: Units,
+    room: int,
+    toolbox: Toolbox,
+    people_room: int | None = None,
+    cause: str = "",
+    remaining: Units = (),
+) -> HandOff:
     """Sentences in place of ``gone``. ``cause`` says why no model's summary stands there."""
     if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     room = min(room, max(SMALLEST_ROOM, int(total_tokens(gone) * LARGEST_ACCOUNT)))
     people = room if people_room is None else people_room
-    chosen = redact(digest(gone, room, toolbox, people))
+    chosen = redact(digest(gone, room, toolbox, people, remaining))
     if not chosen:
         chosen = extractive_summary("\n".join(filter(None, map(own_text, gone))), room, text_counter(toolbox))
     return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
@@ -87,7 +95,7 @@ def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[
         if not written.strip():
             return "", ""
         required, problem = judged = judged or _judge_of(gone, toolbox)
-        answer = redact(without_reasoning(written))
+        answer = redact(without_reasoning(written).replace(BY_RULE, ""))
         if cause := problem(answer or written):
             return "", cause
         summary = answer
@@ -100,7 +108,7 @@ def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[
 def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callable[[str], str]]:
     """What a summary must say, and what is wrong with one. Only made for a model that answered."""
     original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
-    required = required_of(texts_of_people_and_agent(gone))
+    required = required_of(said_in(gone))
     return required, _problem_finder(original, required, toolbox)
 
 
@@ -130,7 +138,8 @@ def _repaired(
     missing = missing_from(Shown(f"{summary}\n{beside}"), required)
     note = ""
     if len(missing) >= FEWEST_WORTH_ASKING:
-        answer = redact(without_reasoning(toolbox.summarise(_repair_request(summary, missing, toolbox), asked)))
+        again = toolbox.summarise(_repair_request(summary, missing, toolbox), asked)
+        answer = redact(without_reasoning(again).replace(BY_RULE, ""))
         still = missing_from(Shown(f"{answer}\n{beside}"), required)
         if not problem(answer) and len(still) < len(missing):
             note = f"asked once more for {len(missing)} missing facts, {len(still)} went to the ledger"
@@ -230,21 +239,3 @@ def _earlier(gone: Units) -> str:
 def _task(remaining: Units, gone: Units) -> str:
     task = " ".join(task_of(remaining or gone).split())
     return task if len(task) <= TASK_CHARS else f"{task[:TASK_CHARS]}…"
-
-
-def texts_of_people_and_agent(units: Units) -> list[tuple[str, str]]:
-    """Roles and texts, tool output apart; an earlier summary stands for what people and the agent said before."""
-    texts: list[tuple[str, str]] = []
-    for unit in units:
-        if is_ledger(unit) or unit.kind is UnitKind.PLACEHOLDER:
-            continue
-        if unit.kind is UnitKind.SUMMARY:
-            texts.append(("assistant", own_text(unit)))
-            continue
-        role = "system" if unit.role is UnitRole.SYSTEM else ""
-        texts += [
-            (role or message.role.value, message.text)
-            for message in unit.messages
-            if message.role is not Role.TOOL and message.text.strip()
-        ]
-    return texts

@@ -8,7 +8,7 @@ from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
-from remediation.strategies.outcome import touchable
+from remediation.strategies.outcome import standing, touchable
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.classify import is_program
 from remediation.text.coverage import Shown
@@ -17,6 +17,8 @@ from remediation.text.reading import without_routine
 from remediation.text.secret_masking import redact
 
 OPENING = "[Result of "
+LEFT_OUT = "[Left out of this one request, to make room.]"
+LEFT_OUT_MESSAGES = "[Earlier messages are left out of this one request, to make room.]"
 FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with
 SMALLEST_RESULT = 60  # tokens; the line that would stand for less is not much shorter
 VALUES_SHARE = 5  # values of a result may take its tokens divided by this
@@ -64,6 +66,34 @@ def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
     )
     candidate = replace(unit, messages=messages, est_tokens=toolbox.count(messages))
     return candidate if candidate.est_tokens < unit.est_tokens else unit
+
+
+def light_enough(units: Units, counted: Units, excess: int, count: Callable[[Sequence[Message]], int]) -> Units:
+    """Return the units without ``excess`` tokens, for a request that nothing is stored of: the results of old calls
+    give way to a mark, then the oldest messages. The newest ``FRESH_UNITS``, system prompts and pinned units stay.
+    ``counted`` has their sizes."""
+    kept, stays = list(units), standing(units)
+    for index in (place for place in range(len(units) - FRESH_UNITS) if place not in stays):
+        if excess <= 0:
+            break
+        if (unit := units[index]).role is UnitRole.TOOL:
+            messages = tuple(
+                replace(message, text=LEFT_OUT) if message.role is Role.TOOL else with_short_arguments(message)
+                for message in unit.messages
+            )
+            excess -= counted[index].est_tokens - count(messages)
+            kept[index] = replace(unit, messages=messages)
+    gone = set[int]()
+    for index in (place for place in range(len(units) - FRESH_UNITS) if place not in stays):
+        if excess <= 0:
+            break
+        gone.add(index)
+        excess -= count(kept[index].messages)
+    if not gone:
+        return tuple(kept)
+    first = min(gone)
+    mark = replace(units[first], role=UnitRole.USER, messages=(Message(Role.USER, LEFT_OUT_MESSAGES),), pinned=False)
+    return tuple(mark if index == first else unit for index, unit in enumerate(kept) if index not in gone - {first})
 
 
 def is_masked(unit: Unit) -> bool:

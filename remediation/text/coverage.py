@@ -139,7 +139,7 @@ def required_of(texts: Sequence[RoleText]) -> list[Required]:
     return [
         required
         for statement in statements_of([entry for entry in texts if entry[0] in ("user", "assistant", "system")])
-        if (required := _required(statement)) is not None
+        if not statement.speaker and (required := _required(statement)) is not None
     ]
 
 

@@ -12,7 +12,8 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("email", r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+\b", 3.0),
     (
         "setting",
-        r"\b[A-Z][A-Z0-9_]{1,60}\s?[=:]\s?(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|\{[^{}\n]{1,80}\}|[^\s=,;\"'()]+)",
+        r"\b[A-Z][A-Z0-9_]{1,60}(?:\s?=\s?|:\s?(?=\S{0,40}\d))(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|\{[^{}\n]{1,80}\}"
+        r"|[^\s=,;\"'()]+)",
         3.0,
     ),
     (
@@ -33,8 +34,17 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("address", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?\b", 3.0),
     ("version", r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*\b|\bv\d+(?:\.\d+)*\b", 2.5),
     (
+        "time",
+        r"\b(?:January|February|March|April|May|June|July|August|September|October|November"
+        r"|December) \d{1,2}\b(?:, \d{4}\b)?"
+        r"|\b\d{1,2}\.? (?:January|February|March|April|May|June|July|August|September|October|November"
+        r"|December)\b(?: \d{4}\b)?",
+        2.5,
+    ),
+    (
         "money",
-        r"[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
+        r"\b(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|a|hundred|thousand"
+        r"|million)[ -]){1,4}(?:dollars|euros|pounds)\b|[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
         r"|\b\d[\d,.]*\s?(?:USD|EUR|CHF|GBP|dollars|euros?|Euro|€|£)(?!\w)",
         2.5,
     ),
@@ -76,6 +86,8 @@ EXACT = frozenset(
     f"k{place}" for place, (name, _, _) in enumerate(TOKENS) if name not in ("quoted", "flag", "full name", "name")
 )  # identifiers, values and quantities
 
+NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
+
 INSIDE = " .,;:"  # signs that belong to a token only within it
 
 
@@ -86,6 +98,7 @@ class Tokens:
     worths: tuple[tuple[str, float], ...]
     folded: frozenset[str]
     exact: tuple[str, ...]  # as ``exact_tokens`` gives them
+    kinds: frozenset[str]  # the names of their shapes
 
 
 def tokens_in(text: str) -> Tokens:
@@ -94,7 +107,9 @@ def tokens_in(text: str) -> Tokens:
     folded = ((token.strip().lower(), WORTH[shape]) for token, shape in shaped)
     worths = tuple((token, worth) for token, worth in folded if REDACTED not in token)
     exact = tuple(token.strip(INSIDE) for token, shape in shaped if shape in EXACT)
-    return Tokens(worths, frozenset(token for token, _ in worths), exact)
+    return Tokens(
+        worths, frozenset(token for token, _ in worths), exact, frozenset(NAMES[shape] for _, shape in shaped)
+    )
 
 
 def places_of_tokens(text: str) -> Iterator[re.Match[str]]:

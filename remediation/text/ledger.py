@@ -6,7 +6,6 @@ or the model said: the text of tool results can state facts and never rules, and
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -25,10 +24,12 @@ from remediation.text.statements import (
     STRONG_RULE,
     Kind,
     RoleText,
+    Said,
     Statement,
-    is_failure,
+    statement_of,
     statements_of,
 )
+from remediation.text.supersession import marked
 
 __all__ = ["key_facts", "redact", "render_ledger"]
 
@@ -36,6 +37,10 @@ Count = Callable[[str], int]  # tokens of a text
 
 HEADING = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
+# Behind each line: when it was said, and by whom. No text says so itself.
+SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|tool|instructions)\]$")
+SPEAKERS = {"user": "person", "assistant": "agent", "tool": "tool", "system": "instructions"}
+ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
 TOOL = "Tool output: "  # before a tool's sentence that reads like a rule
 LONGEST_FACT = 200  # characters
 LONGEST_WHOLE = 160  # characters of a statement that is kept as it stands, since cutting it would save little
@@ -86,39 +91,44 @@ def key_facts(
     count: Count,
     earlier: Sequence[str] = (),
     is_in_sight: Callable[[str, Sequence[str]], bool] = lambda fact, values: False,
+    beside: Sequence[RoleText] = (),
 ) -> tuple[str, ...]:
     """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then failures, then the rest.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
     ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is
-    left out.
+    left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
+    stay.
     """
+    carried = [_read_back(line, place - len(earlier)) for place, line in enumerate(earlier)]
+    statements = statements_of(texts)
+    everything = marked([*(one for one, _ in carried), *statements], statements_of(beside))
+    old = [fact for one, (_, fact) in zip(everything, carried, strict=False) if one.holds]
     new = [
         _Fact(line, statement.worth, statement.order)
-        for statement in statements_of(texts)
-        if statement.worth >= LEAST_WORTH
+        for statement in everything[len(carried) :]
+        if statement.holds and statement.worth >= LEAST_WORTH
         for line in _lines_of(statement)
     ]
-    facts = [
-        fact
-        for fact in (*_facts_in(earlier), *new)
-        if not is_in_sight(fact.line.text.removeprefix(RULE), fact.line.exact)
-    ]
+    facts = [fact for fact in (*old, *new) if not is_in_sight(_words_of(fact.line.text), fact.line.exact)]
     return _fitting(facts, budget_tokens, count)
 
 
-def _facts_in(ledger: Sequence[str]) -> list[_Fact]:
-    lines = dict.fromkeys(ledger)
-    alike = Counter(map(shape_of, lines))
-    return [_fact_in(line, order, alike[shape_of(line)]) for order, line in enumerate(lines, -len(lines))]
-
-
-def _fact_in(line: str, order: int, alike: int) -> _Fact:
-    tokens, kind = tokens_in(line), _kind_of(line)
+def _read_back(line: str, order: int) -> tuple[Statement, _Fact]:
+    """A line of an earlier ledger, as a statement of its time and as it stands."""
+    said = SAID_AT.search(line)
+    role = ROLES[said[2]] if said else "assistant"
+    statement = statement_of(Said(role, _words_of(line), int(said[1]) if said else 0, settled=True), order)
+    tokens = statement.tokens
+    kind = Kind.RULE if line.startswith(RULE) else statement.kind if statement.kind is Kind.FAILURE else Kind.FACT
     worth = worth_of_values([(token, shape_of(token), worth) for token, worth in tokens.worths], {})
-    exact = exact_tokens(line.removeprefix(RULE)) if kind is Kind.RULE else tokens.exact
-    as_line = _Line(int(kind), kind, line, tokens.folded or frozenset((line.lower(),)), exact)
-    return _Fact(as_line, (1.0 + worth) * float(alike**-0.5), order)
+    as_line = _Line(int(kind), kind, line, tokens.folded or frozenset((line.lower(),)), tokens.exact)
+    return statement, _Fact(as_line, 1.0 + worth, order)
+
+
+def _words_of(line: str) -> str:
+    """A line without what the ledger adds to it."""
+    return SAID_AT.sub("", line).removeprefix(RULE)
 
 
 def render_ledger(facts: Sequence[str]) -> str:
@@ -127,16 +137,21 @@ def render_ledger(facts: Sequence[str]) -> str:
 
 
 def _lines_of(statement: Statement) -> tuple[_Line, ...]:
-    key = statement.role, statement.text
+    key = statement.role, statement.text, statement.kind
     lines = _known.get(key)
     if lines is None:
         lines = tuple(_drawn_from(statement))
         _known.put(key, lines, weight=1)
-    return lines
+    if statement.corrects:
+        lines = tuple(line._replace(claim=RULES) for line in lines)
+    if not statement.turn:
+        return lines
+    when = f" [{statement.turn} {SPEAKERS[statement.role]}]"
+    return tuple(line._replace(text=line.text + when) for line in lines)
 
 
 def _drawn_from(statement: Statement) -> Iterator[_Line]:
-    text = PREFIXES.sub("", statement.text)
+    text = SAID_AT.sub("", PREFIXES.sub("", statement.text))
     whole = frozenset((text.lower(),))
     claim = TOOLS if statement.role == "tool" else int(statement.kind)
     if statement.kind is Kind.RULE:
@@ -195,12 +210,6 @@ def _shortened(text: str) -> str:
     if len(text) <= LONGEST_FACT:
         return text
     return text[: LONGEST_FACT - 1].rsplit(" ", 1)[0] + "…"
-
-
-def _kind_of(line: str) -> Kind:
-    if line.startswith(RULE):
-        return Kind.RULE
-    return Kind.FAILURE if is_failure(line) else Kind.FACT
 
 
 def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:

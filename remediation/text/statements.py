@@ -16,11 +16,13 @@ from remediation.text.reading import Sentence, sentences_of
 
 
 class Said(NamedTuple):
-    """A text, by its role: ``user``, ``assistant``, ``system`` or ``tool``. ``turn`` is 0 where it is not known."""
+    """A text, by its role: ``user``, ``assistant``, ``system`` or ``tool``. ``turn`` is 0 where it is not known;
+    ``settled`` says that an earlier account or ledger carries it, which has judged what of it holds."""
 
     role: str
     text: str
     turn: int = 0
+    settled: bool = False
 
 
 RoleText = tuple[str, str] | Said
@@ -62,12 +64,20 @@ class Statement:
     source: int
     turn: int = 0
     speaker: str = ""  # whom it quotes; empty for the own words of who speaks
-    until: int = 0  # the turn that says something newer about the same thing; 0 while it holds
+    settled: bool = False
+    again: bool = False  # the same words follow later
+    corrects: bool = False  # it supersedes an older one
+    holds: bool = True
+    until: int = 0  # the turn that says something newer about the same thing, where it is known
 
     @property
     def marked(self) -> str:
-        """The words, with the mark of what no longer holds."""
-        return f"{self.text} {until_mark(self.until)}" if self.until else self.text
+        """The words, with the mark of what no longer holds, within the sentence so that it stays a part of it."""
+        if self.holds:
+            return self.text
+        bare = self.text.rstrip(".!。！;；")
+        when = f"{UNTIL} {self.until}" if self.until else "no longer holds"
+        return f"{bare} ({when}){self.text[len(bare) :]}"
 
 
 SPELLED = re.compile(
@@ -180,6 +190,7 @@ INJECTION = re.compile(
 )
 
 UNTIL = "until turn"
+UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+(?=[.!。！;；]*$)")
 QUOTE_MARK = re.compile(r"\(quoting ([^()\n]{1,80})\) ")
 
 
@@ -190,6 +201,8 @@ class _Sentence:
     text: str
     bare: str  # the same without the mark of a quote
     speaker: str
+    holds: bool
+    until: int
     shape: str
     kind: Kind
     worth: float  # of its words, without the values in it
@@ -236,9 +249,31 @@ def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
             source=source,
             turn=entry.turn,
             speaker=sentence.speaker,
+            settled=entry.settled,
+            holds=sentence.holds,
+            until=sentence.until,
         )
         for order, (source, entry, sentence) in enumerate(results)
     ]
+
+
+def statement_of(said: Said, order: int) -> Statement:
+    """One statement of a whole text, as a ledger carries it."""
+    one = _judged(said.role, Sentence(said.text))
+    worth = (one.worth + worth_of_values(one.values, {})) * one.share
+    return Statement(
+        said.role,
+        one.text,
+        one.kind,
+        worth,
+        one.strength,
+        one.tokens,
+        one.spelled,
+        order,
+        order,
+        said.turn,
+        one.speaker,
+    )
 
 
 def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
@@ -253,17 +288,15 @@ def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
     return known
 
 
-def until_mark(turn: int) -> str:
-    return f"({UNTIL} {turn})"
-
-
 def _judged(role: str, sentence: Sentence) -> _Sentence:
     """What somebody quotes is told as a quote, and is nobody's rule here."""
-    earlier = QUOTE_MARK.match(sentence.text)
+    gone = UNTIL_MARK.search(sentence.text)
+    said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text
+    earlier = QUOTE_MARK.match(said)
     speaker = sentence.speaker or (earlier[1] if earlier else "")
-    bare = sentence.text[earlier.end() :] if earlier else sentence.text
+    bare = said[earlier.end() :] if earlier else said
     text = f"(quoting {speaker}) {bare}" if speaker else bare
-    strength, failure = 0.0 if speaker else rule_strength(role, bare), is_failure(bare)
+    strength, failure = 0.0 if speaker or gone else rule_strength(role, bare), is_failure(bare)
     share = {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
     tokens, spelled = tokens_in(bare), bool(SPELLED.search(bare))
     values = tuple((token, shape_of(token), worth) for token, worth in tokens.worths)
@@ -271,6 +304,8 @@ def _judged(role: str, sentence: Sentence) -> _Sentence:
         text=text,
         bare=bare,
         speaker=speaker,
+        holds=gone is None,
+        until=int(gone[1] or 0) if gone else 0,
         shape=shape_of(bare),
         kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
         worth=_worth_of_words(role, bare, strength, failure, spelled),

@@ -16,7 +16,6 @@ COUNTED = {  # where an estimate comes from, in words for people; only the provi
 }
 
 BOUNDS = ((0.5, 2.0), (0.0, 3.0))  # of the slope, and of the tools' share
-UNKNOWN_OUTPUT_BUFFER = 1_024  # tokens
 
 # How far one report may be believed to move each number, as standard deviations. Tuned on 600 conversations of 24 turns
 # under five chat templates, half of which leave tools out; tests hold the figures.
@@ -142,13 +141,7 @@ class RequestEstimate:
 
     counted: Counted
     input_tokens: int
-    output_buffer: int
     source: str  # one of COUNTED
-
-    @property
-    def total_tokens(self) -> int:
-        """Prompt and room for the answer: what policies compare with their share of the limit."""
-        return self.input_tokens + self.output_buffer
 
 
 def estimate_request(
@@ -157,16 +150,9 @@ def estimate_request(
     tools: Sequence[ToolSpec],
     counter: Counter,
     calibration: Calibration | None = None,
-    output_buffer: int = 0,
 ) -> RequestEstimate:
-    """Size one request before it is sent: system prompt, messages, tool schemas and output buffer."""
+    """Size one request before it is sent: system prompt, messages and tool schemas."""
     system = (Message(Role.USER, instructions),) if instructions else ()
     counted = Counted(counter.count_messages((*system, *messages)) + counter.reply_overhead, counter.count_tools(tools))
     tokens = max(0, math.ceil(calibration.expected(counted))) if calibration else counted.total
-    return RequestEstimate(counted, tokens, output_buffer, "calibrated" if calibration else counter.source)
-
-
-def output_buffer(output_length: int | None, limit: int | None) -> int:
-    """Tokens kept free for the answer: the model's output length or 1,024, and at most a quarter of the limit."""
-    wanted = UNKNOWN_OUTPUT_BUFFER if output_length is None else output_length
-    return wanted if limit is None else min(wanted, limit // 4)
+    return RequestEstimate(counted, tokens, "calibrated" if calibration else counter.source)

@@ -11,8 +11,10 @@ readTurns();
 
 document.addEventListener("htmx:beforeOnLoad", (event) => {
   const { xhr, elt } = event.detail;
-  if (new URL(xhr.responseURL).pathname === "/login/") location.reload(); // the session has ended
-  else if (elt.getAttribute("hx-swap") === "none" && !isOld(xhr) && !/^\s*<!doctype/i.test(xhr.responseText)) applyPieces(xhr.responseText);
+  if (new URL(xhr.responseURL).pathname === "/login/")
+    location.reload(); // the session has ended
+  else if (elt.getAttribute("hx-swap") === "none" && !isOld(xhr) && !/^\s*<!doctype/i.test(xhr.responseText))
+    applyPieces(xhr.responseText);
 });
 
 /** The socket has brought all that this answer holds, and perhaps more. */
@@ -23,14 +25,18 @@ function isOld(xhr) {
 
 document.addEventListener("dominds:toast", (event) => toast(event.detail.text, event.detail.kind));
 // A piece comes in the language of its page.
-document.addEventListener("htmx:configRequest", (event) => { event.detail.headers["X-Page-Language"] = language; });
+document.addEventListener("htmx:configRequest", (event) => {
+  event.detail.headers["X-Page-Language"] = language;
+});
 document.addEventListener("htmx:sendError", (event) => {
   if (event.detail.elt.id !== "composer") toast(tr("No connection to the server. Nothing was changed."), "error");
 });
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status >= 500) toast(`${failureOf(event.detail.xhr)} ${tr("Try again in a moment.")}`, "error");
 });
-document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.elt.isConnected ? event.detail.elt : document));
+document.addEventListener("htmx:afterSwap", (event) =>
+  localTimes(event.detail.elt.isConnected ? event.detail.elt : document),
+);
 document.addEventListener("submit", (event) => {
   const words = event.target.dataset.confirm;
   if (words && !confirm(words)) event.preventDefault();
@@ -41,7 +47,9 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  const source = button.dataset.copy ? document.querySelector(button.dataset.copy) : (button.closest(".code") ?? button.parentElement).querySelector("pre");
+  const source = button.dataset.copy
+    ? document.querySelector(button.dataset.copy)
+    : (button.closest(".code") ?? button.parentElement).querySelector("pre");
   try {
     await navigator.clipboard.writeText(source.innerText);
     toast(tr("Copied."));
@@ -53,7 +61,13 @@ document.addEventListener("click", async (event) => {
 
 // Keys: n new dialog, / search, j and k through rows, c the context and d its details, ? the keys.
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    event.target.closest("input, textarea, select, [contenteditable]")
+  )
+    return;
   if (event.key === "n") document.querySelector("[data-key='n']")?.click();
   else if (event.key === "/") (document.getElementById("search") ?? document.getElementById("nav-search"))?.focus();
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
@@ -93,7 +107,10 @@ document.addEventListener("change", (event) => {
 // A number that follows the default is grey, and stays as it is.
 for (const row of document.querySelectorAll("[data-follows]")) {
   const [tick, number] = [row.querySelector("[name$='follow_default']"), row.querySelector("[name$='limit']")];
-  const obey = () => { number.readOnly = tick.checked; number.classList.toggle("follows", tick.checked); };
+  const obey = () => {
+    number.readOnly = tick.checked;
+    number.classList.toggle("follows", tick.checked);
+  };
   tick.addEventListener("change", obey);
   obey();
 }

@@ -8,7 +8,11 @@ export const SIZES = { small: tr("small"), normal: tr("normal"), large: tr("larg
 
 export async function wear(theme) {
   const { "X-CSRFToken": token } = JSON.parse(document.body.getAttribute("hx-headers"));
-  const answer = await fetch("/api/settings", { method: "PATCH", headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body: JSON.stringify({ theme }) }).catch(() => null);
+  const answer = await fetch("/api/settings", {
+    method: "PATCH",
+    headers: { "X-CSRFToken": token, "Content-Type": "application/json" },
+    body: JSON.stringify({ theme }),
+  }).catch(() => null);
   if (!answer?.ok) return toast(tr("Not saved: the server could not be asked."), "error");
   root.dataset.theme = theme;
   localStorage.setItem("dominds:theme", theme);

@@ -36,9 +36,10 @@ export function startAttachments(form, { refuse, changed }) {
     event.preventDefault();
     form.classList.toggle("dropping", !input.disabled);
   });
-  for (const kind of ["dragleave", "drop", "dragend"]) document.addEventListener(kind, (event) => {
-    if (kind === "drop" || !event.relatedTarget) form.classList.remove("dropping");
-  });
+  for (const kind of ["dragleave", "drop", "dragend"])
+    document.addEventListener(kind, (event) => {
+      if (kind === "drop" || !event.relatedTarget) form.classList.remove("dropping");
+    });
   document.addEventListener("drop", (event) => {
     if (!carriesFiles(event)) return;
     event.preventDefault();
@@ -56,8 +57,10 @@ export function startAttachments(form, { refuse, changed }) {
     const taken = [];
     for (const file of added) {
       const fitting = file.size > mostBytes ? await smaller(file) : file;
-      if (fitting.size > mostBytes) refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooLong }));
-      else if (files.length >= mostFiles) refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooMany }));
+      if (fitting.size > mostBytes)
+        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooLong }));
+      else if (files.length >= mostFiles)
+        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooMany }));
       else {
         files.push(fitting);
         taken.push(fitting);
@@ -124,7 +127,11 @@ export function startAttachments(form, { refuse, changed }) {
 }
 
 function words(bytes) {
-  return bytes < 1000 ? tr("{number} bytes", { number: bytes }) : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+  return bytes < 1000
+    ? tr("{number} bytes", { number: bytes })
+    : bytes < 1e6
+      ? `${Math.round(bytes / 1000)} kB`
+      : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 /** Whether it is an image or a text that the server takes, by its content alone. */
@@ -144,9 +151,19 @@ async function draw(file, canvas) {
   canvas.hidden = !picture;
   if (!picture) return;
   const side = Math.min(picture.width, picture.height);
-  canvas.getContext("2d").drawImage(
-    picture, (picture.width - side) / 2, (picture.height - side) / 2, side, side, 0, 0, canvas.width, canvas.height,
-  );
+  canvas
+    .getContext("2d")
+    .drawImage(
+      picture,
+      (picture.width - side) / 2,
+      (picture.height - side) / 2,
+      side,
+      side,
+      0,
+      0,
+      canvas.width,
+      canvas.height,
+    );
   picture.close();
 }
 

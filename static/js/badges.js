@@ -35,13 +35,20 @@ async function tell(question) {
   const address = `/q4h/${question.id}/`;
   const isHere = document.getElementById("dialog")?.dataset.dialog === question.dialog;
   if (isHere && !document.hidden) return; // the banner says it
-  const wanted = document.body.dataset.notify === "on" && "Notification" in window && Notification.permission === "granted";
+  const wanted =
+    document.body.dataset.notify === "on" && "Notification" in window && Notification.permission === "granted";
   if (wanted && document.hidden) {
-    const [title, shown] = [tr("A question waits: {title}", { title: question.title }), { body: question.text, tag: question.id, data: { path: address } }];
+    const [title, shown] = [
+      tr("A question waits: {title}", { title: question.title }),
+      { body: question.text, tag: question.id, data: { path: address } },
+    ];
     const worker = await navigator.serviceWorker?.getRegistration();
     if (worker) return worker.showNotification(title, shown); // in place of the one that it was pushed, or that replaces it
     const note = new Notification(title, shown);
-    note.onclick = () => { focus(); location.assign(address); };
+    note.onclick = () => {
+      focus();
+      location.assign(address);
+    };
   } else {
     toast(tr("A question waits: {title}", { title: question.title }), "ask", address);
   }

@@ -39,7 +39,12 @@ export function showBreaking(update) {
   if (update.phase === "detection") document.getElementById("breaking-details").hidden = true;
   if (LAST.includes(update.phase) || update.phase === "recovery") announce(update.message);
   const seconds = Number(box.dataset.hide);
-  timer = setTimeout(() => { box.hidden = true; }, LAST.includes(update.phase) ? seconds * 1000 : STUCK_MS);
+  timer = setTimeout(
+    () => {
+      box.hidden = true;
+    },
+    LAST.includes(update.phase) ? seconds * 1000 : STUCK_MS,
+  );
 }
 
 /** Nothing could be made smaller: the notice says so, and no bar is to go on claiming that work is under way. */

@@ -19,7 +19,8 @@ export class Choices {
     this.items = items;
     const parts = [];
     items.forEach((item, number) => {
-      if (item.group && item.group !== items[number - 1]?.group) parts.push(element("li", "choice-group", item.group, { role: "presentation" }));
+      if (item.group && item.group !== items[number - 1]?.group)
+        parts.push(element("li", "choice-group", item.group, { role: "presentation" }));
       const option = element("li", "choice-option", "", { role: "option", id: `${this.list.id}-${number}` });
       option.dataset.number = number;
       option.append(element("span", "cut", item.name), element("span", "muted cut", item.hint ?? ""));
@@ -32,9 +33,12 @@ export class Choices {
 
   activate(number) {
     this.active = number;
-    for (const option of this.list.querySelectorAll("[role='option']")) option.setAttribute("aria-selected", String(Number(option.dataset.number) === number));
+    for (const option of this.list.querySelectorAll("[role='option']"))
+      option.setAttribute("aria-selected", String(Number(option.dataset.number) === number));
     const option = this.list.querySelector("[aria-selected='true']");
-    option ? this.field.setAttribute("aria-activedescendant", option.id) : this.field.removeAttribute("aria-activedescendant");
+    option
+      ? this.field.setAttribute("aria-activedescendant", option.id)
+      : this.field.removeAttribute("aria-activedescendant");
     option?.scrollIntoView({ block: "nearest" });
   }
 
@@ -63,8 +67,11 @@ export function element(tag, name, text, attributes = {}) {
 /** Those whose name or hint hold every word, the ones whose name begins with them first. */
 export function narrowed(items, typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = items.filter((item) => words.every((word) => `${item.name} ${item.hint ?? ""} ${item.slash ?? ""}`.toLowerCase().includes(word)));
+  const found = items.filter((item) =>
+    words.every((word) => `${item.name} ${item.hint ?? ""} ${item.slash ?? ""}`.toLowerCase().includes(word)),
+  );
   return words.length ? found.sort((one, other) => begins(other, words[0]) - begins(one, words[0])) : found;
 }
 
-const begins = (item, word) => Number([item.name, item.slash?.slice(1)].some((name) => name?.toLowerCase().startsWith(word)));
+const begins = (item, word) =>
+  Number([item.name, item.slash?.slice(1)].some((name) => name?.toLowerCase().startsWith(word)));

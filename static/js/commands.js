@@ -61,7 +61,13 @@ async function ownTemplates(field) {
 /** A message that begins with the name of a command is none. */
 export function startSlash(form) {
   const field = form.elements.namedItem("text");
-  const list = element("ul", "slash", "", { role: "listbox", id: "slash", popover: "manual", tabindex: "0", "aria-label": tr("Commands") });
+  const list = element("ul", "slash", "", {
+    role: "listbox",
+    id: "slash",
+    popover: "manual",
+    tabindex: "0",
+    "aria-label": tr("Commands"),
+  });
   form.prepend(list);
   const clear = () => {
     field.value = "";
@@ -73,7 +79,16 @@ export function startSlash(form) {
     item.run();
   });
   let templates = null;
-  const all = () => [...commands(), ...(templates ?? []), { slash: "/templates", name: "/templates", hint: tr("Texts of your own"), run: () => location.assign("/settings/templates/") }];
+  const all = () => [
+    ...commands(),
+    ...(templates ?? []),
+    {
+      slash: "/templates",
+      name: "/templates",
+      hint: tr("Texts of your own"),
+      run: () => location.assign("/settings/templates/"),
+    },
+  ];
   const look = () => {
     const isSlash = /^\/\S*$/.test(field.value);
     choices.show(isSlash ? narrowed(all(), field.value.slice(1)) : []);
@@ -86,19 +101,23 @@ export function startSlash(form) {
   };
   field.addEventListener("input", look);
   field.addEventListener("blur", () => choices.show([]));
-  form.addEventListener("keydown", (event) => {
-    if (event.target !== field || choices.key(event)) return;
-    if (event.key === "Escape" && choices.items.length) {
-      choices.show([]);
-      event.stopPropagation();
-    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      const [, slash, rest] = /^(\/\S+)\s+(\S[^]*)$/.exec(field.value) ?? [];
-      const command = all().find((item) => item.slash === slash);
-      if (!command) return;
-      event.preventDefault();
-      event.stopPropagation();
-      clear();
-      command.run(rest);
-    }
-  }, true); // before the composer, which would send
+  form.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.target !== field || choices.key(event)) return;
+      if (event.key === "Escape" && choices.items.length) {
+        choices.show([]);
+        event.stopPropagation();
+      } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        const [, slash, rest] = /^(\/\S+)\s+(\S[^]*)$/.exec(field.value) ?? [];
+        const command = all().find((item) => item.slash === slash);
+        if (!command) return;
+        event.preventDefault();
+        event.stopPropagation();
+        clear();
+        command.run(rest);
+      }
+    },
+    true,
+  ); // before the composer, which would send
 }

@@ -29,12 +29,17 @@ export function startComposer(dialogId) {
     keep();
     if (field.value) localStorage.setItem(key, field.value);
   });
-  addEventListener("pageshow", () => { // taken, or one's own that came back
+  addEventListener("pageshow", () => {
+    // taken, or one's own that came back
     if (localStorage.getItem(key) === field.value) localStorage.removeItem(key);
   });
   const attachments = startAttachments(form, {
-    refuse: (sentence) => { error().textContent = sentence; },
-    changed: (number) => { field.required = !number; },
+    refuse: (sentence) => {
+      error().textContent = sentence;
+    },
+    changed: (number) => {
+      field.required = !number;
+    },
   });
   const save = () => {
     clearTimeout(timer);
@@ -46,7 +51,8 @@ export function startComposer(dialogId) {
     if (event.isComposing || event.keyCode === 229) return; // an input method takes this Enter
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      if (field.value.trim() || attachments.any) document.querySelector("#composer-state [data-primary]:enabled")?.click();
+      if (field.value.trim() || attachments.any)
+        document.querySelector("#composer-state [data-primary]:enabled")?.click();
     } else if (event.key === "Escape") {
       document.querySelector("#composer-state [data-key='Escape']")?.focus();
     }
@@ -63,7 +69,8 @@ export function startComposer(dialogId) {
   });
   form.addEventListener("htmx:afterRequest", (event) => {
     if (!sends(event)) return;
-    if (event.detail.xhr.status >= 200 && event.detail.xhr.status < 400) { // "successful" is not said of a redirect
+    if (event.detail.xhr.status >= 200 && event.detail.xhr.status < 400) {
+      // "successful" is not said of a redirect
       field.value = unsent();
       attachments.accepted();
       keep();
@@ -85,7 +92,11 @@ export function startComposer(dialogId) {
   /** The same message id goes out again, also after a reload, so that a repeat is never a second message. */
   function fail(reason) {
     sessionStorage.setItem(`${key}:id`, messageId.value);
-    const again = Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: tr("Retry") });
+    const again = Object.assign(document.createElement("button"), {
+      type: "button",
+      className: "link",
+      textContent: tr("Retry"),
+    });
     again.addEventListener("click", () => document.querySelector("#composer-state [data-primary]:enabled")?.click());
     error().replaceChildren(tr("{reason} Your text is kept. ", { reason }), again);
   }

@@ -29,7 +29,8 @@ const root = document.getElementById("dialog");
 const entries = document.getElementById("entries");
 const transcript = document.getElementById("transcript");
 const follower = new Follower(transcript, entries, document.getElementById("jump"));
-const newLiveText = () => new LiveText(entries, document.querySelector("#text").labels[0].dataset.who, () => connection.restart());
+const newLiveText = () =>
+  new LiveText(entries, document.querySelector("#text").labels[0].dataset.who, () => connection.restart());
 let liveText;
 let seq;
 let state;
@@ -56,7 +57,8 @@ function receive(frame) {
   else if (frame.type === "generation") generated(frame.data);
   else if (frame.type === "health") showLevel();
   else if (frame.type === "contextBreakingUpdate") showBreaking(frame.data);
-  else if (frame.type === "context:pruned") toast(tr("Context pruned: {number} items removed", { number: frame.data.removed }));
+  else if (frame.type === "context:pruned")
+    toast(tr("Context pruned: {number} items removed", { number: frame.data.removed }));
   else if (frame.type === "remediation" && frame.data.undone) toast(tr("Undone: what was removed is seen again."));
   else if (frame.type === "notice") told(frame.data.text);
   else if (frame.type === "state") showState(frame.data.state);
@@ -83,15 +85,21 @@ function showNotice(text) {
 function turned(turn, placed) {
   if (turn.role !== "tool") showNotice("");
   if (turn.generation) liveText.finish(turn.generation, false);
-  if (placed.some((piece) => piece.isNew && piece.id === `turn-${turn.seq}`) && turn.role !== "tool") follower.arrived(1);
+  if (placed.some((piece) => piece.isNew && piece.id === `turn-${turn.seq}`) && turn.role !== "tool")
+    follower.arrived(1);
   if (turn.role === "assistant" && turn.text && ["complete", "stopped"].includes(turn.status)) {
     const number = turn.text.trim().split(/\s+/).length;
-    announce(turn.status === "stopped" ? tr("Answer stopped, {number} words", { number }) : tr("Answer complete, {number} words", { number }));
+    announce(
+      turn.status === "stopped"
+        ? tr("Answer stopped, {number} words", { number })
+        : tr("Answer complete, {number} words", { number }),
+    );
   }
 }
 
 function generated(generation) {
-  if (generation.outcome !== "running") liveText.finish(generation.id, ["kept", "stopped"].includes(generation.outcome));
+  if (generation.outcome !== "running")
+    liveText.finish(generation.id, ["kept", "stopped"].includes(generation.outcome));
   else if (generation.purpose === "forced_clear") {
     announce(tr("Attempt {number} of 3: asking the agent to clear its mind", { number: generation.attempt }));
   }
@@ -126,7 +134,11 @@ document.addEventListener("dominds:sent", () => {
 });
 document.addEventListener("dominds:placed", (event) => {
   const heading = event.detail.find((piece) => piece.id === "heading");
-  if (heading) document.title = document.title.replace(/^(\(\d+\) )?.*( · Dominds)$/, (_, count, end) => `${count ?? ""}${heading.textContent}${end}`);
+  if (heading)
+    document.title = document.title.replace(
+      /^(\(\d+\) )?.*( · Dominds)$/,
+      (_, count, end) => `${count ?? ""}${heading.textContent}${end}`,
+    );
   event.detail.forEach(decorate);
   if (follower.following) trim();
 });
@@ -135,13 +147,23 @@ document.addEventListener("dominds:placed", (event) => {
 function decorate(piece) {
   for (const code of piece.querySelectorAll(".code")) {
     const tools = Object.assign(document.createElement("div"), { className: "code-tools" });
-    tools.append(codeButton(tr("Numbers"), "numbers"), codeButton(tr("Wrap"), "wrap"), codeButton(tr("Download"), "download"), codeButton(tr("Copy"), "copy"));
+    tools.append(
+      codeButton(tr("Numbers"), "numbers"),
+      codeButton(tr("Wrap"), "wrap"),
+      codeButton(tr("Download"), "download"),
+      codeButton(tr("Copy"), "copy"),
+    );
     code.querySelector("pre").before(tools);
   }
 }
 
 function codeButton(words, name) {
-  const button = Object.assign(document.createElement("button"), { type: "button", className: `icon-button ${name}`, title: words, innerHTML: iconOf(name) });
+  const button = Object.assign(document.createElement("button"), {
+    type: "button",
+    className: `icon-button ${name}`,
+    title: words,
+    innerHTML: iconOf(name),
+  });
   button.setAttribute("aria-label", words);
   if (name !== "download" && name !== "copy") button.setAttribute("aria-pressed", "false");
   button.dataset[name] = "";
@@ -155,8 +177,31 @@ function number(code) {
   code.innerHTML = lines.map((line) => `<span class="code-line">${line}</span>`).join("\n");
 }
 
-const SUFFIXES = { python: "py", py: "py", javascript: "js", js: "js", typescript: "ts", ts: "ts", bash: "sh", sh: "sh", shell: "sh", html: "html", css: "css",
-  json: "json", yaml: "yaml", yml: "yaml", sql: "sql", rust: "rs", go: "go", java: "java", c: "c", cpp: "cpp", markdown: "md", diff: "diff", toml: "toml" };
+const SUFFIXES = {
+  python: "py",
+  py: "py",
+  javascript: "js",
+  js: "js",
+  typescript: "ts",
+  ts: "ts",
+  bash: "sh",
+  sh: "sh",
+  shell: "sh",
+  html: "html",
+  css: "css",
+  json: "json",
+  yaml: "yaml",
+  yml: "yaml",
+  sql: "sql",
+  rust: "rs",
+  go: "go",
+  java: "java",
+  c: "c",
+  cpp: "cpp",
+  markdown: "md",
+  diff: "diff",
+  toml: "toml",
+};
 
 document.addEventListener("click", (event) => {
   const target = event.target.closest(".code-tools button");
@@ -180,7 +225,11 @@ document.addEventListener("click", (event) => {
   if (!turn || !("images" in root.dataset) || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const address = encodeURIComponent(link.getAttribute("href"));
-  const image = Object.assign(new Image(), { alt: link.textContent, className: "remote", src: `/d/${root.dataset.dialog}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}` });
+  const image = Object.assign(new Image(), {
+    alt: link.textContent,
+    className: "remote",
+    src: `/d/${root.dataset.dialog}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}`,
+  });
   link.replaceWith(image); // its room does not depend on what comes, so nothing moves later
   image.addEventListener("error", () => {
     image.replaceWith(link);
@@ -253,7 +302,12 @@ function trim() {
   document.getElementById("older")?.remove();
   const link = document.createElement("a");
   const before = Math.ceil(Number(first.dataset.position));
-  Object.assign(link, { id: "older", className: "older", href: `/d/${root.dataset.dialog}/?before=${before}`, textContent: tr("Load older messages") });
+  Object.assign(link, {
+    id: "older",
+    className: "older",
+    href: `/d/${root.dataset.dialog}/?before=${before}`,
+    textContent: tr("Load older messages"),
+  });
   link.setAttribute("hx-get", `/d/${root.dataset.dialog}/older?before=${before}`);
   link.setAttribute("hx-trigger", "click, older");
   link.setAttribute("hx-swap", "outerHTML");

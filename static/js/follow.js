@@ -12,16 +12,27 @@ export class Follower {
     this.unseen = 0;
     this.gestureAt = -Infinity; // not 0, when the page began: what a page scrolls as it opens is not its reader's
     this.dragging = false;
-    const gesture = () => { this.gestureAt = performance.now(); };
+    const gesture = () => {
+      this.gestureAt = performance.now();
+    };
     for (const kind of ["wheel", "touchmove", "keydown"]) scroller.addEventListener(kind, gesture, { passive: true });
-    scroller.addEventListener("pointerdown", (event) => { this.dragging = event.target === scroller; });
-    addEventListener("pointerup", () => { this.dragging = false; });
+    scroller.addEventListener("pointerdown", (event) => {
+      this.dragging = event.target === scroller;
+    });
+    addEventListener("pointerup", () => {
+      this.dragging = false;
+    });
     scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    content.addEventListener("click", (event) => { // what it unfolds stays where it is
-      if (!event.target.closest("summary, button")) return;
-      this.following = false;
-      requestAnimationFrame(() => requestAnimationFrame(() => this.scrolled()));
-    }, true);
+    content.addEventListener(
+      "click",
+      (event) => {
+        // what it unfolds stays where it is
+        if (!event.target.closest("summary, button")) return;
+        this.following = false;
+        requestAnimationFrame(() => requestAnimationFrame(() => this.scrolled()));
+      },
+      true,
+    );
     new ResizeObserver(() => this.following && this.toEnd()).observe(content);
     new ResizeObserver(() => this.following && this.toEnd()).observe(scroller);
     jump.addEventListener("click", () => this.follow());
@@ -57,6 +68,8 @@ export class Follower {
 
   show() {
     this.jump.hidden = this.following;
-    this.jump.querySelector("span").textContent = this.unseen ? tr("Jump to latest ({number} new)", { number: this.unseen }) : tr("Jump to latest");
+    this.jump.querySelector("span").textContent = this.unseen
+      ? tr("Jump to latest ({number} new)", { number: this.unseen })
+      : tr("Jump to latest");
   }
 }

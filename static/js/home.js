@@ -23,7 +23,10 @@ function say(name, words) {
   if (!place || !words) return;
   place.textContent = words;
   const button = place.closest("button");
-  button.setAttribute("aria-label", button.getAttribute("aria-label").replace(/([:：]\s*).*/, (_, mark) => mark + words));
+  button.setAttribute(
+    "aria-label",
+    button.getAttribute("aria-label").replace(/([:：]\s*).*/, (_, mark) => mark + words),
+  );
 }
 
 form.addEventListener("change", show);

@@ -33,7 +33,8 @@ async function read(row) {
 
 /** Never in the form of the question before, which is about to go. */
 function answer() {
-  if (answers === shown && shown === asked) reader()?.querySelector("#answer, input[name='action']:checked, input[name='action']")?.focus();
+  if (answers === shown && shown === asked)
+    reader()?.querySelector("#answer, input[name='action']:checked, input[name='action']")?.focus();
 }
 
 document.addEventListener("click", (event) => {
@@ -50,23 +51,30 @@ document.addEventListener("htmx:afterSwap", ({ detail }) => {
   history.replaceState(null, "", detail.xhr.responseURL);
 });
 
-document.addEventListener("keydown", (event) => {
-  if (!isWide.matches || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select, [contenteditable], .popover, dialog")) {
-    if (event.key === "Escape" && reader()?.contains(event.target)) document.querySelector(".inbox [aria-current]")?.focus();
-    return;
-  }
-  const all = rows();
-  const now = all.indexOf(document.activeElement.closest("[data-row]") ?? document.querySelector(".inbox [aria-current='true']"));
-  const by = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
-  if (by && (event.key.length === 1 || all.includes(document.activeElement))) {
-    const next = all[Math.max(0, Math.min(all.length - 1, now + by))];
-    next?.focus();
-    if (next && all[now] !== next) read(next);
-  } else if (event.key === "a") {
-    answers = asked;
-    answer();
-  } else return;
-  event.preventDefault();
-  event.stopImmediatePropagation(); // the keys of other lists
-}, true);
+document.addEventListener(
+  "keydown",
+  (event) => {
+    if (!isWide.matches || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, textarea, select, [contenteditable], .popover, dialog")) {
+      if (event.key === "Escape" && reader()?.contains(event.target))
+        document.querySelector(".inbox [aria-current]")?.focus();
+      return;
+    }
+    const all = rows();
+    const now = all.indexOf(
+      document.activeElement.closest("[data-row]") ?? document.querySelector(".inbox [aria-current='true']"),
+    );
+    const by = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
+    if (by && (event.key.length === 1 || all.includes(document.activeElement))) {
+      const next = all[Math.max(0, Math.min(all.length - 1, now + by))];
+      next?.focus();
+      if (next && all[now] !== next) read(next);
+    } else if (event.key === "a") {
+      answers = asked;
+      answer();
+    } else return;
+    event.preventDefault();
+    event.stopImmediatePropagation(); // the keys of other lists
+  },
+  true,
+);

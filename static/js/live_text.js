@@ -22,7 +22,8 @@ export class LiveText {
       this.begin(frame.generation);
     }
     if (frame.reset) return this.startFrom(frame);
-    if (frame.pos > this.end || (frame.reasoning_pos ?? 0) > this.thoughtEnd || (frame.block ?? 0) > this.blocks + 1) return this.lost();
+    if (frame.pos > this.end || (frame.reasoning_pos ?? 0) > this.thoughtEnd || (frame.block ?? 0) > this.blocks + 1)
+      return this.lost();
     if (frame.reasoning && frame.reasoning_pos === this.thoughtEnd) this.think(frame.reasoning);
     if (frame.pos === this.end && frame.text) {
       this.fold();
@@ -53,7 +54,9 @@ export class LiveText {
     [this.thinks, this.since, this.newest] = this.reasoning.querySelectorAll("span");
     this.thinks.textContent = tr("Reasoning…");
     this.thought = this.reasoning.lastChild.appendChild(document.createTextNode(""));
-    this.reasoning.addEventListener("toggle", () => { this.reasoning.lastChild.scrollTop = this.reasoning.lastChild.scrollHeight; });
+    this.reasoning.addEventListener("toggle", () => {
+      this.reasoning.lastChild.scrollTop = this.reasoning.lastChild.scrollHeight;
+    });
     this.end = this.blocks = this.thoughtEnd = 0;
     this.isFolded = false;
     this.entries.querySelector("#latest").before(this.node);

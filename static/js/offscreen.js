@@ -35,7 +35,13 @@ export function startOffscreen(scroller, entries) {
     const distance = distances();
     const found = [];
     for (const entry of entries.children) {
-      if (away.has(entry) || !entry.firstElementChild || !entry.matches("[data-position]:not(button, [hidden], .editing, :target)") || entry.contains(document.activeElement)) continue;
+      if (
+        away.has(entry) ||
+        !entry.firstElementChild ||
+        !entry.matches("[data-position]:not(button, [hidden], .editing, :target)") ||
+        entry.contains(document.activeElement)
+      )
+        continue;
       const box = entry.getBoundingClientRect();
       if (distance(box) > FAR) found.push({ entry, distance: distance(box), height: box.height });
     }
@@ -69,12 +75,18 @@ export function startOffscreen(scroller, entries) {
     const distance = distances();
     const rows = [[]];
     for (const entry of entries.children) {
-      const box = away.has(entry) || entry.matches(".tool-group:not(:focus), [hidden][data-position]") ? entry.getBoundingClientRect() : null;
+      const box =
+        away.has(entry) || entry.matches(".tool-group:not(:focus), [hidden][data-position]")
+          ? entry.getBoundingClientRect()
+          : null;
       if (box && distance(box) > BOXED) rows.at(-1).push({ entry, box });
       if (!box || rows.at(-1).length === ROW) rows.push([]);
     }
     const long = rows.filter((row) => row.length >= SHORT_ROW);
-    const margins = long.map((row) => [getComputedStyle(row[0].entry).marginTop, getComputedStyle(row.at(-1).entry).marginBottom]);
+    const margins = long.map((row) => [
+      getComputedStyle(row[0].entry).marginTop,
+      getComputedStyle(row.at(-1).entry).marginBottom,
+    ]);
     long.forEach((row, index) => {
       const holder = Object.assign(document.createElement("div"), { className: "far" });
       holder.style.height = `${row.at(-1).box.bottom - row[0].box.top}px`;
@@ -86,16 +98,22 @@ export function startOffscreen(scroller, entries) {
 
   function near(name) {
     const distance = distances();
-    return [...entries.getElementsByClassName(name)].filter((place) => place.parentNode === entries && distance(place.getBoundingClientRect()) < NEAR);
+    return [...entries.getElementsByClassName(name)].filter(
+      (place) => place.parentNode === entries && distance(place.getBoundingClientRect()) < NEAR,
+    );
   }
 
-  scroller.addEventListener("scroll", () => {
-    if (isLight) {
-      near("far").forEach(open);
-      near("away").forEach(bringBack);
-    }
-    later();
-  }, { passive: true });
+  scroller.addEventListener(
+    "scroll",
+    () => {
+      if (isLight) {
+        near("far").forEach(open);
+        near("away").forEach(bringBack);
+      }
+      later();
+    },
+    { passive: true },
+  );
   document.addEventListener("dominds:placed", later);
   entries.addEventListener("htmx:afterSettle", later);
   later();

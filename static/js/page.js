@@ -41,7 +41,8 @@ function replace(old, piece) {
   }
   const shown = old.matches(":popover-open");
   old.replaceWith(piece);
-  for (const kind of OUTCOMES) old.addEventListener(kind, (event) => document.dispatchEvent(new CustomEvent(kind, { detail: event.detail })));
+  for (const kind of OUTCOMES)
+    old.addEventListener(kind, (event) => document.dispatchEvent(new CustomEvent(kind, { detail: event.detail })));
   if (shown) piece.showPopover();
   if (focusedId) document.getElementById(focusedId)?.focus({ preventScroll: true });
   return true;
@@ -58,7 +59,10 @@ function place(piece) {
   if (older && first && position < Number(first.dataset.position)) return false; // belongs to a page not loaded
   let after = null;
   for (const entry of [...entries.querySelectorAll("[data-position]")].reverse()) {
-    if (Number(entry.dataset.position) <= position) { after = entry; break; }
+    if (Number(entry.dataset.position) <= position) {
+      after = entry;
+      break;
+    }
   }
   if (after) after.after(piece);
   else if (first) first.before(piece);
@@ -83,7 +87,8 @@ function say() {
 
 /** What an answer of 500 or more says went wrong: the page of one that is busy has it in its heading. */
 export function failureOf(xhr) {
-  const heading = xhr.status === 503 && new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("h1");
+  const heading =
+    xhr.status === 503 && new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("h1");
   return heading ? `${heading.textContent.trim()}.` : tr("The server failed at this.");
 }
 
@@ -98,7 +103,8 @@ export function toast(text, kind = "success", href = "") {
 }
 
 // In the page's language; a browser that speaks it says how its country writes times.
-const LOCALE = navigator.language.toLowerCase().split("-")[0] === language.split("-")[0] ? navigator.language : language;
+const LOCALE =
+  navigator.language.toLowerCase().split("-")[0] === language.split("-")[0] ? navigator.language : language;
 const TIME = clock({ hour: "2-digit", minute: "2-digit" });
 export const DATE = clock({ dateStyle: "medium", timeStyle: "short" });
 

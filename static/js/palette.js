@@ -18,7 +18,14 @@ document.addEventListener("keydown", (event) => {
 
 function build() {
   const dialog = element("dialog", "palette", "", { "aria-label": tr("Go to, or do") });
-  const field = element("input", "", "", { type: "search", role: "combobox", "aria-expanded": "true", "aria-label": tr("Dialogs, agents, actions"), placeholder: tr("Dialogs, agents, actions"), autocomplete: "off" });
+  const field = element("input", "", "", {
+    type: "search",
+    role: "combobox",
+    "aria-expanded": "true",
+    "aria-label": tr("Dialogs, agents, actions"),
+    placeholder: tr("Dialogs, agents, actions"),
+    autocomplete: "off",
+  });
   const list = element("ul", "palette-list", "", { role: "listbox", id: "palette-list", "aria-label": tr("Found") });
   const none = element("p", "muted", tr("Nothing found."), { role: "status" });
   dialog.append(field, list, none);
@@ -60,7 +67,13 @@ function build() {
   return dialog;
 }
 
-const GROUPS = { dialogs: tr("Dialogs"), here: tr("This page"), agents: tr("New dialog with"), pages: tr("Go to"), appearance: tr("Appearance") };
+const GROUPS = {
+  dialogs: tr("Dialogs"),
+  here: tr("This page"),
+  agents: tr("New dialog with"),
+  pages: tr("Go to"),
+  appearance: tr("Appearance"),
+};
 const order = (item) => Object.values(GROUPS).indexOf(item.group);
 const go = (href) => () => location.assign(href);
 
@@ -70,23 +83,46 @@ function actions() {
     ...commands().map((item) => ({ ...item, name: item.title, hint: item.note || item.slash, group: GROUPS.here })),
     ...pages.map((link) => ({ name: link.textContent.trim(), group: GROUPS.pages, run: () => link.click() })),
     { name: tr("Keyboard"), hint: "?", group: GROUPS.pages, run: () => document.getElementById("keys").showPopover() },
-    ...Object.entries(THEMES).map(([theme, words]) => ({ name: tr("Theme: {theme}", { theme: words }), group: GROUPS.appearance, run: () => wear(theme) })),
-    ...Object.entries(SIZES).map(([size, words]) => ({ name: tr("Text size: {size}", { size: words }), group: GROUPS.appearance, run: () => write(size) })),
+    ...Object.entries(THEMES).map(([theme, words]) => ({
+      name: tr("Theme: {theme}", { theme: words }),
+      group: GROUPS.appearance,
+      run: () => wear(theme),
+    })),
+    ...Object.entries(SIZES).map(([size, words]) => ({
+      name: tr("Text size: {size}", { size: words }),
+      group: GROUPS.appearance,
+      run: () => write(size),
+    })),
   ];
 }
 
 /** As the navigation finds them. */
 async function foundDialogs(typed) {
-  const answer = await ask(`/dialogs/?q=${encodeURIComponent(typed)}`, { "HX-Request": "true", "HX-Target": "nav-dialogs" });
+  const answer = await ask(`/dialogs/?q=${encodeURIComponent(typed)}`, {
+    "HX-Request": "true",
+    "HX-Target": "nav-dialogs",
+  });
   const holder = document.createElement("template");
   holder.innerHTML = (await answer?.text()) ?? "";
   const links = [...holder.content.querySelectorAll("li a")].slice(0, typed ? 20 : 5);
-  return links.map((link) => ({ name: link.querySelector(".cut").textContent, hint: link.querySelector(".state-dot").title, group: GROUPS.dialogs, run: go(link.href) }));
+  return links.map((link) => ({
+    name: link.querySelector(".cut").textContent,
+    hint: link.querySelector(".state-dot").title,
+    group: GROUPS.dialogs,
+    run: go(link.href),
+  }));
 }
 
 async function allAgents() {
   const listed = (await (await ask("/api/agents"))?.json()) ?? [];
-  return listed.filter((agent) => agent.usable).map((agent) => ({ name: agent.name, hint: agent.model, group: GROUPS.agents, run: go(`/?agent=${encodeURIComponent(agent.id)}`) }));
+  return listed
+    .filter((agent) => agent.usable)
+    .map((agent) => ({
+      name: agent.name,
+      hint: agent.model,
+      group: GROUPS.agents,
+      run: go(`/?agent=${encodeURIComponent(agent.id)}`),
+    }));
 }
 
 async function ask(address, headers = {}) {

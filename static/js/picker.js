@@ -8,10 +8,17 @@ const optionsOf = (picker) => [...picker.querySelectorAll(".option")];
 const isOpenTo = (option) => !option.closest("[hidden]") && !(option.control ?? option).disabled;
 
 export function startPickers() {
-  document.addEventListener("input", ({ target }) => target.matches("[data-narrow]") && narrow(target.closest(".picker")));
-  document.addEventListener("toggle", ({ target, newState }) => {
-    if (target.matches(".picker") && newState === "open") begin(target);
-  }, true);
+  document.addEventListener(
+    "input",
+    ({ target }) => target.matches("[data-narrow]") && narrow(target.closest(".picker")),
+  );
+  document.addEventListener(
+    "toggle",
+    ({ target, newState }) => {
+      if (target.matches(".picker") && newState === "open") begin(target);
+    },
+    true,
+  );
   document.addEventListener("htmx:afterSettle", ({ target }) => {
     const picker = target.closest(".picker:popover-open");
     if (picker) begin(picker);
@@ -20,7 +27,8 @@ export function startPickers() {
     const star = event.target.closest(".star");
     if (star) return pin(star);
     const option = event.target.closest(".picker .option");
-    if (event.detail && option && isOpenTo(option) && !event.target.matches("input:disabled")) done(option.closest(".picker"));
+    if (event.detail && option && isOpenTo(option) && !event.target.matches("input:disabled"))
+      done(option.closest(".picker"));
   });
   let chosen = document.getElementById("model-button")?.textContent;
   document.addEventListener("dominds:placed", (event) => {
@@ -52,7 +60,8 @@ function narrow(picker) {
   const typed = picker.querySelector("[data-narrow]").value;
   const words = typed.toLowerCase().split(/\s+/);
   const options = optionsOf(picker);
-  for (const option of options) option.parentElement.hidden = !words.every((word) => option.textContent.toLowerCase().includes(word));
+  for (const option of options)
+    option.parentElement.hidden = !words.every((word) => option.textContent.toLowerCase().includes(word));
   for (const group of picker.querySelectorAll(".group")) group.hidden = Boolean(typed);
   picker.querySelector(".none").hidden = options.some((option) => !option.parentElement.hidden);
 }
@@ -98,7 +107,9 @@ function take(picker, event) {
 /** Arrows go from the search field into a list of buttons, and through it; radio buttons do that by themselves. */
 function step(picker, event) {
   if (event.target.matches("[type='radio']")) return;
-  const options = optionsOf(picker).filter(isOpenTo).map((option) => option.control ?? option);
+  const options = optionsOf(picker)
+    .filter(isOpenTo)
+    .map((option) => option.control ?? option);
   const place = options.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1);
   event.preventDefault();
   (options[place] ?? picker.querySelector("[data-narrow]")).focus();

@@ -32,12 +32,16 @@ export function readTurns() {
 }
 
 const openFolders = () => new Set(JSON.parse(localStorage.getItem(FOLDERS) ?? "[]"));
-document.addEventListener("toggle", ({ target }) => {
-  if (!target.matches(".nav-folder")) return;
-  const open = openFolders();
-  open[target.open ? "add" : "delete"](target.dataset.folder);
-  localStorage.setItem(FOLDERS, JSON.stringify([...open]));
-}, true);
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (!target.matches(".nav-folder")) return;
+    const open = openFolders();
+    open[target.open ? "add" : "delete"](target.dataset.folder);
+    localStorage.setItem(FOLDERS, JSON.stringify([...open]));
+  },
+  true,
+);
 
 /** What is new is new to this browser: a dialog that it meets for the first time is not. */
 function markNews() {
@@ -53,7 +57,10 @@ function markNews() {
 
 document.addEventListener("visibilitychange", () => document.hidden || markNews());
 document.addEventListener("htmx:afterSettle", (event) => event.target.id === "nav-dialogs" && readTurns());
-document.addEventListener("dominds:placed", (event) => event.detail.some((piece) => piece.id.startsWith("recent-")) && markNews());
+document.addEventListener(
+  "dominds:placed",
+  (event) => event.detail.some((piece) => piece.id.startsWith("recent-")) && markNews(),
+);
 
 // What can be done with a dialog: one button for all rows, in that which one points at or has reached by keys.
 const menu = document.getElementById("nav-menu");
@@ -86,14 +93,21 @@ more.addEventListener("click", async () => {
 function standBeside(row) {
   const place = row.getBoundingClientRect();
   const top = Math.min(place.bottom, innerHeight - menu.offsetHeight - 8);
-  Object.assign(menu.style, { top: `${Math.max(8, top)}px`, left: `${Math.max(8, Math.min(place.left + 24, innerWidth - menu.offsetWidth - 8))}px` });
+  Object.assign(menu.style, {
+    top: `${Math.max(8, top)}px`,
+    left: `${Math.max(8, Math.min(place.left + 24, innerWidth - menu.offsetWidth - 8))}px`,
+  });
 }
 
-menu?.addEventListener("toggle", (event) => {
-  if (!event.target.matches("details")) return;
-  event.target.querySelector("input")?.select();
-  if (more.isConnected) standBeside(more.closest("li"));
-}, true);
+menu?.addEventListener(
+  "toggle",
+  (event) => {
+    if (!event.target.matches("details")) return;
+    event.target.querySelector("input")?.select();
+    if (more.isConnected) standBeside(more.closest("li"));
+  },
+  true,
+);
 menu?.addEventListener("htmx:afterRequest", (event) => {
   if (!event.detail.successful) return;
   menu.hidePopover();

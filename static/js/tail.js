@@ -7,21 +7,34 @@ const UNDECIDED_ROW = /^[\s|:-]*$/; // the line below a table's head, perhaps
 const MOST_CELLS = 64; // of a row
 const MOST_INLINE = 4000; // characters of one piece in which emphasis is looked for
 const DEEPEST = 4;
-const INLINE = new RegExp([
-  "\\\\([!-/:-@[-`{-~])",
-  "(`+)([^`]|[^`][^]*?[^`])\\2(?!`)",
-  "\\*\\*(?=\\S)([^]*?\\S)\\*\\*(?!\\*)",
-  "(?<![\\w*])\\*(?=[^\\s*])([^*]*[^\\s*])\\*(?![\\w*])",
-  "(?<!\\w)__(?=\\S)([^]*?\\S)__(?!\\w)",
-  "(?<!\\w)_(?=[^\\s_])([^_]*[^\\s_])_(?!\\w)",
-  "~~(?=\\S)([^]*?\\S)~~",
-  "(?<!!)\\[([^\\]\\n]+)\\]\\((?:[^()\\s]|\\([^()\\s]*\\))*\\)",
-].join("|"), "g");
+const INLINE = new RegExp(
+  [
+    "\\\\([!-/:-@[-`{-~])",
+    "(`+)([^`]|[^`][^]*?[^`])\\2(?!`)",
+    "\\*\\*(?=\\S)([^]*?\\S)\\*\\*(?!\\*)",
+    "(?<![\\w*])\\*(?=[^\\s*])([^*]*[^\\s*])\\*(?![\\w*])",
+    "(?<!\\w)__(?=\\S)([^]*?\\S)__(?!\\w)",
+    "(?<!\\w)_(?=[^\\s_])([^_]*[^\\s_])_(?!\\w)",
+    "~~(?=\\S)([^]*?\\S)~~",
+    "(?<!!)\\[([^\\]\\n]+)\\]\\((?:[^()\\s]|\\([^()\\s]*\\))*\\)",
+  ].join("|"),
+  "g",
+);
 const TAGS = { 4: "strong", 5: "em", 6: "strong", 7: "em", 8: "s", 9: "span" };
 
 export class Tail {
   constructor(box) {
-    Object.assign(this, { box, open: "", lists: [], leaf: null, table: null, fence: "", made: [], saved: null, dirty: new Set() });
+    Object.assign(this, {
+      box,
+      open: "",
+      lists: [],
+      leaf: null,
+      table: null,
+      fence: "",
+      made: [],
+      saved: null,
+      dirty: new Set(),
+    });
   }
 
   append(text) {
@@ -30,7 +43,13 @@ export class Tail {
     this.open = lines.pop();
     for (const line of lines) this.read(line);
     this.made = [];
-    this.saved = { lists: [...this.lists], leaf: this.leaf, table: this.table, fence: this.fence, source: this.leaf?.source };
+    this.saved = {
+      lists: [...this.lists],
+      leaf: this.leaf,
+      table: this.table,
+      fence: this.fence,
+      source: this.leaf?.source,
+    };
     if (this.fence ? this.open : !this.isUndecided()) this.read(this.open);
     for (const leaf of this.dirty) draw(leaf, leaf === this.leaf);
     this.dirty.clear();
@@ -39,7 +58,11 @@ export class Tail {
   }
 
   isUndecided() {
-    return UNDECIDED.test(this.open) || UNDECIDED_ROW.test(this.open) || (this.lists.length > 0 && /^\s*\d{1,9}$/.test(this.open));
+    return (
+      UNDECIDED.test(this.open) ||
+      UNDECIDED_ROW.test(this.open) ||
+      (this.lists.length > 0 && /^\s*\d{1,9}$/.test(this.open))
+    );
   }
 
   /** As it was before the line that is not complete yet. */
@@ -69,11 +92,14 @@ export class Tail {
     const begins = mark || item || /^ {0,3}(#{1,6}\s|>)/.test(line);
     if (begins && this.table) this.leaf = this.table = null;
     else if (this.table) return this.readRow(cellsOf(line), line);
-    else if (!begins && this.leaf && !this.leaf.isQuote && isBelowHead(line, this.leaf.source)) return this.turnIntoHead(line);
-    else if (!this.leaf && line.trim().startsWith("|") && cellsOf(line).length <= MOST_CELLS) return this.beginTable(line);
+    else if (!begins && this.leaf && !this.leaf.isQuote && isBelowHead(line, this.leaf.source))
+      return this.turnIntoHead(line);
+    else if (!this.leaf && line.trim().startsWith("|") && cellsOf(line).length <= MOST_CELLS)
+      return this.beginTable(line);
     if (mark) this.beginCode(mark, language, indent);
     else if (item && (indent < 4 || this.lists.length)) this.beginItem(item, indent);
-    else if (this.leaf && !/^ {0,3}#{1,6}\s/.test(line)) this.write(`${this.leaf.source}\n${line.trim().replace(this.leaf.isQuote ? /^>\s?/ : "", "")}`);
+    else if (this.leaf && !/^ {0,3}#{1,6}\s/.test(line))
+      this.write(`${this.leaf.source}\n${line.trim().replace(this.leaf.isQuote ? /^>\s?/ : "", "")}`);
     else this.beginBlock(line.trim());
   }
 
@@ -90,7 +116,12 @@ export class Tail {
     }
     const item = list.element.appendChild(document.createElement("li"));
     this.made.push(item);
-    this.lists[this.lists.length - 1] = { element: list.element, item, indent, content: indent + marker.length + Math.min(space.length, 4) };
+    this.lists[this.lists.length - 1] = {
+      element: list.element,
+      item,
+      indent,
+      content: indent + marker.length + Math.min(space.length, 4),
+    };
     const [, ticked, text] = /^\[([ xX])\]\s+(.*)$/.exec(rest) ?? [];
     if (ticked) item.className = "task";
     this.begin("span", ticked ? `${ticked === " " ? "☐" : "☑"} ${text}` : rest);
@@ -113,7 +144,13 @@ export class Tail {
   beginTable(head) {
     const box = this.put("div");
     Object.assign(box, { className: "wide", tabIndex: 0 });
-    this.table = { box, head, element: box.appendChild(document.createElement("table")), width: cellsOf(head).length, sides: null };
+    this.table = {
+      box,
+      head,
+      element: box.appendChild(document.createElement("table")),
+      width: cellsOf(head).length,
+      sides: null,
+    };
     this.addRow(cellsOf(head), "th");
   }
 
@@ -130,7 +167,9 @@ export class Tail {
     if (sides) return this.addRow(cells, "td");
     if (isBelowHead(line, head)) {
       this.table.sides = cells.map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : ""));
-      [...element.rows[0].cells].forEach((cell, at) => { cell.className = this.table.sides[at]; });
+      [...element.rows[0].cells].forEach((cell, at) => {
+        cell.className = this.table.sides[at];
+      });
       return;
     }
     box.remove();
@@ -140,7 +179,7 @@ export class Tail {
 
   addRow(cells, tag) {
     const { element, width, sides } = this.table;
-    const row = (tag === "th" ? element.createTHead() : element.tBodies[0] ?? element.createTBody()).insertRow();
+    const row = (tag === "th" ? element.createTHead() : (element.tBodies[0] ?? element.createTBody())).insertRow();
     this.made.push(row);
     cells.slice(0, width).forEach((cell, at) => {
       this.begin(tag, cell, row);
@@ -152,7 +191,11 @@ export class Tail {
   beginCode(mark, language, indent) {
     const box = this.put("div");
     box.className = "code";
-    if (language) Object.assign(box.appendChild(document.createElement("div")), { className: "code-head", textContent: language.slice(0, 24) });
+    if (language)
+      Object.assign(box.appendChild(document.createElement("div")), {
+        className: "code-head",
+        textContent: language.slice(0, 24),
+      });
     const pre = box.appendChild(document.createElement("pre"));
     pre.tabIndex = 0;
     this.begin("code", "", pre);
@@ -178,18 +221,29 @@ export class Tail {
   }
 }
 
-const cellsOf = (line) => line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "").split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+const cellsOf = (line) =>
+  line
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim().replaceAll("\\|", "|"));
 
 /** Whether a line says of as many columns as the line above it has, on which side they stand. */
 function isBelowHead(line, above) {
   if (!UNDECIDED_ROW.test(line) || !line.includes("|")) return false;
   const cells = cellsOf(line);
-  return cells.length <= MOST_CELLS && cells.every((cell) => /^:?-+:?$/.test(cell)) && cells.length === cellsOf(above.slice(above.lastIndexOf("\n") + 1)).length;
+  return (
+    cells.length <= MOST_CELLS &&
+    cells.every((cell) => /^:?-+:?$/.test(cell)) &&
+    cells.length === cellsOf(above.slice(above.lastIndexOf("\n") + 1)).length
+  );
 }
 
 /** `isOpen`: more may follow, so what is begun counts as closed by its end, and half a mark is not shown. */
 function draw({ element, source, isCode }, isOpen) {
-  const only = element.childNodes.length === 1 && element.firstChild.nodeType === Node.TEXT_NODE ? element.firstChild : null;
+  const only =
+    element.childNodes.length === 1 && element.firstChild.nodeType === Node.TEXT_NODE ? element.firstChild : null;
   if (isCode || source.length > MOST_INLINE || !/[\\`*_~[]/.test(source)) {
     if (only && source.startsWith(only.data)) only.appendData(source.slice(only.data.length));
     else element.replaceChildren(source);

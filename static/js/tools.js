@@ -56,7 +56,8 @@ function fold(row) {
 /** "Read 3 files, ran 2 commands". */
 function sentence(calls) {
   const times = new Map();
-  for (const { textContent: name } of calls.map((call) => call.querySelector("code"))) times.set(name, (times.get(name) ?? 0) + 1);
+  for (const { textContent: name } of calls.map((call) => call.querySelector("code")))
+    times.set(name, (times.get(name) ?? 0) + 1);
   const clauses = [...times].map(([name, number]) => {
     const [once, often] = DID[name] ?? OTHER;
     return (number === 1 ? once : often).replace("{name}", name).replace("{number}", number);
@@ -71,7 +72,9 @@ function duration(row) {
   const ended = row.findLast((entry) => entry.dataset.at)?.dataset.at;
   const seconds = Math.round((new Date(ended) - new Date(begun)) / 1000);
   if (!(seconds >= 1)) return "";
-  return seconds < 60 ? tr("{number} s", { number: seconds }) : tr("{number} min", { number: Math.round(seconds / 60) });
+  return seconds < 60
+    ? tr("{number} s", { number: seconds })
+    : tr("{number} min", { number: Math.round(seconds / 60) });
 }
 
 /** The newest line of a running tool, beside its name; it says more of the call than the arguments do. */

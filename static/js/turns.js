@@ -41,7 +41,11 @@ export function startTurns() {
   });
 
   // One button under the newest answer does what its menu offers as well.
-  const again = Object.assign(document.createElement("button"), { type: "button", className: "icon-button small again", title: tr("Regenerate") });
+  const again = Object.assign(document.createElement("button"), {
+    type: "button",
+    className: "icon-button small again",
+    title: tr("Regenerate"),
+  });
   again.setAttribute("aria-label", tr("Regenerate"));
   again.innerHTML = iconOf("retry");
   again.addEventListener("click", async () => {
@@ -51,25 +55,37 @@ export function startTurns() {
     form ? form.requestSubmit() : show(link);
   });
   const standUnderNewest = () => {
-    const newest = [...document.querySelectorAll("#entries .turn-assistant:is(:has([data-turn-menu]), :empty)")].at(-1)?.querySelector("[data-turn-menu]");
+    const newest = [...document.querySelectorAll("#entries .turn-assistant:is(:has([data-turn-menu]), :empty)")]
+      .at(-1)
+      ?.querySelector("[data-turn-menu]");
     again.dataset.state = document.getElementById("state").dataset.state;
     if (newest && newest !== again.nextElementSibling) newest.before(again);
   };
   standUnderNewest();
   document.addEventListener("dominds:placed", standUnderNewest);
-  menu.addEventListener("toggle", (event) => event.target === menu && event.newState === "closed" && menu.replaceChildren());
-  menu.addEventListener("toggle", (event) => { // what unfolds may need more room
-    if (!event.target.matches("details")) return;
-    standBeside(beside);
-    event.target.querySelector("textarea, select")?.focus();
-  }, true);
+  menu.addEventListener(
+    "toggle",
+    (event) => event.target === menu && event.newState === "closed" && menu.replaceChildren(),
+  );
+  menu.addEventListener(
+    "toggle",
+    (event) => {
+      // what unfolds may need more room
+      if (!event.target.matches("details")) return;
+      standBeside(beside);
+      event.target.querySelector("textarea, select")?.focus();
+    },
+    true,
+  );
   menu.addEventListener("htmx:afterRequest", (event) => event.detail.successful && menu.hidePopover());
 
   menu.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy-text], [data-copy-rich]");
     if (!button) return;
     try {
-      await (button.dataset.copyText ? copyText(button.dataset.copyText) : copyRich(document.querySelector(button.dataset.copyRich)));
+      await (button.dataset.copyText
+        ? copyText(button.dataset.copyText)
+        : copyRich(document.querySelector(button.dataset.copyRich)));
       toast(tr("Copied."));
     } catch {
       toast(tr("This browser does not allow copying here. Select the text and copy it with your keyboard."), "error");
@@ -88,7 +104,8 @@ export function startTurns() {
   }
 
   setInterval(() => {
-    for (const place of document.querySelectorAll("[data-since]")) place.textContent = elapsed(new Date(place.dataset.since));
+    for (const place of document.querySelectorAll("[data-since]"))
+      place.textContent = elapsed(new Date(place.dataset.since));
   }, 1000);
 }
 
@@ -100,7 +117,11 @@ function editInPlace(turn, form) {
     turn.classList.remove("editing");
     turn.querySelector("[data-edit-turn]").focus();
   };
-  const cancel = Object.assign(document.createElement("button"), { type: "button", className: "button small", textContent: tr("Cancel") });
+  const cancel = Object.assign(document.createElement("button"), {
+    type: "button",
+    className: "button small",
+    textContent: tr("Cancel"),
+  });
   cancel.addEventListener("click", end);
   form.querySelector("button").classList.add("primary");
   form.append(cancel);
@@ -120,7 +141,9 @@ function editInPlace(turn, form) {
 /** The text is fetched while the browser still takes the click as a wish to copy. */
 function copyText(address) {
   const text = fetch(address).then((answer) => (answer.ok ? answer.blob() : Promise.reject(answer.status)));
-  return navigator.clipboard.write([new ClipboardItem({ "text/plain": text.then((blob) => new Blob([blob], { type: "text/plain" })) })]);
+  return navigator.clipboard.write([
+    new ClipboardItem({ "text/plain": text.then((blob) => new Blob([blob], { type: "text/plain" })) }),
+  ]);
 }
 
 function copyRich(body) {
@@ -132,5 +155,7 @@ function copyRich(body) {
 
 function elapsed(since) {
   const seconds = Math.max(0, Math.round((Date.now() - since) / 1000));
-  return seconds < 60 ? tr("{number} s", { number: seconds }) : tr("{minutes} min {seconds} s", { minutes: Math.floor(seconds / 60), seconds: seconds % 60 });
+  return seconds < 60
+    ? tr("{number} s", { number: seconds })
+    : tr("{minutes} min {seconds} s", { minutes: Math.floor(seconds / 60), seconds: seconds % 60 });
 }

@@ -4,8 +4,25 @@ import { announce, applyPieces, localTimes } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { tr } from "./words.js";
 
-const PIECES = ["heading", "subtitle", "state", "dialog-menu", "breaking", "activity", "banner", "queued", "sending-error", "composer-state",
-  "model-button", "ring", "context-popover", "model-choice", "details", "reminders-panel", "rounds-panel"];
+const PIECES = [
+  "heading",
+  "subtitle",
+  "state",
+  "dialog-menu",
+  "breaking",
+  "activity",
+  "banner",
+  "queued",
+  "sending-error",
+  "composer-state",
+  "model-button",
+  "ring",
+  "context-popover",
+  "model-choice",
+  "details",
+  "reminders-panel",
+  "rounds-panel",
+];
 const FRESH_MS = 20_000; // for so long a page fetched in advance is used: the socket brings what has happened since
 const KEPT = 6; // pages
 
@@ -22,19 +39,28 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
     const known = pages.get(href);
     if (known && Date.now() - known.at < FRESH_MS) return known.page;
     if (pages.size >= KEPT) pages.clear();
-    const page = fetch(href).then(async (answer) => {
-      if (!answer.ok) return null;
-      pages.set(answer.url, { at: Date.now(), page }); // a step back asks for it by this address
-      return { address: new URL(answer.url), html: await answer.text() };
-    }).catch(() => null);
+    const page = fetch(href)
+      .then(async (answer) => {
+        if (!answer.ok) return null;
+        pages.set(answer.url, { at: Date.now(), page }); // a step back asks for it by this address
+        return { address: new URL(answer.url), html: await answer.text() };
+      })
+      .catch(() => null);
     pages.set(href, { at: Date.now(), page });
     return page;
   }
 
   /** Another server's scripts, another agent, or a request whose answer is for this branch: then the page is loaded instead. */
   function fits(page) {
-    const typing = document.activeElement.matches("textarea, input:not([type='hidden'])") && document.activeElement.id !== "text";
-    return page.getElementById("dialog") && page.body.dataset.build === document.body.dataset.build && who(page) === who(document) && !typing && !document.querySelector("main .htmx-request");
+    const typing =
+      document.activeElement.matches("textarea, input:not([type='hidden'])") && document.activeElement.id !== "text";
+    return (
+      page.getElementById("dialog") &&
+      page.body.dataset.build === document.body.dataset.build &&
+      who(page) === who(document) &&
+      !typing &&
+      !document.querySelector("main .htmx-request")
+    );
   }
 
   function swap(page, position) {
@@ -45,7 +71,8 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
     for (const name of ["dialog", "seq", "of", "newest"]) root.dataset[name] = fresh.dataset[name];
     document.title = page.title;
     const composer = document.getElementById("composer");
-    for (const name of ["action", "hx-post"]) composer.setAttribute(name, page.getElementById("composer").getAttribute(name));
+    for (const name of ["action", "hx-post"])
+      composer.setAttribute(name, page.getElementById("composer").getAttribute(name));
     window.htmx?.process(composer);
     const turns = page.getElementById("entries").childNodes;
     for (const entry of turns) entry.classList?.add("settled"); // with its own height at once, not an estimate
@@ -70,7 +97,11 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
     const versions = versionsAt(position);
     if (isNew) {
       history.replaceState({ position, name }, "");
-      history.pushState({ position, name }, "", `${answer.address.pathname}${answer.address.search}#${versions?.closest("[id]").id ?? "latest"}`);
+      history.pushState(
+        { position, name },
+        "",
+        `${answer.address.pathname}${answer.address.search}#${versions?.closest("[id]").id ?? "latest"}`,
+      );
     }
     shown = location.pathname + location.search;
     document.querySelector("#nav-dialogs [aria-current]")?.removeAttribute("aria-current");
@@ -88,12 +119,16 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
     event.preventDefault();
     show(link.href, link.closest("[data-position]").dataset.position, link.getAttribute("aria-label"), true);
   });
-  for (const kind of ["pointerover", "focusin"]) entries.addEventListener(kind, ({ target }) => {
-    const link = target.closest(".versions a");
-    if (link) fetched(link.href);
-  });
+  for (const kind of ["pointerover", "focusin"])
+    entries.addEventListener(kind, ({ target }) => {
+      const link = target.closest(".versions a");
+      if (link) fetched(link.href);
+    });
   addEventListener("popstate", ({ state }) => {
     if (location.pathname + location.search !== shown) show(location.href, state?.position ?? "", state?.name, false);
   });
-  document.addEventListener("dominds:placed", (event) => event.detail.some((piece) => piece.dataset.position) && pages.clear());
+  document.addEventListener(
+    "dominds:placed",
+    (event) => event.detail.some((piece) => piece.dataset.position) && pages.clear(),
+  );
 }

@@ -4,10 +4,10 @@
 server that answers at once, the whole history sent. Depth counts answered messages: at depth 500 a request holds 1,001
 messages.
 
-floor      one connection, one HTTP client: read the rows, send the same body, read the stream, two INSERTs, one commit
-in process ``post_message`` and ``drive`` called one after the other; the worker is woken as well, and finds the dialog
-taken product    POST to the API, Celery, a worker: from the answer 202 until the row says idle; and with the POST
-itself
+floor       one connection, one HTTP client: read the rows, send the same body, read the stream, two INSERTs, one commit
+in process  ``post_message`` and ``drive`` called one after the other; the worker is woken as well, and finds the
+            dialog taken
+product     POST to the API, Celery, a worker: from the answer 202 until the row says idle; and with the POST itself
 """
 
 import argparse

@@ -10,11 +10,10 @@ from django.db import connections
 
 from dialogs.actions import rewrite_requests
 from dialogs.context import prepared
-from dialogs.context.retrieval.recall import PushRecall
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import prepare
 from dialogs.runtime.materials import materials_of
-from dialogs.runtime.policy_context import context_before_generation
+from dialogs.runtime.policy_context import context_of
 from remediation.context import Context
 from remediation.models import PreparedRewrite, RemediationRun
 from remediation.policies.ahead import rewrite_ahead
@@ -92,7 +91,7 @@ def is_near(dialog: Dialog) -> bool:
 
 def judged_by(dialog: Dialog) -> tuple[Policy, Context]:
     served, view, _, sizes = materials_of(dialog)
-    return served.policy, context_before_generation(dialog, served, view, sizes, PushRecall(dialog, view))
+    return served.policy, context_of(dialog, served, view, sizes)
 
 
 def is_ready(dialog: Dialog) -> bool:

@@ -40,7 +40,7 @@ def answer(prompt: Prompt) -> Reply:
 def compacted(server: LocalDouble, **agent: Any) -> Dialog:
     """A dialog whose fact is no longer in the model's sight."""
     dialog = dialog_with(server, **{"recall": True, **agent})
-    for text in ("We plan the winter.", "Good.", STORY, *(prose(number) for number in range(10))):
+    for text in ("We plan the winter.", "Good.", STORY, *(prose(number) for number in range(13))):
         say(dialog, text)
     return dialog
 
@@ -146,6 +146,7 @@ def test_a_forced_clear_recalls_nothing(serve: Serve) -> None:
     server = serve(context_length=128_000, supports_tool_choice=True)
     dialog = cleared(server)
     server.brain = lambda prompt: Reply("No.", usage=(120_000, 20))
+    say(dialog, QUESTION)
     say(dialog, QUESTION)
     say(dialog, QUESTION)
     forced = dialog.generations.filter(purpose=Generation.Purpose.FORCED_CLEAR)

@@ -54,8 +54,8 @@ def test_the_next_request_is_an_estimate_with_its_source_and_limit(serve: Serve)
     dialog = dialog_with(server)
     say(dialog, "hello")
     following = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()["next_request"]
-    assert (following["limit"], following["est_output_room"], following["est_source"]) == (8_000, 1_024, "calibrated")
-    assert following["est_total_tokens"] == following["est_input_tokens"] + 1_024
+    assert (following["limit"], following["est_output_room"], following["est_source"]) == (8_000, 1_000, "calibrated")
+    assert following["est_total_tokens"] == following["est_input_tokens"] + 1_000
     say(dialog, "again")
     assert server.requests[-1].usage["prompt_tokens"] == pytest.approx(following["est_input_tokens"], rel=0.05)
 

@@ -113,18 +113,5 @@ def test_without_a_caution_band_nothing_is_yellow(own: Thresholds, prompt_tokens
         assert level(prompt_tokens, own) is not Level.CAUTION
 
 
-@pytest.mark.parametrize(
-    ("limit", "room", "accepted", "critical", "source"),
-    [
-        (128_000, 2_048, None, 115_200, "default: 90 % of the window"),
-        (8_000, 2_048, None, 5_952, "what is accepted, less 2,048 tokens for a re-entry package"),
-        (8_000, 400, None, 7_200, "default: 90 % of the window"),
-        (1_050_000, 2_048, 922_000, 919_952, "what is accepted, less 2,048 tokens for a re-entry package"),
-        (3_000, 2_048, None, 1_500, "what is accepted, less 2,048 tokens for a re-entry package"),
-    ],
-)
-def test_critical_leaves_room_for_a_package(
-    limit: int, room: int, accepted: int | None, critical: int, source: str
-) -> None:
-    thresholds = Thresholds(limit, package_room=room, input_limit=accepted)
-    assert (thresholds.effective_critical_max, thresholds.critical_source) == (critical, source)
+def test_an_accepted_prompt_shorter_than_the_window_moves_no_threshold() -> None:
+    assert Thresholds(1_050_000, input_limit=922_000).effective_critical_max == 945_000

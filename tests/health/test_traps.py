@@ -93,25 +93,3 @@ def test_a_limit_stated_for_lm_studio_is_ignored_with_a_warning(minds: Path) -> 
     (warning,) = (message for message in catalog_is_sound() if message.level == WARNING)
     assert "own/m" in str(warning.msg)
     assert "ignored" in str(warning.msg)
-
-
-@pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        ({"context_length": 128_000}, ""),
-        (
-            {"context_length": 16_384, "output_length": 8_192},
-            "what is accepted, less 2,048 tokens for a re-entry package",
-        ),
-        ({"context_length": 16_384, "critical_max_tokens": 14_000}, ""),  # the catalog says it
-    ],
-)
-def test_a_start_says_which_rule_holds_where_critical_is_not_nine_tenths(
-    minds: Path, model: dict[str, Any], reason: str
-) -> None:
-    write(minds, **model)
-    messages = [str(message.msg) for message in catalog_is_sound() if message.id == "health.I002"]
-    of_mine = [message for message in messages if "own/m at 14," in message]
-    assert [message.startswith(f"Critical begins by {reason}, in tokens: ") for message in of_mine] == [True] * bool(
-        reason
-    )

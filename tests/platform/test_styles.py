@@ -29,7 +29,7 @@ def test_distances_stand_on_a_grid_of_four_pixels(sheet: Path) -> None:
 @pytest.mark.parametrize("sheet", NAMED, ids=lambda sheet: sheet.name)
 def test_sizes_of_letters_are_those_of_the_tokens(sheet: Path) -> None:
     sizes = SIZE.findall(sheet.read_text())
-    named = re.compile(r"var\(--[a-z]+\)(/[\d.]+(rem)?)?( var\(--(mono|font)\))?|inherit|0\.\d+em")
+    named = re.compile(r"var\(--[a-z]+\)( ?/ ?[\d.]+(rem)?)?( var\(--(mono|font)\))?|inherit|0\.\d+em")
     assert not [size for size in sizes if not named.fullmatch(size) and size != OF_THE_PHONE and not size.endswith("%")]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dominds.llm.models.prices import Price
 from health.levels import Level
+from remediation.budget import Budget
 from remediation.context import Context, Economy
 from remediation.decisions import Proceed, Rewrite
 from remediation.economy import balance_of, waits
@@ -40,9 +41,9 @@ def test_saving_reread_and_the_requests_that_pay(
     assert (balance.saving, balance.reread, balance.requests_to_pay) == (USD(saving), USD(reread), requests)
 
 
-# est. 8,500 of 10,000: over the warning of 80 %; the rewrite aims at 5,000:
-# 3,500 x 0.20 against 5,000 x 4.80, 35 requests
-DUE = Context(Level.HEALTHY, est_tokens=8_500, est_prompt=8_500, limit=10_000, economy=Economy(OPUS, 34))
+# est. 8,500 of 10,000: over the warning of 80 %; the rewrite aims at 5,000: 3,500 x 0.20 against 5,000 x 4.80,
+# 35 requests
+DUE = Context(Level.HEALTHY, Budget(limit=10_000, view=8_500), economy=Economy(OPUS, 34))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,8 @@ DUE = Context(Level.HEALTHY, est_tokens=8_500, est_prompt=8_500, limit=10_000, e
         ({"level": Level.CAUTION}, False),
         ({"level": Level.CRITICAL}, False),
         ({"level": Level.UNKNOWN}, False),
-        ({"est_tokens": 9_000}, True),
-        ({"est_tokens": 9_001}, False),
+        ({"budget": Budget(limit=10_000, view=8_500, answer=500, counts_answer=True)}, True),
+        ({"budget": Budget(limit=10_000, view=8_500, answer=501, counts_answer=True)}, False),
         ({"overflowed": True}, False),
         ({"interrupted": True}, False),
         ({"loop_detected": True}, False),
@@ -107,9 +108,7 @@ def test_what_pays_soon_pays_later(before: int, after: int, price: Price, reques
 def test_a_rewrite_that_the_window_needs_never_waits(
     est: int, level: Level, price: Price, requests: int, overflowed: bool, policy: Any
 ) -> None:
-    context = Context(
-        level, est_tokens=est, est_prompt=est, limit=10_000, overflowed=overflowed, economy=Economy(price, requests)
-    )
+    context = Context(level, Budget(limit=10_000, view=est), overflowed=overflowed, economy=Economy(price, requests))
     without = decide(policy, replace(context, economy=None))
     if isinstance(without, Rewrite) and waits(context, without, policy.name):
         assert level is Level.HEALTHY and est <= 9_000 and not overflowed

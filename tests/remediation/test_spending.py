@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from health.levels import Level
+from remediation.budget import Budget
 from remediation.context import Context
 from remediation.decisions import Suspend
 from remediation.policies import decide
@@ -71,7 +72,7 @@ def test_what_costs_more_is_never_freer(spending: Spending, more: Decimal) -> No
 def test_no_policy_goes_on_with_an_exceeded_budget(
     spending: Spending, policy: Policy, level: Level, requested: str
 ) -> None:
-    context = Context(level, est_tokens=9_000, limit=8_000, requested=requested)
+    context = Context(level, Budget(limit=8_000, view=9_000), requested=requested)
     decision = decide(policy, replace(context, spending=spending))
     if spending.exceeded:
         assert decision == Suspend(BUDGET_KIND, spending.reason)

@@ -16,8 +16,9 @@ from dialogs.context.sizes import Sizes
 from dialogs.context.view import WHOLE, View
 from dialogs.models import Dialog, PersonSettings, RecallChoice
 from dominds.db.prepared import Select
+from remediation.budget import Budget
 from remediation.recall.query import query_of
-from remediation.recall.recall import recall, render
+from remediation.recall.recall import SMALLEST_BUDGET, recall, render
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,11 @@ class PushRecall:
         """From the first rewrite or clear on."""
         return self._view.base != WHOLE and is_wanted(self._dialog)
 
-    def within(self, room: int, sizes: Sizes) -> Recall:
-        """As much as ``room``, in calibrated tokens, holds."""
+    def within(self, budget: Budget, sizes: Sizes) -> Recall:
+        """Return as much as the budget of the request leaves room for."""
+        room = math.floor(budget.recall_room() / sizes.factor)
+        if room < SMALLEST_BUDGET:
+            return NOTHING
         dialog_id = self._dialog.pk
         choices = _choices(dialog_id)
         dismissed = {seq for seq, choice in choices if choice == RecallChoice.Choice.DISMISSED}
@@ -65,7 +69,7 @@ class PushRecall:
                 hidden,
                 "\n".join(_texts_of_no_turn(self._view)),
                 query_of(self._view.units),
-                math.floor(room / sizes.factor),
+                room,
                 sizes.counter.count,
                 pinned=pinned,
             )

@@ -6,7 +6,7 @@ behind the newest exchange of the dialog. A history that fits no dialog, or cont
 dialog of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from dialogs.actions import imported_turns, messages, questions
 from dialogs.actions.attachments import stored, text_with
 from dialogs.actions.messages import Accepted
 from dialogs.context.client import client_of
-from dialogs.context.limits import unusable_reason
+from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import unresolved_calls, view_of_turns
 from dialogs.errors import Conflict, Forbidden
@@ -45,8 +45,9 @@ from dialogs.runtime import client_tools, outcomes
 from dialogs.runtime.oversized_results import Judged, judged
 from dialogs.state import State
 from dialogs.store.change import open_change
-from dialogs.tools.registry import tools_of
+from dialogs.tools.registry import tools_under
 from dominds.db.prepared import Select, update
+from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun
 
 CHANGED = "changed"  # no digest: the next request begins another epoch
@@ -55,7 +56,8 @@ CHANGED = "changed"  # no digest: the next request begins another epoch
 @dataclass(frozen=True, slots=True)
 class Run:
     """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is
-    done about the context after ``after_rewrite`` and the round ``round_number``."""
+    done about the context after ``after_rewrite`` and the round ``round_number``. A program ``reads_text_alone`` where
+    the runtime adds no words of its own."""
 
     dialog_id: UUID
     agent_id: str
@@ -66,13 +68,14 @@ class Run:
     after_generation: int
     after_rewrite: int = 0
     round_number: int = 1
-    is_proxy: bool = False
+    reads_text_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     """What is computed, or asked of a server, before a dialog's row is locked: others wait for whoever holds it."""
 
+    served: Served | UnknownModel
     keys: Keys
     is_background: bool
     results: Mapping[str, Judged]
@@ -81,13 +84,15 @@ class _Prepared:
 def _prepared(incoming: Incoming, dialog_id: UUID | None) -> _Prepared:
     """``dialog_id`` is the dialog that goes on, or that a new one begins like; None where there is none yet."""
     dialog = _with_agent.first(dialog_id) if dialog_id else None
-    if dialog is not None:
-        unusable_reason(dialog)  # keeps what its server answers
+    served = served_or_unknown(dialog) if dialog else incoming.served
+    if isinstance(served, Served):
+        _ = served.unusable  # asks its server, while nobody waits for the dialog's row
     results = {message.call_id: Result(message.text) for message in incoming.conversation.results}
     return _Prepared(
+        served=served,
         keys=keys_of(incoming.exchanges),
         is_background=lifetime.is_background(incoming),
-        results=judged(dialog, results) if dialog else _judged_of_new(incoming, results),
+        results=judged(dialog, served, results) if dialog else _judged_of_new(incoming, results),
     )
 
 
@@ -97,19 +102,20 @@ def _judged_of_new(incoming: Incoming, results: Mapping[str, Result]) -> Mapping
         return {}
     key, request, conversation = incoming.key, incoming.request, incoming.conversation
     dialog = Dialog(owner=key.owner, agent=incoming.agent)
-    dialog.context_policy = lifetime.requested_policy(dialog, request.policy)
+    dialog.context_policy = lifetime.requested_policy(request.policy, incoming.served)
     # The dialog knows its client from here on, without a row.
     system = [(LEADS, one.text) for one in conversation.system if one.leads]
     Client(
         dialog=dialog, key=key, instructions=request.instructions, tools=request.tools, system_messages=system or None
     )
     turns = imported_turns.turns_of(dialog, [message_of(message) for message in conversation.before])
-    return judged(dialog, results, view_of_turns(dialog, turns))
+    served = incoming.served.with_policy_of(dialog)
+    return judged(dialog, served, results, view_of_turns(dialog, turns))
 
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
     """Post what is new in the request to the dialog that it belongs to. Raises ``ApiError`` or ``Refusal``."""
-    incoming = Incoming(key, agent_of(request), request, conversation_of(request.messages))
+    incoming = Incoming(key, *agent_of(request), request, conversation_of(request.messages))
     if request.dialog_id is not None:
         return _in_named_dialog(incoming, request.dialog_id)
     if run := _with_results(incoming):
@@ -122,19 +128,20 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
     return _in_new_dialog(incoming, copyable(candidate))
 
 
-def agent_of(request: ChatRequest) -> Agent:
-    """The agent that the request names and can be answered by. Raises ``ApiError`` or ``Refusal``."""
+def agent_of(request: ChatRequest) -> tuple[Agent, Served]:
+    """The agent that the request names and can be answered by, and what serves it.
+    Raises ``ApiError`` or ``Refusal``."""
     agent = _enabled.first(request.model)
     if agent is None:
         raise ApiError(404, "model_not_found", f"The model {request.model!r} does not exist.", param="model")
-    if reason := unusable_reason(agent):
-        raise Conflict("agent_unusable", reason)
-    _check_names(agent, request)
-    return agent
+    served = served_or_unknown(agent)
+    if isinstance(served, UnknownModel) or served.unusable:
+        raise Conflict("agent_unusable", str(served) if isinstance(served, UnknownModel) else served.unusable)
+    _check_names(request, taken=tools_under(served.policy, agent))
+    return agent, served
 
 
-def _check_names(agent: Agent, request: ChatRequest) -> None:
-    taken = tools_of(agent)
+def _check_names(request: ChatRequest, taken: Collection[str]) -> None:
     for index, tool in enumerate(request.tools):
         if tool["name"] in taken:
             raise invalid(
@@ -260,16 +267,22 @@ def _post(dialog: Dialog, incoming: Incoming, prepared: _Prepared, *, again: boo
         required_tool=request.required_tool,
         params=request.params or None,
     )
-    options.check_model_honours(dialog)
-    lifetime.settle(dialog, key, request, is_background=prepared.is_background)
+    served, is_background = prepared.served, prepared.is_background
+    if isinstance(served, Served):  # or the message will be refused for that
+        options.check_model_honours(served.model, dialog.agent.model_params, request.params)
+    policy = lifetime.requested_policy(request.policy, served)
+    is_brief = is_background or not request.store
+    lifetime.settle(dialog, key, policy, is_background=is_background, is_brief=is_brief)
+    if isinstance(served, Served):
+        served = served.with_policy_of(dialog)
     _store(client, is_known=known is not None)
     seq, is_queued = 0, False
     if conversation.results:
-        seq = _post_results(dialog, conversation, prepared)
+        seq = _post_results(dialog, served, prepared.results, goes_on=not conversation.has_message)
     if conversation.has_message or not conversation.results:
-        seq = _ask_again(dialog) if again else 0
+        seq = _ask_again(dialog, served) if again else 0
         if not seq:
-            accepted = _post_message(dialog, key, conversation)
+            accepted = _post_message(dialog, served, key, conversation)
             seq, is_queued = accepted.seq, accepted.is_queued
     if client.system_messages or conversation.system:
         _note_system(dialog, conversation, client.system_messages or [], last_seq)
@@ -283,7 +296,7 @@ def _post(dialog: Dialog, incoming: Incoming, prepared: _Prepared, *, again: boo
         after_generation=after_generation,
         after_rewrite=after_rewrite,
         round_number=round_number,
-        is_proxy=dialog.agent.proxy,
+        reads_text_alone=not dialog.agent.kind.is_guided,
     )
 
 
@@ -325,9 +338,11 @@ def _note_system(dialog: Dialog, conversation: Conversation, known: list[Any], l
         Dialog.objects.filter(pk=dialog.pk).exclude(beginning="").update(beginning=CHANGED)
 
 
-def _post_results(dialog: Dialog, conversation: Conversation, prepared: _Prepared) -> int:
+def _post_results(
+    dialog: Dialog, served: Served | UnknownModel, results: Mapping[str, Judged], *, goes_on: bool
+) -> int:
     try:
-        return client_tools.accept(dialog, prepared.results, goes_on=not conversation.has_message)
+        return client_tools.accept(dialog, served, results, goes_on=goes_on)
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise
@@ -338,17 +353,17 @@ def _post_results(dialog: Dialog, conversation: Conversation, prepared: _Prepare
         ) from None
 
 
-def _ask_again(dialog: Dialog) -> int:
+def _ask_again(dialog: Dialog, served: Served | UnknownModel) -> int:
     """Answer the newest message once more, if it ended without an answer; else 0."""
     spoken = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position")
     seq, status = spoken.values_list("seq", "status")[0]
     if status not in (Turn.Status.FAILED, Turn.Status.STOPPED):
         return 0
-    messages.retry(dialog.pk)
+    messages.retry(dialog, served=served)
     return int(seq)
 
 
-def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> Accepted:
+def _post_message(dialog: Dialog, served: Served | UnknownModel, key: ApiKey, conversation: Conversation) -> Accepted:
     """While the agent waits for a person, the client's message is the answer that it waits for."""
     text = "\n\n".join(message.text for message in (*conversation.ahead, ClientMessage("user", conversation.message)))
     attached = tuple(file for message in conversation.ahead for file in message.attached) + conversation.attached
@@ -373,7 +388,7 @@ def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> Ac
                     tool_call_id=turn.tool_call_id,
                     tool_name=turn.tool_name,
                 )
-    return messages.post_message(dialog, text, attached=attached, is_locked=True)
+    return messages.post_message(dialog, text, attached=attached, is_locked=True, served=served)
 
 
 def note_answer(run: Run, answer: str) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.utils.functional import cached_property
 
+from dialogs.context.served import Served
 from dialogs.extras.v1.history import Call, ClientMessage, Conversation
 from dialogs.extras.v1.likeness import (
     DISTINCT_CHARS,
@@ -47,6 +48,7 @@ class Incoming:
 
     key: ApiKey
     agent: Agent
+    served: Served
     request: ChatRequest
     conversation: Conversation
 

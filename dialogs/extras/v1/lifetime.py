@@ -7,12 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from dialogs.context.limits import model_of
+from dialogs.context.served import Served
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.finding import Incoming, quotes_newest
 from dialogs.extras.v1.history import Conversation
 from dialogs.extras.v1.likeness import asks_for_summary
-from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import ApiKey, Dialog
 from dominds.db.prepared import update
 from dominds.llm.catalog.catalog import UnknownModel
@@ -71,14 +70,14 @@ def asks_for_title(conversation: Conversation) -> bool:
     return bool(conversation.before and not conversation.results and _LAST.match(conversation.message.lstrip()))
 
 
-def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, *, is_background: bool) -> None:
-    """Store what the request says of its dialog. One that a person opened is theirs: it never expires."""
-    policy = requested_policy(dialog, request.policy)
+def settle(dialog: Dialog, key: ApiKey, policy: str, *, is_background: bool, is_brief: bool) -> None:
+    """Store what a request says of its dialog: its policy, and how long it is kept.
+    One that a person opened is theirs: it never expires."""
     wanted: dict[str, Any] = {"context_policy": policy}
     if dialog.origin != ORIGIN.PERSON:
         wanted |= {
             "origin": ORIGIN.BACKGROUND if is_background else ORIGIN.KEY,
-            "expires_at": _expires(key, brief=is_background or not request.store),
+            "expires_at": _expires(key, brief=is_brief),
         }
     changed = {name: value for name, value in wanted.items() if value != getattr(dialog, name)}
     if changed:
@@ -92,7 +91,7 @@ def _expires(key: ApiKey, *, brief: bool) -> Any:
     return timezone.now() + min(kept) if kept else None
 
 
-def requested_policy(dialog: Dialog, name: str) -> str:
+def requested_policy(name: str, served: Served | UnknownModel) -> str:
     """Raises ``ApiError`` for a policy that is not installed, or not for the dialog's model."""
     if not name:
         return ""
@@ -100,10 +99,8 @@ def requested_policy(dialog: Dialog, name: str) -> str:
     if policy is None:
         known = ", ".join(policy.name for policy in choices())
         raise invalid(f"{POLICY_HEADER}: there is no policy {name!r}; known are {known}.", POLICY_HEADER)
-    try:
-        family = model_of(dialog).kind.family
-    except UnknownModel:
+    if isinstance(served, UnknownModel):
         return name  # the message will be refused for that
-    if not policy.allows(family):
+    if not policy.allows(served.model.kind.family):
         raise ApiError(400, "unsupported_parameter", f"{POLICY_HEADER}: {restriction(policy)}.", param=POLICY_HEADER)
     return name

@@ -5,11 +5,8 @@ from typing import Any
 
 import orjson
 
-from dialogs.context.client import params_of
-from dialogs.context.limits import model_of
 from dialogs.extras.v1.errors import ApiError, invalid
-from dialogs.models import Dialog
-from dominds.llm.catalog.catalog import UnknownModel
+from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.models.params import faults_of_asked
 from dominds.llm.providers.kinds import KINDS
 
@@ -82,11 +79,9 @@ def _storable(value: Any, name: str) -> Any:
     return value
 
 
-def check_model_honours(dialog: Dialog) -> None:
-    """Raises ``ApiError`` by the name of the first option that the dialog's model cannot honour."""
-    try:
-        faults = faults_of_asked(model_of(dialog), dialog.agent.model_params, params_of(dialog))
-    except UnknownModel:
-        return  # the message will be refused for that
+def check_model_honours(model: ModelInfo, settings: Mapping[str, Any], params: Mapping[str, Any]) -> None:
+    """Raises ``ApiError`` by the name of the first of the ``params`` that the model cannot honour
+    under an agent's settings."""
+    faults = faults_of_asked(model, settings, params)
     for name, reason in [fault for fault in faults if fault[0] not in PEOPLE]:
         raise ApiError(400, "unsupported_parameter", f"{name}: {reason}.", param=name)

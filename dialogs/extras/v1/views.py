@@ -303,7 +303,7 @@ def _begun(key: ApiKey, reading: Reading) -> Run:
 
 def _usual_notices(wanted: ChatRequest, run: Run) -> str:
     """Words between those of the answer would spoil what a program reads."""
-    return "comment" if run.is_proxy or "response_format" in wanted.params else "text"
+    return "comment" if run.reads_text_alone or "response_format" in wanted.params else "text"
 
 
 async def _write_whole(writer: Writer, relay: Relay) -> Report:

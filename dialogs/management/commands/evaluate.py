@@ -7,11 +7,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from remediation.budget import RECALL_SHARE
 from remediation.evaluation.evaluate import DEFAULT_BUDGETS, DEFAULT_MODEL, evaluate
 from remediation.evaluation.formats import UnknownFormat
 from remediation.evaluation.policies import POLICIES
 from remediation.evaluation.report import to_markdown
-from remediation.recall.recall import SHARE
 
 
 class Command(BaseCommand):
@@ -29,7 +29,10 @@ class Command(BaseCommand):
             "--policy", choices=POLICIES, action="append", help="only this one; may be given several times"
         )
         parser.add_argument(
-            "--recall", type=float, action="append", help=f"share of the budget, 0 for none; by default 0 and {SHARE:g}"
+            "--recall",
+            type=float,
+            action="append",
+            help=f"share of the budget, 0 for none; by default 0 and {RECALL_SHARE:g}",
         )
         parser.add_argument("--model", default=DEFAULT_MODEL, help="by whose vocabulary tokens are counted")
         parser.add_argument("--markdown", type=Path, help="write the tables there as well")
@@ -41,7 +44,7 @@ class Command(BaseCommand):
                 options["paths"],
                 options["budget"] or DEFAULT_BUDGETS,
                 [POLICIES[name] for name in options["policy"] or POLICIES],
-                options["recall"] or (0.0, SHARE),
+                options["recall"] or (0.0, RECALL_SHARE),
                 options["model"],
             )
             text = to_markdown(report)

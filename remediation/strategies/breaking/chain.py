@@ -120,7 +120,11 @@ def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
         if unit.id not in present and unit.kind not in STAND_INS and not set(unit.source) <= spoken_for
     )
     room = min(run.aim + progress.excess - progress.tokens, total_tokens(gone) // 2) - heading_tokens(gone, run.toolbox)
-    text = digest(gone, room, run.toolbox, run.limit // PEOPLE_SHARE) if gone and room >= SMALLEST_DIGEST else ""
+    text = (
+        digest(gone, room, run.toolbox, run.limit // PEOPLE_SHARE, progress.units)
+        if gone and room >= SMALLEST_DIGEST
+        else ""
+    )
     if not text:
         return progress
     unit = stand_in(UnitKind.SUMMARY, summary_heading(gone) + redact(text), gone, run.toolbox, start.units)

@@ -41,7 +41,8 @@ def summarize_old(
         if not any(unit.role is UnitRole.TOOL for unit in units):
             chosen |= _least_important(units, len(units) - ceil(len(units) * recent_share), excess)
         room = _room(units, chosen, options, toolbox, target_tokens)
-        handed = by_rule(_those(units, chosen), room, toolbox, target_tokens // PEOPLE_SHARE, handed.note)
+        people = target_tokens // PEOPLE_SHARE
+        handed = by_rule(_those(units, chosen), room, toolbox, people, handed.note, without(units, chosen))
     outcome = _replaced(units, chosen, handed, room, toolbox)
     excess = min(outcome.excess, max(0, total_tokens(outcome.units) - target_tokens))
     return replace(outcome, excess=excess)

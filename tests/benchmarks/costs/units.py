@@ -4,10 +4,13 @@ Of each: milliseconds of CPU of all threads of the web process, the worker (and 
 what they take at rest. The dialogs have 100 answered messages; a message has 100 characters, its answer 400. What it
 costs to run so many people, in ``docs/costs.md``, is made of these by ``tables.py``.
 
-rest            a second in which nobody does anything a message       POST to the API until all is stored, no page
-open; by the whole history, and by retention in 8,000 tokens a page          the page of a dialog, whole, as a browser
-gets it first opening         the socket of a page the page's part of a message   what one page that is open takes more
-of it a token         of an answer that streams 25 a second to one open page
+rest            a second in which nobody does anything
+a message       POST to the API until all is stored, no page open; by the whole history, and by retention in 8,000
+                tokens
+a page          the page of a dialog, whole, as a browser gets it first
+opening         the socket of a page
+a page's part   what one page that is open takes more of a message
+a token         of an answer that streams 25 a second to one open page
 """
 
 import argparse

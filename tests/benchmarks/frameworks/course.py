@@ -7,11 +7,11 @@ once; 100 characters are asked. All take turns, a message each, so that a noisy 
 answered messages; "window" sends the newest 40 turns of them, and Dominds what its retention policy keeps of a window
 of 8,000 tokens, its rewrites included.
 
-wall     a framework's from the call to its return, when all is stored; Dominds' from the POST until the row says idle
+wall     a framework's from the call to its return, when all is stored; Dominds' from the POST until the row is idle
 CPU      of all processes that take part, from the first message to the last, less what they take at rest, and of
-PostgreSQL's that serve their database (not of those that write for all). Of Dominds the web process, worker, sweeper
-and Redis; of a framework the process that calls it; not the model server's, nor the client's stored   growth of the
-tables and indexes, divided by the messages; pages have 8 kB, so small figures are 10 % off
+         PostgreSQL's that serve their database (not of those that write for all). Of Dominds the web process, worker,
+         sweeper and Redis; of a framework the process that calls it; not the model server's, nor the client's
+stored   growth of the tables and indexes, divided by the messages; pages have 8 kB, so small figures are 10 % off
 
 What a framework needs beside itself to be reached by people (a web server, a queue, sockets) is not in its figures.
 """

@@ -108,5 +108,5 @@ def test_fonts_are_kept_for_ever_under_the_hash_in_their_names(client: Client) -
         assert hashlib.sha256(answer.content).hexdigest()[:8] == name.split(".")[1]
         assert "max-age=315360000" in answer["Cache-Control"] and "immutable" in answer["Cache-Control"]
     page = (ROOT / "templates/base.html").read_text()
-    preloaded = re.search(r'<link rel="preload" href="{% get_static_prefix %}fonts/([^"]+)"', page)
+    preloaded = re.search(r'<link\s+rel="preload"\s+href="{% get_static_prefix %}fonts/([^"]+)"', page)
     assert preloaded is not None and preloaded[1] == named[0]  # the one that every page needs

@@ -5,7 +5,7 @@ import pytest
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.evaluation.dialogs import Dialog, Probe, Turn
 from remediation.evaluation.measures import State, answerable, normalised, run, values_of
-from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
+from remediation.evaluation.policies import POLICIES, toolbox_of
 from remediation.evaluation.report import tally
 from remediation.evaluation.simulation import Recalling, Setup, Simulation
 from remediation.similarity.embeddings import LexicalEmbedder
@@ -120,14 +120,6 @@ def test_values_are_long_enough_and_hold_a_digit() -> None:
 
 def test_words_are_compared_without_case_and_punctuation() -> None:
     assert normalised("It's  18:40, KIM_2!\n") == "it s 18 40 kim 2"
-
-
-def test_a_policy_makes_room_for_recall_before_it_needs_it() -> None:
-    policy = Policy("window", POLICIES["window"].rewrite)
-    assert not policy.is_due(700, 1_000, 0)
-    assert policy.is_due(700, 1_000, 350)
-    assert policy.room(1_000, 100, 0).target == 400
-    assert policy.room(1_000, 100, 350).target == 650 * 50 // 80 - 100
 
 
 def test_nothing_is_recalled_before_the_first_rewrite() -> None:

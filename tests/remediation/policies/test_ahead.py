@@ -7,6 +7,7 @@ import pytest
 
 from dominds.llm.models.prices import Price
 from health.levels import Level
+from remediation.budget import Budget
 from remediation.config import ContextConfig
 from remediation.context import Context, Economy
 from remediation.policies import autocompaction, breaking, none, retention, summarize
@@ -20,7 +21,8 @@ SPENT = Spending(dialog=Decimal(1), dialog_budget=Decimal(1))
 
 
 def context(tokens: int, **more: Any) -> Context:
-    return Context(level=Level.HEALTHY, est_tokens=tokens, est_prompt=tokens, limit=LIMIT, **more)
+    share = more.pop("trigger_share", 0.8)
+    return Context(Level.HEALTHY, Budget(limit=LIMIT, view=tokens, trigger_share=share), **more)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +35,12 @@ def context(tokens: int, **more: Any) -> Context:
         (summarize.POLICY, 7_900, {}, 101),
         (autocompaction.POLICY, 7_900, {"restarts": 3, "changed": False}, 101),  # both are of the message before
         (breaking.POLICY, 7_900, {}, 101),
-        (breaking.POLICY, 6_000, {"warning_threshold": 0.5}, 0),
+        (breaking.POLICY, 6_000, {"trigger_share": 0.5}, 0),
         (breaking.POLICY, 7_900, {"loop_detected": True}, None),  # a fresh start is due, which is another policy's
         (none.POLICY, 9_900, {}, None),
         (retention.POLICY, 7_900, {"spending": SPENT}, None),
         (retention.POLICY, 7_900, {"economy": COSTLY}, 1_101),  # it does not pay before there is need
         (retention.POLICY, 5_300, {"economy": COSTLY}, None),
-        (retention.POLICY, 7_900, {"poor_rewrites": True}, 1_101),
     ],
 )
 def test_it_is_near_from_65_percent_of_where_the_policy_rewrites(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role
 from health.levels import Level
+from remediation.budget import Budget, answer_room
 from remediation.config import ContextConfig
 from remediation.context import Context, Rewritten, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import Continue, Fail, Interrupt, Proceed, Rewrite
@@ -26,7 +27,6 @@ from remediation.policies.conformance import assistant_of, manners, toolbox
 from remediation.policies.laws import broken_law
 from remediation.policies.policy import RewriteTask
 from remediation.strategies.cut_answer import HEAD_ARCHIVED
-from remediation.tokens.calibration import output_buffer
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL, LARGE = [2_048, 4_096, 8_192, 16_384], [32_768, 65_536, 131_072]  # large ones take their time
@@ -62,16 +62,16 @@ class Room:
         return self.beside + self.output
 
     def context(self, units: Units, *, is_cut: bool, changed: bool, restarts: int) -> Context:
-        prompt = self.beside + total_tokens(units)
-        return Context(
-            Level.UNKNOWN,
-            est_tokens=prompt + self.output,
-            est_prompt=prompt,
+        budget = Budget(
             limit=self.window,
-            changed=changed,
-            interrupted=is_cut,
-            restarts=restarts,
+            window=self.window,
+            frame=self.beside,
+            view=total_tokens(units),
+            stays=sum(one.est_tokens for one in units if one.pinned or one is units[-1]),
+            answer=self.output,
+            counts_answer=True,
         )
+        return Context(Level.UNKNOWN, budget, changed=changed, interrupted=is_cut, restarts=restarts)
 
     def rewritten(self, units: Units, manner: str) -> Rewritten:
         standing = sum(one.est_tokens for one in units if one.pinned or one is units[-1])
@@ -115,9 +115,9 @@ def test_a_cut_answer_goes_on_from_its_end_and_comes_to_one(
     stretch_permille: int,
     manner: str,
 ) -> None:
-    """As the driver plays it: percents are of the window, and a stretch of the stream is what
-    comes between two looks."""
-    room = Room(window, window * beside_percent // 100, output_buffer(output_length, window))
+    """As the driver plays it: percents are of the window, and a stretch of the stream is what comes between two
+    looks."""
+    room = Room(window, window * beside_percent // 100, answer_room(output_length, window))
     roles = (UnitRole.USER, UnitRole.ASSISTANT)
     older = [
         unit(number, roles[number % 2], text[: window * CHARS * percent // 100])
@@ -161,11 +161,10 @@ def check(units: Units, rewritten: Rewritten, room: Room, is_cut: bool) -> None:
 
 
 def test_a_request_that_cannot_fit_is_never_sent() -> None:
-    payload = before_generation(
-        Context(Level.UNKNOWN, est_tokens=14_000, est_prompt=12_310, limit=8_192, changed=False)
-    )
+    budget = Budget(limit=8_192, window=8_192, frame=310, view=12_000, answer=1_690, counts_answer=True)
+    payload = before_generation(Context(Level.UNKNOWN, budget, changed=False))
     assert isinstance(payload, Fail)
     assert "12,310" in payload.message
     assert "8,192" in payload.message
-    fits = Context(Level.UNKNOWN, est_tokens=9_000, est_prompt=8_000, limit=8_192, changed=False)
+    fits = Context(Level.UNKNOWN, replace(budget, view=7_690), changed=False)
     assert before_generation(fits) == Proceed()

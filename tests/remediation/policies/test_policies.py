@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from health.levels import Level
+from remediation.budget import Budget
 from remediation.context import Context
 from remediation.decisions import (
     Abort,
@@ -43,13 +44,23 @@ CHOICES = [policy for policy in own() if policy.is_choice]
 GREEN, YELLOW, RED, GRAY = Level.HEALTHY, Level.CAUTION, Level.CRITICAL, Level.UNKNOWN
 PLAIN = Proceed()
 ASK, FORCE = Proceed(guidance=CLEAR_OR_REMIND), ForceClear(CLEAR_ONLY)
-HEALTHY = Context(GREEN)
+
+
+def full(tokens: int, limit: int | None) -> Budget:
+    return Budget(limit=limit, view=tokens)
+
+
+def filled(limit: int, change: dict[str, Any]) -> Context:
+    """A healthy context; ``est_tokens``, ``limit`` and ``trigger_share`` are the budget's."""
+    rest = dict(change)
+    budget = full(rest.pop("est_tokens", 0), rest.pop("limit", limit))
+    return Context(GREEN, replace(budget, trigger_share=rest.pop("trigger_share", 0.8)), **rest)
+
 
 contexts = st.builds(
     Context,
     level=st.sampled_from(list(Level)),
-    est_tokens=st.integers(0, 20_000),
-    limit=st.none() | st.integers(1, 10_000),
+    budget=st.builds(Budget, limit=st.none() | st.integers(1, 10_000), view=st.integers(0, 20_000)),
     changed=st.booleans(),
     overflowed=st.booleans(),
     restarts=st.integers(0, 4),
@@ -124,7 +135,7 @@ def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, Any]) -> No
     ],
 )
 def test_autocompaction(change: dict[str, Any], rewrites: bool) -> None:
-    decision = autocompaction.before_generation(replace(HEALTHY, **{"limit": 10_000, **change}))
+    decision = autocompaction.before_generation(filled(10_000, change))
     if rewrites:
         assert isinstance(decision, Rewrite)
         assert (decision.policy, decision.target_tokens) == ("autocompaction", 5_000)
@@ -133,7 +144,7 @@ def test_autocompaction(change: dict[str, Any], rewrites: bool) -> None:
 
 
 def test_after_three_compactions_autocompaction_says_what_to_do() -> None:
-    decision = autocompaction.before_generation(Context(GREEN, est_tokens=9_000, limit=10_000, restarts=3))
+    decision = autocompaction.before_generation(Context(GREEN, full(9_000, 10_000), restarts=3))
     assert isinstance(decision, Fail)
     assert decision.code == "TOKEN_LIMIT_EXCEEDED"
     assert "9,000 of 10,000" in decision.message
@@ -164,7 +175,7 @@ def test_autocompaction_while_streaming(used: int, limit: int | None, answer: ty
     ],
 )
 def test_autocompaction_on_a_tool_result(result: int, limit: int | None, answer: type) -> None:
-    context = Context(GREEN, est_tokens=6_000, limit=limit)
+    context = Context(GREEN, full(6_000, limit))
     assert isinstance(autocompaction.on_tool_result(context, result), answer)
 
 
@@ -183,12 +194,12 @@ def test_autocompaction_on_a_tool_result(result: int, limit: int | None, answer:
         ({"est_tokens": 4_001, "over_hits_last_hour": 3}, "fresh_start"),  # more than 2 in an hour
         ({"est_tokens": 100, "over_hits_last_hour": 3}, ""),
         ({"est_tokens": 100, "loop_detected": True}, "fresh_start"),
-        ({"est_tokens": 3_000, "warning_threshold": 0.5}, "breaking"),
+        ({"est_tokens": 3_000, "trigger_share": 0.5}, "breaking"),
         ({"est_tokens": 99_999, "limit": None}, ""),
     ],
 )
 def test_breaking(change: dict[str, Any], policy: str) -> None:
-    decision = breaking.before_generation(replace(HEALTHY, **{"limit": 5_000, **change}))
+    decision = breaking.before_generation(filled(5_000, change))
     if policy:
         assert isinstance(decision, Rewrite)
         assert (decision.policy, decision.target_tokens) == (policy, 2_500)
@@ -209,14 +220,14 @@ def test_breaking(change: dict[str, Any], policy: str) -> None:
     ],
 )
 def test_retention(change: dict[str, Any], rewrites: bool) -> None:
-    decision = retention.before_generation(replace(HEALTHY, **{"limit": 10_000, **change}))
+    decision = retention.before_generation(filled(10_000, change))
     assert isinstance(decision, Rewrite) is rewrites
     if isinstance(decision, Rewrite):
         assert (decision.policy, decision.target_tokens) == ("retention", 5_000)
 
 
 def test_a_refused_view_is_halved_where_the_limit_is_assumed() -> None:
-    refused = replace(HEALTHY, limit=100_000, est_tokens=8_200, overflowed=True)
+    refused = Context(GREEN, full(8_200, 100_000), overflowed=True)
     assert retention.before_generation(refused) == Rewrite(
         "retention", "the provider refused the request as too long", 4_100
     )
@@ -236,7 +247,7 @@ def test_a_refused_view_is_halved_where_the_limit_is_assumed() -> None:
 )
 @pytest.mark.parametrize("own", CHOICES, ids=lambda own: own.name)
 def test_a_rewrite_by_hand_comes_first_whatever_the_policy(own: Policy, asked: str, policy: str, target: int) -> None:
-    context = Context(RED, est_tokens=9_999, limit=10_000, requested=asked)
+    context = Context(RED, full(9_999, 10_000), requested=asked)
     decision = decide(own, context)
     assert isinstance(decision, Rewrite)
     assert (decision.policy, decision.target_tokens) == (policy, target)
@@ -253,19 +264,19 @@ def test_a_clear_by_hand_is_a_persons() -> None:
 
 def test_guidance_stands_behind_every_policy() -> None:
     for policy in CHOICES:
-        assert decide(policy, Context(RED, limit=10_000)) == FORCE
-        assert decide(policy, Context(YELLOW, limit=10_000)) == ASK
+        assert decide(policy, Context(RED, full(0, 10_000))) == FORCE
+        assert decide(policy, Context(YELLOW, full(0, 10_000))) == ASK
 
 
 def test_a_rewrite_that_did_not_help_gives_way_to_guidance() -> None:
     for name in ("autocompaction", "breaking", "retention"):
-        assert decide(named(name), Context(RED, est_tokens=9_999, limit=10_000, changed=False)) == FORCE
+        assert decide(named(name), Context(RED, full(9_999, 10_000), changed=False)) == FORCE
 
 
 def test_only_autocompaction_watches_the_stream() -> None:
     assert [policy.name for policy in CHOICES if policy.while_streaming] == ["autocompaction"]
     assert isinstance(while_streaming(named("breaking"), 99_999, 10_000), Continue)
-    assert isinstance(on_tool_result(named("none"), Context(GREEN, limit=10), 99_999), Accept)
+    assert isinstance(on_tool_result(named("none"), Context(GREEN, full(0, 10)), 99_999), Accept)
 
 
 @given(context=contexts)
@@ -313,6 +324,6 @@ def test_a_proxy_is_told_nothing_and_never_asks_a_person(name: str, context: Con
 
 def test_a_proxys_request_fails_or_is_tried_once_after_a_rewrite() -> None:
     assert isinstance(decide(named("none"), Context(GRAY, overflowed=True, is_proxy=True)), Fail)
-    refused = Context(GRAY, overflowed=True, is_proxy=True, est_tokens=9_000, limit=10_000)
+    refused = Context(GRAY, full(9_000, 10_000), overflowed=True, is_proxy=True)
     assert isinstance(decide(named("retention"), refused), Rewrite)
     assert decide(named("retention"), replace(refused, changed=False)) == PLAIN

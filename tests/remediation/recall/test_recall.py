@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from remediation.recall.index import Index
 from remediation.recall.passages import passages_of
 from remediation.recall.query import Query, query_of, query_weights
-from remediation.recall.recall import HEADING, MOST_TOKENS, Recalled, recall, render, room_for
+from remediation.recall.recall import HEADING, Recalled, recall, render
 from remediation.recall.scoring import Tuning
 from remediation.recall.search import search
 from remediation.tokens.counting import count_characters
@@ -134,13 +134,6 @@ def test_the_query_is_the_newest_message_with_new_results() -> None:
     assert "owner: Kim" in query.newest
     assert "found 4711" in query.before
     assert "Which one?" in query.before
-
-
-def test_recall_has_its_share_and_no_more_than_is_free() -> None:
-    assert room_for(10_000, 2_000, 0.35) == 3_500
-    assert room_for(10_000, 9_000, 0.35) == 1_000
-    assert room_for(10_000, 12_000, 0.35) == 0
-    assert room_for(1_000_000, 0, 0.35) == MOST_TOKENS
 
 
 VOCABULARY = st.sampled_from("lake ticket badge gate Rotterdam canteen HX217 max_retries Kim Lisbon 北京 42".split())

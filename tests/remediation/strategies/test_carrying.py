@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from remediation.context import UnitKind
-from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, ledger_reserve, removed_from, texts_by
+from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, ledger_reserve, removed_from
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
+from remediation.strategies.said import BY_RULE
 from remediation.strategies.stand_ins import stand_in
 from remediation.text.reading import without_routine
 from tests.remediation.building import model, numbered, system, tool, toolbox, user
@@ -100,12 +101,12 @@ def test_a_tenth_of_the_limit() -> None:
 
 def test_an_earlier_digest_is_carried_with_speakers_and_without_calls() -> None:
     text = (
-        "[Summary of earlier turns]\nTurn 3, person: Write to mail@ledger.example.org. […]\n"
-        "Turn 4, called: read_file notes-4.txt"
+        f"[Summary of earlier turns]\n{BY_RULE}\n3 person: Write to mail@ledger.example.org. […]\n"
+        "4 called: read_file notes-4.txt"
     )
     digest = stand_in(UnitKind.SUMMARY, text, FACTS[1:3], toolbox(), FACTS)
-    assert texts_by(digest) == [("user", "Write to mail@ledger.example.org.  ")]
-    assert carry((digest, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ("Write to mail@ledger.example.org.",)
+    carried = carry((digest, *FACTS[4:]), FACTS[4:], 100, toolbox())
+    assert carried.ledger == ("Write to mail@ledger.example.org. [3 person]",)
 
 
 def test_a_line_that_stands_for_old_output_is_no_fact() -> None:

@@ -8,7 +8,6 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
 from remediation.strategies.digest import digest
 from remediation.strategies.exchanges import exchanges, with_answers
 from remediation.strategies.hand_off import hand_off
-from remediation.strategies.headroom import is_poor, should_stop
 from remediation.strategies.masking import OPENING, is_masked, mask, mask_old_output
 from remediation.strategies.stand_ins import SUMMARY_HEADING
 from tests.remediation.building import count, ids, model, numbered, prose, system, toolbox, user, words
@@ -197,12 +196,3 @@ def test_a_question_that_was_answered_gets_its_answer_back_in_short() -> None:
     assert after[1].est_tokens < 45
     assert with_answers(units, after, toolbox()) == after
     assert with_answers(units, units[2:], toolbox()) == units[2:]  # nothing is answered yet
-
-
-def test_two_poor_rewrites_in_a_row_are_enough() -> None:
-    assert is_poor(1_000, 950, 4_000)
-    assert is_poor(4_000, 3_100, 4_000)
-    assert not is_poor(4_000, 2_000, 4_000)
-    assert should_stop([True, True])
-    assert not should_stop([True])
-    assert not should_stop([True, False])

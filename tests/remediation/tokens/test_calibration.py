@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role, ToolSpec
-from remediation.tokens.calibration import Calibration, Counted, calibrate, estimate_request, margin_of, output_buffer
+from remediation.tokens.calibration import Calibration, Counted, calibrate, estimate_request, margin_of
 from remediation.tokens.counting import counter_for
 
 reported_tokens = st.integers(-10, 3_000_000)
@@ -225,32 +225,21 @@ def test_a_request_is_the_sum_of_its_parts() -> None:
     counter = counter_for("gpt-4o")
     messages = [Message(Role.USER, "Deploy it."), Message(Role.ASSISTANT, "Done.")]
     tools = [ToolSpec("deploy", "Deploy.", {"type": "object", "properties": {}})]
-    request = estimate_request("Be brief.", messages, tools, counter, None, 1_024)
+    request = estimate_request("Be brief.", messages, tools, counter)
     parts = counter.count("Be brief.") + 4 + counter.count_messages(messages) + counter.count_tools(tools) + 3
     assert request.counted.total == request.input_tokens == parts
     assert request.counted.tools == counter.count_tools(tools)
-    assert request.total_tokens == parts + 1_024
     assert request.source == "tokenizer"
 
 
-def test_calibration_corrects_the_prompt_and_not_the_buffer() -> None:
+def test_calibration_corrects_the_prompt() -> None:
     counter = counter_for("any", "characters")
     messages = [Message(Role.USER, "x" * 400)]
-    plain = estimate_request("", messages, (), counter, None, 100)
+    plain = estimate_request("", messages, (), counter)
     assert (plain.counted.total, plain.source) == (107, "characters")  # 100 + 4 a message + 3 a request
-    doubled = estimate_request("", messages, (), counter, Calibration.of_factor(2.0), 100)
-    assert (doubled.total_tokens, doubled.source) == (314, "calibrated")
+    doubled = estimate_request("", messages, (), counter, Calibration.of_factor(2.0))
+    assert (doubled.input_tokens, doubled.source) == (214, "calibrated")
     assert doubled.counted == plain.counted
-
-
-@pytest.mark.parametrize(
-    ("output_length", "limit", "tokens"),
-    [(2_000, 32_000, 2_000), (16_000, 32_000, 8_000), (None, 32_000, 1_024), (None, None, 1_024), (None, 2_000, 500)],
-)
-def test_the_output_buffer_is_at_most_a_quarter_of_the_limit(
-    output_length: int | None, limit: int, tokens: int
-) -> None:
-    assert output_buffer(output_length, limit) == tokens
 
 
 @pytest.mark.parametrize(

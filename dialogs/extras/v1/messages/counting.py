@@ -1,12 +1,11 @@
 """``/v1/messages/count_tokens``: the estimated size of a request as it was sent, before any rewrite."""
 
 from dialogs.actions.attachments import text_with
-from dialogs.context.limits import model_of
 from dialogs.context.sizes import parts_tokens
 from dialogs.extras.v1.conversations import agent_of
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
-from dialogs.tools.registry import tools_of
+from dialogs.tools.registry import tools_under
 from dominds.llm.messages import ImagePart, Message, Role, ToolCall, ToolSpec
 from remediation.tokens.calibration import estimate_request
 from remediation.tokens.counting import counter_for
@@ -14,10 +13,10 @@ from remediation.tokens.counting import counter_for
 
 def est_tokens(request: ChatRequest) -> int:
     """With the agent's own instructions and tools. Raises ``ApiError`` or ``Refusal``."""
-    agent = agent_of(request)
-    model = model_of(agent)
+    agent, served = agent_of(request)
+    model = served.model
     instructions = "\n\n".join(text for text in (agent.instructions, request.instructions) if text)
-    tools = [tool.spec for tool in tools_of(agent).values()]
+    tools = [tool.spec for tool in tools_under(served.policy, agent).values()]
     tools += [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in request.tools]
     counter = counter_for(model.model_id, model.tokenizer or "")
     messages = [_message(message) for message in request.messages]

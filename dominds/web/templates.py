@@ -1,0 +1,22 @@
+"""Load templates without the indentation of their lines: readers of the source need it, browsers do not."""
+
+import re
+from typing import Any
+
+from django.template.loaders import app_directories, filesystem
+
+INDENTATION = re.compile(r"\n[ \t]+")
+
+
+class OfFolders(filesystem.Loader):
+    """Find templates in ``DIRS``. What stands within ``<pre>`` comes from variables, so that it stays as it is."""
+
+    def get_contents(self, origin: Any) -> str:
+        source: str = super().get_contents(origin)
+        return INDENTATION.sub("\n", source) if origin.name.endswith(".html") else source
+
+
+class OfApps(OfFolders, app_directories.Loader):
+    """Find templates in the folders of apps."""
+
+    get_dirs = app_directories.Loader.get_dirs

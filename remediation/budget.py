@@ -1,0 +1,163 @@
+"""The context window as one room: who takes how much of it, where a rewrite is due, and what is left. Pure.
+
+A budget is made once for each generation and handed along. Nothing else divides the window (``docs/spec.md#window``).
+"""
+
+from dataclasses import dataclass
+
+TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured otherwise
+AIM_SHARE = 0.5  # of the limit
+WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below it is not made
+SETTLED_SHARE = 0.6  # of the limit, which a request takes at most after a rewrite, recalled text included
+CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is above critical divided by this
+UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
+# The rooms for answer and package are at most the window divided by the first, and at least the second, in tokens.
+ANSWER_SHARE, LEAST_ANSWER = 8, 256
+PACKAGE_SHARE, LEAST_PACKAGE = 16, 384
+# Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
+RECALL_SHARE = 0.35
+RECALL_OF_FREED = 3  # right after a rewrite recalled text takes at most what was freed, divided by this
+UNKNOWN_LIMIT_RECALL = 1_024  # tokens of recalled text where nobody knows the window
+ESTIMATES_ERR = 0.05  # what an estimate may be off by, of a threshold that recalled text must not lift a report above
+MESSAGES_BETWEEN = 5  # at least, between two rewrites, unless as much text is new as the first one freed
+
+
+def answer_room(output_length: int | None, window: int | None) -> int:
+    """Return the tokens kept free for an answer."""
+    wanted = UNKNOWN_OUTPUT if output_length is None else output_length
+    return wanted if window is None else min(wanted, max(LEAST_ANSWER, window // ANSWER_SHARE))
+
+
+def package_room(window: int) -> int:
+    """Return the tokens that a re-entry package needs, to be written."""
+    return max(LEAST_PACKAGE, window // PACKAGE_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRewrite:
+    """The newest rewrite of the round, or the attempt at one. Sizes are tokens of the request."""
+
+    freed: int  # 0 where it was rejected
+    after: int
+    messages_since: int  # of people
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The parts of one request and its limits, in tokens; all but the limits are estimates.
+
+    ``limit`` is what the policy works within, ``window`` the model's own; None is unknown. ``frame`` stands in every
+    request: instructions, tools and reminders. ``stays`` is the part of the ``view`` that no rewrite takes away.
+    ``counts_answer`` says that the policy's limit is to hold the room for the ``answer`` as well. ``optimal`` and
+    ``critical`` are the thresholds of health. ``freed`` is what a rewrite for this very message gained.
+    """
+
+    limit: int | None = None
+    window: int | None = None
+    frame: int = 0
+    view: int = 0
+    stays: int = 0
+    answer: int = 0
+    counts_answer: bool = False
+    trigger_share: float = TRIGGER_SHARE
+    aim_share: float = AIM_SHARE
+    optimal: int | None = None
+    critical: int | None = None
+    freed: int | None = None
+
+    @property
+    def prompt(self) -> int:
+        """What the provider is expected to report, without what is recalled."""
+        return self.frame + self.view
+
+    @property
+    def beside(self) -> int:
+        """What trigger and aim hold against the limit beside the view."""
+        return self.frame + (self.answer if self.counts_answer else 0)
+
+    @property
+    def taken(self) -> int:
+        return self.beside + self.view
+
+    @property
+    def least(self) -> int:
+        """What a rewrite leaves at best."""
+        return self.beside + self.stays
+
+    @property
+    def trigger(self) -> int:
+        return int((self.limit or 0) * self.trigger_share)
+
+    @property
+    def trigger_prompt(self) -> int:
+        """The prompt from which on a rewrite is due: what pages and logs name."""
+        return max(0, self.trigger - self.beside + self.frame)
+
+    @property
+    def aim(self) -> int:
+        return int((self.limit or 0) * self.aim_share)
+
+    @property
+    def is_over_trigger(self) -> bool:
+        return self.limit is not None and self.taken > self.trigger
+
+    @property
+    def is_near_trigger(self) -> bool:
+        """Whether a rewrite may be due soon: what is looked up for its sake is looked up then."""
+        return self.limit is not None and self.taken * 2 > self.limit
+
+    @property
+    def settled(self) -> int:
+        """What a request takes at most after a rewrite that was worth it."""
+        return int((self.limit or 0) * SETTLED_SHARE) + self.beside - self.frame
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request and its answer fit the window, and the request the policy's limit."""
+        within = self.limit is None or self.taken <= self.limit
+        return within and (self.window is None or self.prompt + self.answer <= self.window)
+
+    @property
+    def presses(self) -> bool:
+        """Whether the request cannot be sent as it is without harm: too long, or critical once it is reported."""
+        return not self.fits or (self.critical is not None and self.prompt > self.critical)
+
+    @property
+    def can_pay(self) -> bool:
+        """Whether a rewrite can gain enough: it comes a quarter below the trigger, or a request that presses is sent
+        in peace."""
+        if self.limit is None:
+            return False
+        if self.least <= self.trigger * WORTH_SHARE:
+            return self.least < self.taken
+        ceiling = min(self.limit, self.limit if self.critical is None else self.critical + self.beside - self.frame)
+        return self.presses and (self.least <= ceiling or not self.fits)
+
+    def is_rested(self, last: LastRewrite | None) -> bool:
+        """Whether enough was said since the last rewrite for another one."""
+        if last is None or last.messages_since >= MESSAGES_BETWEEN or self.presses:
+            return True
+        return last.freed > 0 and self.prompt - last.after >= last.freed
+
+    def units_room(self, tokens: int) -> int:
+        """Return what is left for units of a request, with its answer where that counts, of so many tokens."""
+        return tokens - self.beside
+
+    def recall_room(self, share: float = RECALL_SHARE) -> int:
+        """Return the tokens that recalled text may take: what is free below the trigger, at most its share, and never
+        so much that a report passes a threshold by it. A budget of the policy's own, in a larger window, is filled to
+        its end."""
+        if self.limit is None:
+            rooms = [UNKNOWN_LIMIT_RECALL]
+        else:
+            is_window = self.window is not None and self.limit >= self.window
+            rooms = [int(self.limit * share), (self.trigger if is_window else self.limit) - self.taken]
+        if self.window is not None:
+            rooms.append(self.window - self.answer - self.prompt)
+        for threshold in (self.optimal, self.critical):
+            if threshold is not None and self.prompt <= threshold:
+                rooms.append(int(threshold * (1 - ESTIMATES_ERR)) - self.prompt)
+        if self.freed is not None:
+            rooms.append(self.freed // RECALL_OF_FREED)
+            rooms += [int(self.limit * SETTLED_SHARE) - self.prompt] if self.limit is not None else []
+        return max(0, min(rooms))

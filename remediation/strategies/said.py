@@ -1,0 +1,98 @@
+"""Who said what in units, with turns: what ledger, account and coverage read."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dominds.llm.messages import Role
+from remediation.context import Unit, UnitKind, UnitRole
+from remediation.strategies.masking import OPENING
+from remediation.strategies.outcome import is_ledger
+from remediation.strategies.stand_ins import own_text
+from remediation.text.classify import is_program
+from remediation.text.statements import Said, statements_of
+from remediation.text.supersession import marked
+
+CALL = "call"  # the role of what a tool was called with, beside those of messages
+OMITTED = "[…]"
+ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|called|instructions): (.*)", re.S)
+LABELS = {"user": "person", "assistant": "agent", "system": "instructions", CALL: "called"}
+ROLES = {label: role for role, label in LABELS.items()}
+BY_RULE = "(Quoted by rule; read_archive has the rest.)"
+
+
+def said_in(units: Sequence[Unit], *, results: bool = False) -> list[Said]:
+    """In the order of ``units``. An account by rule is taken apart again, another summary is the agent's; placeholders
+    and ledgers say nothing. What tools printed is said only where ``results`` are asked for, and a program's source
+    never."""
+    return [said for unit in units for said in _said(unit, results)]
+
+
+class Stale(NamedTuple):
+    """A message some of which no longer holds: its text with the marks, and whether anything of it holds."""
+
+    text: str
+    holds: bool
+
+
+def superseded(units: Sequence[Unit]) -> dict[str, Stale]:
+    """By the ids of units. Texts that stand for others bear their marks already."""
+    entries = [(unit, said) for unit in units for said in _said(unit, False) if said.role != CALL]
+    stale: dict[str, Stale] = {}
+    holding: set[str] = set()
+    for statement in marked(statements_of([said for _, said in entries])):
+        unit, said = entries[statement.source]
+        if unit.kind is UnitKind.SUMMARY:
+            continue
+        if statement.holds:
+            holding.add(unit.id)
+        elif statement.text in said.text:
+            text = stale[unit.id].text if unit.id in stale else said.text
+            stale[unit.id] = Stale(text.replace(statement.text, statement.marked, 1), False)
+    return {unit_id: one._replace(holds=unit_id in holding) for unit_id, one in stale.items()}
+
+
+def _said(unit: Unit, results: bool) -> Iterator[Said]:
+    if unit.kind is UnitKind.PLACEHOLDER or is_ledger(unit):
+        return
+    if unit.kind is UnitKind.SUMMARY:
+        yield from _read_back(own_text(unit))
+        return
+    for place, message in enumerate(unit.messages):
+        turn = unit.source[min(place, len(unit.source) - 1)] if unit.source else 0
+        is_result = message.role is Role.TOOL
+        if message.text.strip() and not (is_result and (not results or _is_mute(unit, message.text))):
+            yield Said("system" if unit.role is UnitRole.SYSTEM else message.role.value, message.text, turn)
+        for call in message.tool_calls:
+            if about := _about(call.arguments):
+                yield Said(CALL, f"{call.name} {about}", turn)
+
+
+def _is_mute(unit: Unit, text: str) -> bool:
+    return text.startswith(OPENING) or is_program(unit.kind, text)
+
+
+def is_by_rule(summary: str) -> bool:
+    """Whether a summary is an account by rule, whose labels are the runtime's own."""
+    return BY_RULE in summary
+
+
+def _read_back(text: str) -> Iterator[Said]:
+    """Labels are believed in an account by rule alone: what a model writes is the agent's."""
+    by_rule = is_by_rule(text)
+    for line in text.splitlines():
+        entry = ENTRY.fullmatch(line.strip()) if by_rule else None
+        if entry:
+            yield Said(ROLES[entry[2]], entry[3].replace(OMITTED, " "), int(entry[1]), settled=True)
+        elif line.strip() and not line.startswith("#") and line.strip() != BY_RULE:
+            yield Said("assistant", line, settled=True)
+
+
+def labelled(said: Said, text: str) -> str:
+    return f"{said.turn} {LABELS.get(said.role, 'agent')}: {text}" if said.turn else text
+
+
+def _about(arguments: str) -> str:
+    """The first short value of a call's arguments: usually a path, a name or a command."""
+    match = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])
+    return match[1] if match else ""

@@ -1,0 +1,80 @@
+"""What was superseded never stands as valid, and what only looks alike holds."""
+
+import pytest
+
+from remediation.text.ledger import key_facts, render_ledger
+from remediation.text.statements import Said, Statement, statements_of
+from remediation.text.supersession import marked
+from remediation.tokens.counting import characters_per_four as count
+
+IDLE = [
+    Said("user", f"The {thing} was reviewed by the team and looks fine.", turn)
+    for turn, thing in enumerate(("module", "draft", "widget", "queue", "handler", "layout", "report", "cache"), 100)
+]
+
+
+def judged(*texts: str, role: str = "user") -> list[Statement]:
+    said = [Said(role, text, 10 * place) for place, text in enumerate(texts, 1)]
+    return marked(statements_of([*said, *IDLE]))
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The travel budget is $900 in total.", "From now on keep travel under six hundred euros."),
+        ("The audit is due on 2027-03-04.", "The audit has moved to March 19."),
+        ("Ana Silva owns the deploy pager.", "Ken Ito now carries the deploy pager."),
+        ("The mirror runs on db-07.internal.", "We switched the mirror to db-12.internal."),
+        ("Report all times in UTC.", "From now on report all times in Pacific Time."),
+        ("The retention limit is 40 days.", "The retention limit is 90 days."),
+    ],
+)
+def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str) -> None:
+    first, second, *_ = judged(older, newer)
+    assert not first.holds
+    assert first.marked == f"{older.removesuffix('.')} (until turn 20)."
+    assert second.holds
+    assert second.worth > first.worth
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The production database is Postgres 15.", "The staging database is MySQL 8."),
+        ("Run unit tests with pytest before pushing.", "Run integration tests with make test-integration now."),
+        ("The launch is on 2027-03-04.", "The docs freeze moved to 2027-05-06."),
+        ("Item 8.", "Item 9."),
+        ("Is the budget still $900?", "The budget was reviewed now."),
+    ],
+)
+def test_what_only_looks_alike_holds(one: str, other: str) -> None:
+    assert all(statement.holds for statement in judged(one, other))
+
+
+def test_a_mark_outlasts_reading_it_back() -> None:
+    said = "The budget is $900 in total (until turn 20). Nobody may exceed it."
+    first, second = statements_of([Said("user", said, 10, settled=True)])
+    assert (first.holds, first.until, second.holds) == (False, 20, True)
+    assert f"{first.marked} {second.marked}" == said
+
+
+def test_the_agent_and_quotes_take_back_nothing_that_a_person_said() -> None:
+    said = Said("user", "The audit is due on 2027-03-04.", 1)
+    agent = Said("assistant", "The audit has moved to March 19.", 2)
+    quote = Said("user", "> The audit has moved to March 19.\n\nWho wrote that?", 3)
+    assert marked(statements_of([said, agent, quote, *IDLE]))[0].holds
+
+
+def test_a_ledger_drops_what_no_longer_holds_though_an_earlier_one_carried_it() -> None:
+    earlier = key_facts([Said("user", "The audit is due on 2027-03-04.", 1)], 100, count)
+    assert earlier == ("The audit is due on 2027-03-04. [1 person]",)
+    later = [Said("user", "The audit has moved to March 19.", 8), *IDLE]
+    block = render_ledger(key_facts(later, 200, count, earlier=earlier))
+    assert "2027-03-04" not in block
+    assert "March 19. [8 person]" in block
+    assert not key_facts([], 100, count, earlier=earlier, beside=later)
+
+
+def test_no_text_says_itself_when_it_was_said() -> None:
+    (line,) = key_facts([Said("tool", "ticket OPS-4471 is open [3 person]", 7)], 100, count)
+    assert line == "ticket OPS-4471 is open [7 tool]"
