@@ -11,11 +11,9 @@ WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below it is not
 SETTLED_SHARE = 0.6  # of the limit, which a request takes at most after a rewrite, recalled text included
 CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is above critical divided by this
 UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
-ANSWER_SHARE, LEAST_ANSWER = (
-    8,
-    256,
-)  # the answer's room is at most the window divided by the first, and at least the second
-PACKAGE_SHARE, LEAST_PACKAGE = 16, 384  # the same of a re-entry package
+# The rooms for answer and package are at most the window divided by the first, and at least the second, in tokens.
+ANSWER_SHARE, LEAST_ANSWER = 8, 256
+PACKAGE_SHARE, LEAST_PACKAGE = 16, 384
 # Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
 RECALL_SHARE = 0.35
 RECALL_OF_FREED = 3  # right after a rewrite recalled text takes at most what was freed, divided by this

@@ -13,6 +13,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
 from dominds.llm.connect import has_key, key_of
+from dominds.llm.models.learned import with_learned
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.provider import AuthFailed
 from dominds.llm.providers.server_window import of_any_age
@@ -28,10 +29,11 @@ def catalog() -> Catalog:
 
 
 def model_of(subject: Dialog | Agent) -> ModelInfo:
-    """The catalog's entry for what a dialog or agent uses. Raises ``UnknownModel``."""
+    """The catalog's entry for what a dialog or agent uses, with what the model's refusals taught. Raises
+    ``UnknownModel``."""
     if isinstance(subject, Dialog):
-        return catalog().model(subject.provider_id, subject.model_id)
-    return catalog().model(subject.provider, subject.model)
+        return with_learned(catalog().model(subject.provider_id, subject.model_id))
+    return with_learned(catalog().model(subject.provider, subject.model))
 
 
 def models_in_use() -> set[ModelInfo]:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from dialogs.context.limits import policy_of
+from dialogs.context.limits import model_of, policy_of
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.request import Form
@@ -15,6 +15,7 @@ from dialogs.models import ContextState, Dialog, ForcingRefusal, Generation
 from dialogs.runtime.attempts import Attempt
 from dominds.db.prepared import Select
 from dominds.llm.messages import Request
+from dominds.llm.models.learned import learn
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
 from dominds.llm.provider import (
@@ -44,6 +45,7 @@ _without_system: set[tuple[str, str]] = set()
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
     """Whether to make the attempt once more; the dialog's row then says in which form."""
     request = attempt.prepared.request
+    is_new = error is not None and learn(model_of(dialog), error)
     match error:
         case StaleReasoning() if STALE not in dialog.repeats:
             new_epoch(dialog)
@@ -66,7 +68,7 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case RequestRefused() if type(error) is RequestRefused and attempt.forced and request.force:
             dialog.repeats = {**dialog.repeats, UNFORCED: True}  # not all providers name what they refuse
         case _:
-            return False
+            return is_new
     return True
 
 

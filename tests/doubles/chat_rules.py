@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.doubles import images
+from tests.doubles import images, shapes
 from tests.doubles.rules import Offence, Refusal, Rule, choice_without_tools, is_object
 
 PARTS = ("text", "image_url", "file", "input_audio")
@@ -182,6 +182,43 @@ def _bad_image(request: ChatRequest) -> Offence:
     return None
 
 
+def _functions(request: ChatRequest, name: str) -> Iterator[tuple[str, Any]]:
+    for at, tool in enumerate(request.body.get("tools") or ()):
+        yield f"tools[{at}].function.{name}", tool["function"].get(name)
+
+
+def _called(request: ChatRequest) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for at, message in request.calling:
+        for position, call in enumerate(message["tool_calls"]):
+            yield f"messages[{at}].tool_calls[{position}]", call
+
+
+def _bad_name(request: ChatRequest) -> Offence:
+    history = ((f"{path}.function.name", call["function"].get("name")) for path, call in _called(request))
+    return shapes.bad_name([*_functions(request, "name"), *history])
+
+
+def _long_id(request: ChatRequest) -> Offence:
+    return shapes.long_text(((f"{path}.id", call.get("id")) for path, call in _called(request)), 40)
+
+
+def _double_id(request: ChatRequest) -> Offence:
+    ids = [call.get("id") for _, call in _called(request)]
+    return {} if len(set(ids)) < len(ids) else None
+
+
+def _long_description(request: ChatRequest) -> Offence:
+    return shapes.long_text(_functions(request, "description"), 1_024) if request.family.needs_key else None
+
+
+def _bad_schema(request: ChatRequest) -> Offence:
+    return shapes.bad_schema(_functions(request, "parameters"))
+
+
+TOO_LONG = (
+    "Invalid '{path}': string too long. Expected a string with maximum length {most}, but got a string with length "
+    "{length} instead."
+)
 PROTOCOL = (
     Rule(
         "unknown part",
@@ -256,4 +293,22 @@ PROTOCOL = (
         param="tool_choice",
     ),
     Rule("not alternating", _not_alternating, "Conversation roles must alternate user/assistant/user/assistant/..."),
+    Rule(
+        "name",
+        _bad_name,
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'^[a-zA-Z0-9_-]+$'.",
+        code="invalid_value",
+        param="{path}",
+    ),
+    Rule("long id", _long_id, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule("double id", _double_id, "Duplicate value for 'tool_call_id'.", param="messages"),
+    Rule("long description", _long_description, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule(
+        "schema",
+        _bad_schema,
+        "Invalid schema for function: {reason}",
+        code="invalid_function_parameters",
+        param="{path}",
+    ),
 )

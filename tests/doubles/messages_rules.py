@@ -4,6 +4,9 @@ Here: the fields of a request, and its sizes; ``messages_content`` has what its 
 The words for a beta value are ours.
 """
 
+from typing import Any
+
+from tests.doubles import shapes
 from tests.doubles.binding import CONTROLS
 from tests.doubles.messages_family import COUNTED_FIELDS, EFFORTS, FIELDS, MessagesRequest
 from tests.doubles.rules import Offence, Rule, choice_without_tools, too_long
@@ -141,9 +144,40 @@ def _no_room(request: MessagesRequest) -> Offence:
 
 
 THINKING_DOCS = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+VERSIONS_WITHOUT_SAMPLING = ("2026-10-21",)
+
+
+def _sampling_of_version(request: MessagesRequest) -> Offence:
+    if request.headers.get("anthropic-version") not in VERSIONS_WITHOUT_SAMPLING:
+        return None
+    return next(({"field": name} for name in ("temperature", "top_p", "top_k") if name in request.body), None)
+
+
+def _named_tools(request: MessagesRequest, name: str) -> list[tuple[str, Any]]:
+    return [(f"tools.{at}.custom.{name}", tool.get(name)) for at, tool in enumerate(request.body.get("tools") or ())]
+
+
+def _bad_name(request: MessagesRequest) -> Offence:
+    used = (
+        (f"messages.{at}.content.{position}.tool_use.name", block.get("name"))
+        for at, position, block, _ in request.blocks
+        if block["type"] == "tool_use"
+    )
+    return shapes.bad_name([*_named_tools(request, "name"), *used])
+
+
+def _bad_schema(request: MessagesRequest) -> Offence:
+    return shapes.bad_schema(_named_tools(request, "input_schema"))
+
+
+def _bad_key(request: MessagesRequest) -> Offence:
+    return shapes.bad_key(_named_tools(request, "input_schema"))
+
+
 SHAPE = (
     Rule("version", _header, "anthropic-version: header is required"),
     Rule("key", _key, "x-api-key header is required", 401, "authentication_error"),
+    Rule("sampling of version", _sampling_of_version, "{field}: Extra inputs are not permitted"),
     Rule("unknown field", _extra, "{field}: Extra inputs are not permitted"),
     Rule("missing field", _missing, "{field}: Field required"),
     Rule("no messages", _no_messages, "messages: at least one message is required"),
@@ -185,6 +219,9 @@ SHAPE = (
         "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our "
         f"documentation at {THINKING_DOCS}",
     ),
+    Rule("name", _bad_name, "{path}: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"),
+    Rule("schema", _bad_schema, "{path}: {reason}"),
+    Rule("property key", _bad_key, "{path}: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"),
 )
 SIZE = (
     Rule("too long", too_long, "prompt is too long: {tokens} tokens > {window} maximum"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.doubles import images
+from tests.doubles import images, shapes
 from tests.doubles.rules import Offence, Rule, is_object
 from tests.doubles.signing import Signer
 
@@ -205,6 +205,48 @@ def _bad_image(request: ResponsesRequest) -> Offence:
     return None
 
 
+def _functions(request: ResponsesRequest, name: str) -> Iterator[tuple[str, Any]]:
+    for at, tool in enumerate(request.body.get("tools") or ()):
+        if tool["type"] == "function":
+            yield f"tools[{at}].{name}", tool.get(name)
+
+
+def _called(request: ResponsesRequest, name: str) -> Iterator[tuple[str, Any]]:
+    for at, item in enumerate(request.items):
+        if kind_of(item) == "function_call":
+            yield f"input[{at}].{name}", item.get(name)
+
+
+def _bad_name(request: ResponsesRequest) -> Offence:
+    return shapes.bad_name([*_functions(request, "name"), *_called(request, "name")])
+
+
+def _long_id(request: ResponsesRequest) -> Offence:
+    return shapes.long_text(_called(request, "call_id"), 64)
+
+
+def _double_id(request: ResponsesRequest) -> Offence:
+    ids = list(_calls(request, "function_call"))
+    return {} if len(set(ids)) < len(ids) else None
+
+
+def _long_description(request: ResponsesRequest) -> Offence:
+    return shapes.long_text(_functions(request, "description"), 1_024)
+
+
+def _bad_schema(request: ResponsesRequest) -> Offence:
+    return shapes.bad_schema(_functions(request, "parameters"))
+
+
+def _many_tools(request: ResponsesRequest) -> Offence:
+    count = len(request.body.get("tools") or ())
+    return {"count": count} if count > 128 else None
+
+
+TOO_LONG = (
+    "Invalid '{path}': string too long. Expected a string with maximum length {most}, but got a string with length "
+    "{length} instead."
+)
 SHAPE = (
     Rule(
         "key",
@@ -258,6 +300,32 @@ SHAPE = (
     ),
     Rule(
         "unknown choice", _unknown_choice, "Tool choice '{name}' not found in 'tools' parameter.", param="tool_choice"
+    ),
+    Rule(
+        "name",
+        _bad_name,
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'^[a-zA-Z0-9_-]+$'.",
+        code="invalid_value",
+        param="{path}",
+    ),
+    Rule("long id", _long_id, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule("double id", _double_id, "Duplicate function call with the same call_id.", param="input"),
+    Rule("long description", _long_description, TOO_LONG, code="string_above_max_length", param="{path}"),
+    Rule(
+        "schema",
+        _bad_schema,
+        "Invalid schema for function: {reason}",
+        code="invalid_function_parameters",
+        param="{path}",
+    ),
+    Rule(
+        "many tools",
+        _many_tools,
+        "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length "
+        "{count} instead.",
+        code="array_above_max_length",
+        param="tools",
     ),
 )
 ITEM_RULES = (

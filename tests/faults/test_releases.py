@@ -20,7 +20,7 @@ from tests.harness.stack import Api, Part, Stack, eventually
 from tests.releases.checkout import check_out
 from tests.releases.databases import RELEASES, VENDORS
 
-PEOPLE = 3
+PEOPLE = 2
 MOST_SECONDS = 60  # for an answer of a second, on a machine with two cores for everything
 EXCHANGES = 2  # of each person in each stage
 MODEL = {"name": "Play", "script": "script.yaml", "context_length": 32_000}

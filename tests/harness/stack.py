@@ -241,7 +241,7 @@ class Stack:
             check=False,  # with its output in the message
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,  # prepare waits for locks for up to two minutes
         )
         if done.returncode != 0:
             raise StackFailed(f"manage.py {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")

@@ -28,7 +28,7 @@ class ChatWriter:
     def __init__(self, request: ChatRequest, run: Run) -> None:
         self._includes_usage = request.include_usage
         self._object = {
-            "id": f"chatcmpl-{run.dialog_id.hex}-{run.seq}",
+            "id": f"chatcmpl-{run.dialog_id.hex}-{run.seq}-{run.after_generation}",
             "created": int(time.time()),
             "model": run.agent_id,
             "metadata": {**request.labels, "dialog_id": str(run.dialog_id)},

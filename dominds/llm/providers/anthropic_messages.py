@@ -143,7 +143,7 @@ def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[
 
 
 def _drops_stale(request: Request, model: ModelInfo) -> bool:
-    return model.is_bound and request.epoch > 0
+    return model.is_bound and request.epoch > 0 and model.kind == ANTHROPIC
 
 
 def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:

@@ -14,11 +14,14 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
+import structlog
 
 from dominds.llm.json_text import NotJson, dumped, parsed
 from dominds.llm.messages import ANY_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Form, ModelInfo
 from dominds.llm.providers.schemas import Unfit, fit_schema, is_strict, original_keys
+
+log = structlog.get_logger(__name__)
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")  # OpenAI's bound; Anthropic's letters
@@ -39,7 +42,9 @@ def form_of(model: ModelInfo) -> Form:
 
 def fit(request: Request, form: Form) -> Request:
     """The request as it can be sent."""
-    tools = fit_tools(request.tools, form)[0]
+    tools, left_out = fit_tools(request.tools, form)
+    for name, reason in left_out:
+        _tell(name, reason)
     force = request.force
     if force and force != ANY_TOOL:
         force = wire_name(force)
@@ -49,6 +54,12 @@ def fit(request: Request, form: Form) -> Request:
     if (messages, tools, force) == (request.messages, request.tools, request.force):
         return request
     return replace(request, messages=messages, tools=tools, force=force)
+
+
+@lru_cache(maxsize=1024)
+def _tell(name: str, reason: str) -> None:
+    """Once, and not with each request."""
+    log.warning("tool_left_out", tool=name, reason=reason)
 
 
 def restored(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
@@ -227,10 +238,10 @@ def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form
     return ToolSpec(wire_name(name), text, schema, strict and is_strict(schema))
 
 
-def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
-    """The tools as they can be offered, and a sentence for the operator about each that cannot."""
+def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, ...], list[tuple[str, str]]]:
+    """The tools as they can be offered, and the name of each that cannot, with a sentence for the operator."""
     results: dict[str, ToolSpec] = {}
-    left_out: list[str] = []
+    left_out: list[tuple[str, str]] = []
     for tool in tools:
         made = _fit_tool(tool.name, str(tool.description or ""), tool.strict, _json(tool), form)
         if isinstance(made, ToolSpec) and made.name in results:
@@ -238,10 +249,10 @@ def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, 
         elif isinstance(made, ToolSpec) and form.most_tools and len(results) >= form.most_tools:
             made = f"the provider takes {form.most_tools} tools at most"
         if isinstance(made, str):
-            left_out.append(f"The tool {tool.name[:80]!r} is not offered to the model: {made}.")
+            left_out.append((tool.name[:80], f"The tool {tool.name[:80]!r} is not offered to the model: {made}."))
         else:
             results[made.name] = tool if made == tool else made
-    return tuple(results.values()), tuple(left_out)
+    return tuple(results.values()), left_out
 
 
 def _json(tool: ToolSpec) -> bytes:

@@ -17,7 +17,7 @@ from dominds.db import fresh
 from dominds.local.reachable import require_database, require_redis
 from dominds.local.up import NOBODY_ADMINISTERS
 
-LOCK_NOT_AVAILABLE = "55P03"  # of PostgreSQL's error codes
+IN_EACH_OTHERS_WAY = ("55P03", "40P01")  # of PostgreSQL's error codes: no lock in time, and a deadlock
 MIGRATE_SECONDS = 120.0
 
 
@@ -70,7 +70,7 @@ def migrate() -> None:
 
 
 def _wants_a_lock(error: Exception) -> bool:
-    return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") == LOCK_NOT_AVAILABLE
+    return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") in IN_EACH_OTHERS_WAY
 
 
 def _set(statement: str) -> None:

@@ -1,9 +1,11 @@
 """Cursors and pages of before: of an older database, of an older build, and leases of another clock."""
 
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
@@ -34,6 +36,14 @@ def test_a_cursor_of_another_database_is_told_to_start_over(script: Script) -> N
     polled = browser_of(dialog.owner).get(reverse("frames", args=[dialog.pk]), {"after": 1, "of": "before"}).json()
     assert polled["frames"][0]["type"] == "resync"
     assert (frames_after(dialog.pk, dialog.owner_id, 1) or [])[0]["type"] != "resync"  # a program that says nothing
+
+
+def test_each_restore_by_other_means_begins_a_generation() -> None:
+    generations = [""]
+    for _ in range(2):
+        call_command("restored", stdout=StringIO())
+        generations.append(SiteSettings.current().generation)
+    assert len(set(generations)) == 3
 
 
 def test_pages_and_frames_name_the_build(script: Script, tmp_path: Path) -> None:

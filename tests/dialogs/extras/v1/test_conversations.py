@@ -1,5 +1,6 @@
 """Which dialog a request goes on with, while a worker may still hold it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,8 +9,12 @@ import pytest
 
 from dialogs.accounts import api_keys
 from dialogs.extras.v1 import conversations
+from dialogs.extras.v1.chat import ChatWriter
 from dialogs.extras.v1.history import Call, ClientMessage
+from dialogs.extras.v1.messages.answer import MessageWriter
 from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.extras.v1.responses.answer import ResponseWriter
+from dialogs.extras.v1.responses.tools import Tools
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store import copying
@@ -19,6 +24,7 @@ from dominds.budgets import FORK_ROWS
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
 
+ID = re.compile(rb'"id": ?"[^"]+"')
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WEATHER = {"name": "get_weather", "description": "", "parameters": {"type": "object", "properties": {}}}
@@ -60,6 +66,23 @@ def test_results_go_to_the_dialog_of_their_call_whatever_its_state(key: ApiKey, 
     drive(dialog.pk)
     assert Dialog.objects.count() == 1
     assert dialog.turns.filter(text="It is warm.").exists()
+
+
+def test_each_answer_of_a_tool_loop_has_an_id_of_its_own(key: ApiKey, agent: str) -> None:
+    """LangChain.js takes what comes under one id for one message."""
+    first = ChatRequest(model=agent, messages=(ASKED,), tools=[WEATHER])
+    run = conversations.begin(key, first)
+    drive(run.dialog_id)
+    asked = replace(first, messages=results(Dialog.objects.get(pk=run.dialog_id)))
+    again = conversations.begin(key, asked)
+    assert again.seq == run.seq
+    for writer in (
+        lambda run: ChatWriter(first, run),
+        lambda run: MessageWriter((), run),
+        lambda run: ResponseWriter({}, Tools(), encrypts=False, run=run),
+    ):
+        ids = {ID.search(writer(one).begin()[0])[0] for one in (run, again)}  # type: ignore[index]
+        assert len(ids) == 2
 
 
 @pytest.mark.parametrize("held", [True, False])

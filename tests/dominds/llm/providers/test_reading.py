@@ -52,7 +52,8 @@ class Read:
 def read(reader: Reader, *chunks: bytes) -> Read:
     result = Read()
     try:
-        parser, events = SseParser("host"), []
+        parser = SseParser("host")
+        events: list[Any] = []
         for event in chain(*map(parser.feed, chunks), parser.close()):
             events += reader.read(event)
             if reader.is_done:

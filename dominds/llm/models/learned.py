@@ -1,0 +1,57 @@
+"""Traits that a model's refusals taught, by its provider and id: applied at once, as long as the process lives.
+
+A catalog knows the models that it names. The same ones behind a gateway, under an id that somebody typed, are known by
+what they refuse.
+"""
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import structlog
+
+from dominds.llm.models.model import Echo, ModelInfo
+from dominds.llm.provider import OutputAboveMaximum, ProviderError
+
+log = structlog.get_logger(__name__)
+
+_LESSONS: tuple[tuple[str, str, Any], ...] = (
+    # DeepSeek, in both dresses; Kimi
+    (r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)", "echo", Echo.CALLS),
+    (r"missing a thought_signature", "echo", Echo.SIGNATURES),  # Google
+    (r"bound to a different conversation", "is_bound", True),  # Anthropic
+    (r"roles must alternate|must alternate between .?user.? and .?assistant", "alternates", True),  # chat templates
+    # Mistral
+    (r"tool call id.{0,120}length of 9|tool call ids? should be alphanumeric.{0,40}length 9", "nine_ids", True),
+)
+LESSONS = tuple((re.compile(words, re.I | re.S), trait, value) for words, trait, value in _LESSONS)
+_traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
+
+
+def learn(model: ModelInfo, error: ProviderError) -> bool:
+    """Take the lesson of a refusal. Returns whether it is new: then the same request may do in another form."""
+    lessons = {trait: value for words, trait, value in LESSONS if words.search(str(error))}
+    if isinstance(error, OutputAboveMaximum) and error.most:
+        lessons["output_length"] = error.most
+    known = with_learned(model)
+    new = {trait: value for trait, value in lessons.items() if getattr(known, trait) != value}
+    if new:
+        key = (model.provider_id, model.model_id)
+        _traits[key] = tuple({**dict(_traits.get(key, ())), **new}.items())
+        log.info("trait_learned", provider=model.provider_id, model=model.model_id, traits=sorted(new))
+    return bool(new)
+
+
+def with_learned(model: ModelInfo) -> ModelInfo:
+    traits = _traits.get((model.provider_id, model.model_id))
+    return _with(model, traits) if traits else model
+
+
+@lru_cache(maxsize=256)
+def _with(model: ModelInfo, traits: tuple[tuple[str, Any], ...]) -> ModelInfo:
+    return replace(model, **dict(traits))
+
+
+def forget() -> None:
+    _traits.clear()

@@ -1,0 +1,116 @@
+"""What a model refuses teaches its traits, which hold from the next request on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
+from dominds.llm.models import learned
+from dominds.llm.models.model import Echo, ModelInfo
+from dominds.llm.provider import OutputAboveMaximum, Overloaded, ProviderError, RequestRefused, StaleReasoning
+from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
+from tests.dominds.llm.asking import ask, info
+from tests.doubles.brains import Call, Prompt, Reply
+from tests.doubles.chat import ChatDouble
+from tests.doubles.local_servers import LlamaCppDouble
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_learned() -> Iterator[None]:
+    learned.forget()
+    yield
+    learned.forget()
+
+
+@pytest.mark.parametrize(
+    ("error", "trait", "value"),
+    [
+        (
+            StaleReasoning("The reasoning_content in the thinking mode must be passed back to the API."),
+            "echo",
+            Echo.CALLS,
+        ),
+        (StaleReasoning("thinking is enabled but reasoning_content is missing in assistant"), "echo", Echo.CALLS),
+        (
+            StaleReasoning("Function call is missing a thought_signature in functionCall parts."),
+            "echo",
+            Echo.SIGNATURES,
+        ),
+        (StaleReasoning("The block is bound to a different conversation. Remove the block"), "is_bound", True),
+        (Overloaded("Conversation roles must alternate user/assistant/user/assistant/..."), "alternates", True),
+        (
+            RequestRefused("Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."),
+            "nine_ids",
+            True,
+        ),
+        (OutputAboveMaximum("max_tokens is too large", most=8_192), "output_length", 8_192),
+    ],
+)
+def test_a_refusal_teaches_a_trait_once(error: ProviderError, trait: str, value: Any) -> None:
+    model = info(OPENAI_COMPATIBLE)
+    assert learned.learn(model, error)
+    assert getattr(learned.with_learned(model), trait) == value
+    assert not learned.learn(model, error)
+    assert learned.with_learned(ModelInfo("other", "a-model", "M", OPENAI_COMPATIBLE)) == ModelInfo(
+        "other", "a-model", "M", OPENAI_COMPATIBLE
+    )
+
+
+def test_another_refusal_teaches_nothing() -> None:
+    assert not learned.learn(info(OPENAI_COMPATIBLE), RequestRefused("Unsupported parameter."))
+
+
+def brain(prompt: Prompt) -> Reply:
+    if prompt.messages[-1].role == "tool":
+        return Reply("It rains.", reasoning="Clear.")
+    return Reply("", (Call("look", {}),), reasoning="Let me look.")
+
+
+LOOK = ToolSpec("look", "Look outside.", {"type": "object", "properties": {}})
+
+
+@pytest.mark.server
+def test_a_thinking_model_under_an_own_id_is_refused_once() -> None:
+    with ChatDouble("deepseek", brain) as double:
+        model = ModelInfo("mine", double.model, "M", OPENAI_COMPATIBLE, f"{double.url}/v1", api_key="k-0123456789")
+        messages: tuple[Message, ...] = (Message(Role.USER, "How is the weather?"),)
+        refusals = 0
+        for _ in range(3):
+            while True:
+                known = learned.with_learned(model)
+                try:
+                    outcome = ask(
+                        known.kind.connect(known, known.api_key), Request(double.model, "", messages, (LOOK,))
+                    )
+                except StaleReasoning as error:
+                    refusals += 1
+                    assert learned.learn(model, error)
+                    continue
+                break
+            finished = outcome.finished
+            said = Message(Role.ASSISTANT, outcome.text, finished.tool_calls, provider_items=finished.provider_items)
+            results = (Message(Role.TOOL, "Rain.", tool_call_id=call.id) for call in finished.tool_calls)
+            messages = (*messages, said, *(results if finished.tool_calls else (Message(Role.USER, "And now?"),)))
+        assert refusals == 1
+
+
+@pytest.mark.server
+def test_a_template_that_wants_turns_gets_them() -> None:
+    with LlamaCppDouble(alternates=True) as double:
+        model = ModelInfo("mine", double.model, "M", OPENAI_COMPATIBLE, f"{double.url}/v1")
+        history = (
+            Message(Role.ASSISTANT, "Welcome."),
+            Message(Role.USER, "Hello"),
+            Message(Role.USER, "Are you there?"),
+            Message(Role.ASSISTANT, "", (ToolCall("call_1_1", "look", "{}"),)),
+            Message(Role.TOOL, "Rain.", tool_call_id="call_1_1"),
+            Message(Role.ASSISTANT, "It rains."),
+            Message(Role.SYSTEM, "Be brief."),
+            Message(Role.USER, "And now?"),
+        )
+        request = Request(double.model, "Be kind.", history, (LOOK,))
+        with pytest.raises(ProviderError) as refused:
+            ask(model.kind.connect(model, ""), request)
+        assert learned.learn(model, refused.value)
+        assert ask(model.kind.connect(learned.with_learned(model), ""), request).text

@@ -1,0 +1,234 @@
+"""What goes out is in the form that providers take, whatever names, ids, schemas and histories come in."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
+from dominds.llm.models.model import Echo, Form, ModelInfo
+from dominds.llm.providers import anthropic_messages, openai_chat, openai_responses
+from dominds.llm.providers.kinds import kind_named
+from dominds.llm.providers.outgoing import NINE, fit, fit_history, fit_tools, restored, wire_id, wire_name
+from dominds.llm.providers.schemas import Unfit, fit_schema
+from tests.dominds.llm.asking import HELLO, info, owner
+from tests.doubles import chat_rules, messages_content, messages_family, messages_rules, responses_rules
+from tests.doubles.rules import RequestRefused, check
+
+NAMES = [
+    "read file",
+    "browser.tabs.open",
+    "",
+    "get_weather<|channel|>commentary",
+    "x" * 80,
+    "查询天气",
+    "ok\n",
+    "\ud800",
+]
+KEY = {"authorization": "Bearer k", "x-api-key": "k"}
+
+
+def bodies(request: Request) -> Iterator[Any]:
+    """The request in each dialect, as its double reads it."""
+    chat = json.loads(openai_chat.request_body(request, owner(), info(kind_named("openai-compatible"))))
+    yield chat_rules.ChatRequest(chat, KEY, chat_rules.Family("any", "a-model"), "k", "a-model")
+    sent = openai_responses.request_body(request, owner(), info(kind_named("openai")))
+    yield responses_rules.ResponsesRequest(sent, KEY, responses_rules.FAMILIES["openai-5.6"], "k", sent["input"])
+    sent = anthropic_messages.request_body(request, owner(), info(kind_named("anthropic"), model_params=SAMPLED))
+    headers = {**KEY, "anthropic-version": "2026-10-21"}
+    yield messages_family.MessagesRequest(sent, headers, messages_family.BUDGET)
+
+
+SAMPLED = {"temperature": 0.5, "top_p": 1}
+RULES = {
+    chat_rules.ChatRequest: chat_rules.PROTOCOL,
+    responses_rules.ResponsesRequest: (*responses_rules.SHAPE, *responses_rules.ITEM_RULES),
+    messages_family.MessagesRequest: (*messages_rules.SHAPE, *messages_content.CONTENT),
+}
+
+
+def is_taken(request: Request) -> None:
+    for sent in bodies(request):
+        check(RULES[type(sent)], sent)
+
+
+def conversation(*calls: ToolCall) -> tuple[Message, ...]:
+    results = [Message(Role.TOOL, "There is no such tool.", tool_call_id=call.id) for call in calls]
+    return (Message(Role.USER, "hi"), Message(Role.ASSISTANT, "", calls), *results, Message(Role.USER, "Go on"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_made_up_name_in_the_history_is_taken_everywhere(name: str) -> None:
+    is_taken(Request("a-model", "", conversation(ToolCall("call_1_1", name, "{}"))))
+
+
+names = st.text(max_size=90) | st.sampled_from([*NAMES, "add_reminder", wire_name("read file")])
+ids = st.text(max_size=60) | st.sampled_from(["", "a", "call_1", "functions.read:0"])
+calls = st.builds(ToolCall, ids, names, st.sampled_from(["{}", "", '{"a":1}', "{half"]))
+messages = st.one_of(
+    st.builds(Message, st.just(Role.USER), st.sampled_from(["hi", "Go on"])),
+    st.builds(Message, st.just(Role.ASSISTANT), st.sampled_from(["", "Ok"]), st.lists(calls, max_size=3).map(tuple)),
+    st.builds(Message, st.just(Role.TOOL), st.sampled_from(["", "out"]), tool_call_id=ids),
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+keywords = st.sampled_from(
+    "type properties required items anyOf oneOf allOf not enum const pattern $ref $defs additionalProperties minimum "
+    "exclusiveMinimum description format prefixItems patternProperties if default $schema maxLength title".split()
+)
+schemas = st.recursive(
+    st.dictionaries(
+        keywords,
+        values | st.sampled_from(["object", "array", "string", ["object", "null"], "#", "#/$defs/a", "^(?=a)b$"]),
+        max_size=4,
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {"type": st.sampled_from(["object", "array", "string"])},
+        optional={
+            "properties": st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            "items": inner | st.lists(inner, max_size=2),
+            "anyOf": st.lists(inner, max_size=2),
+            "allOf": st.lists(inner, max_size=2),
+            "$defs": st.dictionaries(st.just("a"), inner, max_size=1),
+            "$ref": st.sampled_from(["#", "#/$defs/a", "https://elsewhere/x"]),
+            "required": st.lists(st.text(max_size=5), max_size=2),
+        },
+    ),
+    max_leaves=6,
+)
+tools = st.builds(ToolSpec, names, st.text(max_size=1500), schemas, st.booleans())
+
+
+@settings(max_examples=300)
+@given(history=st.lists(messages, max_size=8), offered=st.lists(tools, max_size=4))
+def test_whatever_comes_in_no_dialect_is_refused(history: list[Message], offered: list[ToolSpec]) -> None:
+    begin, end = Message(Role.USER, "Hello"), Message(Role.USER, "Answer.")
+    is_taken(Request("a-model", "Be brief.", (begin, *history, end), tuple(offered)))
+
+
+@given(st.lists(messages, max_size=8))
+def test_a_fit_history_stays_as_it_is(history: list[Message]) -> None:
+    for form in (Form(), Form(nine=True), Form(alternates=True)):
+        once = fit_history(tuple(history), form)
+        assert fit_history(once, form) is once or form.alternates
+
+
+@given(st.lists(messages, max_size=8))
+def test_no_word_of_a_history_is_lost(history: list[Message]) -> None:
+    sent = "\n".join(message.text for message in fit_history(tuple(history), Form()))
+    assert all(message.text in sent for message in history)
+
+
+@given(first=st.text(max_size=90), second=st.text(max_size=90))
+def test_two_names_and_two_ids_stay_two(first: str, second: str) -> None:
+    assert (wire_name(first) == wire_name(second)) is (first == second)
+    assert (wire_id(first, Form()) == wire_id(second, Form())) is (first == second)
+    assert wire_name(wire_name(first)) == wire_name(first)
+
+
+@given(ids)
+def test_mistrals_ids_have_nine_letters_and_digits(call_id: str) -> None:
+    assert NINE.fullmatch(wire_id(call_id, Form(nine=True)))
+
+
+@pytest.mark.parametrize("model_id", ["mistral-medium-3.5", "devstral-2", "open-mixtral-8x7b", "magistral-small"])
+def test_a_mistral_model_gets_ids_in_its_own_form(model_id: str) -> None:
+    model = ModelInfo("p", model_id, "M", kind_named("openai-compatible"), "http://127.0.0.1:1/v1", echo=Echo.NEVER)
+    both = ToolCall("call_12_1", "read", "{}"), ToolCall("call_12_2", "read", "{}")
+    request = Request(model_id, "", conversation(*both))
+    _, answer, first, second, _ = json.loads(openai_chat.request_body(request, owner(), model))["messages"]
+    sent = [call["id"] for call in answer["tool_calls"]]
+    assert [first["tool_call_id"], second["tool_call_id"]] == sent
+    assert all(map(NINE.fullmatch, sent)) and len(set(sent)) == 2
+
+
+def test_what_comes_back_has_the_tools_own_names_and_keys() -> None:
+    schema = {"type": "object", "properties": {"$filter[0]": {"type": "object", "properties": {"名": {}}}}}
+    tool = ToolSpec("search.all", "Find.", schema)
+    (sent,), left_out = fit_tools((tool,), Form(plain_keys=True))
+    (outer,) = sent.parameters["properties"]
+    (inner,) = sent.parameters["properties"][outer]["properties"]
+    assert not left_out
+    call = ToolCall("a", sent.name, json.dumps({outer: {inner: "Ada"}}))
+    assert restored([call], (tool,)) == [ToolCall("a", "search.all", '{"$filter[0]":{"名":"Ada"}}')]
+    assert restored([ToolCall("b", "unknown", "{half")], (tool,)) == [ToolCall("b", "unknown", "{half")]
+
+
+def test_an_unfit_tool_is_left_out_and_the_others_are_offered() -> None:
+    good = ToolSpec("good", "Fine.", {"type": "object", "properties": {}})
+    unfit = [
+        ToolSpec("listing", "", {"type": "array"}),
+        ToolSpec("elsewhere", "", {"type": "object", "properties": {"a": {"$ref": "https://host/x"}}}),
+        ToolSpec("good", "Again.", {"type": "object", "properties": {}}),
+    ]
+    with capture_logs() as logs:
+        sent = fit(Request("m", "", HELLO.messages, (good, *unfit), force="listing"), Form(most_tools=2))
+    assert sent.tools == (good,) and sent.force is None
+    assert [entry["tool"] for entry in logs if entry["event"] == "tool_left_out"] == ["listing", "elsewhere", "good"]
+    assert "'listing' is not offered to the model" in logs[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        ({}, {"type": "object", "properties": {}}),
+        (
+            {"anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}]},
+            {"type": "object", "properties": {"a": {}, "b": {}}},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}},
+            {"type": "object", "properties": {"a": {"type": "string"}}},
+        ),
+        (
+            {"type": "object", "properties": {"next": {"$ref": "#"}}},
+            {"type": "object", "properties": {"next": {"type": "object", "properties": {"next": {"type": "object"}}}}},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)y"}}},
+            {"type": "object", "properties": {"a": {"type": "string", "description": "It matches (?=x)y"}}},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a", "gone"]},
+            {"type": "object", "properties": {"a": {"type": "array", "items": {}}}, "required": ["a"]},
+        ),
+    ],
+)
+def test_schemas_get_the_shape_that_all_take(schema: Any, sent: Any) -> None:
+    assert fit_schema(schema) == sent
+
+
+@pytest.mark.parametrize("schema", [True, [], "object", {"type": "string"}, {"$ref": "file:///etc/passwd"}])
+def test_what_is_no_schema_of_arguments_is_unfit(schema: Any) -> None:
+    with pytest.raises(Unfit):
+        fit_schema(schema)
+
+
+def test_what_is_fit_goes_out_as_it_is() -> None:
+    request = Request("a-model", "", conversation(ToolCall("call_1_1", "read", "{}")), (ToolSpec("a", "", FITTING),))
+    assert fit(request, Form(plain_keys=True, anchored=True)) is request
+
+
+FITTING = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "description": "Where", "pattern": "^a+$"},
+        "n": {"type": ["integer", "null"]},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+def test_the_doubles_refuse_what_is_sent_as_it_came() -> None:
+    request = next(bodies(Request("a-model", "", conversation(ToolCall("call_1_1", "read", "{}")))))
+    request.body["messages"][1]["tool_calls"][0]["function"]["name"] = "read file"
+    with pytest.raises(RequestRefused, match="does not match pattern"):
+        check(chat_rules.PROTOCOL, request)
