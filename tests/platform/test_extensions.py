@@ -79,7 +79,7 @@ def test_the_core_alone_chats_asks_and_shows_its_pages(make_stack: Callable[...,
     assert (api.get("/v1/models").status_code, api.get(f"{path}/timeline").status_code) == (404, 404)
 
     asking = f"/api/dialogs/{api.post('/api/dialogs', json={'agent': 'demo-asks'}).json()['id']}"
-    turns_after(api, asking, "Ask me", "waiting")
+    turns_after(api, asking, "Hello", "waiting")
     question = Question.objects.get()
     assert api.post(f"/api/questions/{question.pk}/answer", json={"text": "Yes."}).status_code == 200
     eventually(lambda: api.get(asking).json()["state"] == "idle", 30)
@@ -95,7 +95,7 @@ def test_one_from_outside_adds_a_page_an_entry_and_a_call(
     ada = get_user_model().objects.create_superuser("ada")
     api, browser = stack.api_as(ada), browser_of(stack, ada)
     path = f"/api/dialogs/{api.post('/api/dialogs', json={'agent': 'demo-asks'}).json()['id']}"
-    turns_after(api, path, "Ask me", "waiting")
+    turns_after(api, path, "Hello", "waiting")
     question = Question.objects.get()
     assert api.get("/api/waiting-times").json() == []
     api.post(f"/api/questions/{question.pk}/answer", json={"text": "Yes."})
