@@ -4,7 +4,8 @@ import os
 import re
 import sys
 from email.utils import parseaddr
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -79,13 +80,14 @@ def servers(name: str, default: str) -> list[tuple[str, str]]:
     return [(kind, address) for kind, _, address in pairs]
 
 
-def apps(name: str, own: dict[str, str], *, group: str) -> list[str]:
+def apps(name: str, ours: list[str], *, group: str) -> list[str]:
     """Return Django apps by the names that a variable lists: all where it is unset, of ours and of installed packages.
 
     A package names its app in an entry point of ``group``. ``none`` is none.
     A ``-`` before every name leaves those out.
     """
-    known = own | {entry.name: entry.value for entry in entry_points(group=group) if entry.name not in own}
+    own = {app.rpartition(".")[2]: app for app in ours}
+    known = own | {entry.name: entry.value for entry in entry_points(group=group) if _is_there(entry, own)}
     wanted = words(name, list(known))
     if wanted == ["none"]:
         return []
@@ -96,6 +98,19 @@ def apps(name: str, own: dict[str, str], *, group: str) -> list[str]:
         expected = f"none, or some of {', '.join(known)} with commas between, or each of some with - before it"
         raise BadEnvironment(name, text(name), expected)
     return [app for word, app in known.items() if word in wanted]
+
+
+def _is_there(plugin: EntryPoint, own: dict[str, str]) -> bool:
+    """Return whether a package's app can be switched on; say why not, since a start must not fail for a stranger's."""
+    try:
+        reason = "" if find_spec(plugin.value) else f"there is no module {plugin.value}"
+    except (ImportError, ValueError) as error:
+        reason = str(error)
+    if plugin.name in own:
+        reason = f"Dominds has an extension {plugin.name} of its own"
+    if reason:
+        sys.stderr.write(f"The extension {plugin.name} ({plugin.value}) is left out: {reason}.\n")
+    return not reason
 
 
 def one_of(name: str, choices: tuple[str, ...], default: str) -> str:

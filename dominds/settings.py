@@ -116,9 +116,12 @@ if not SECRET_KEY:
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 
 # -- Applications ----------------------------------------------------------------------------------
-OWN_EXTRAS = ("v1", "notices", "sso", "imports", "operations", "backups", "time_travel", "sharing")
 # Optional features, each an extension (see dialogs.extension): ours, and those of installed packages.
-EXTRAS = env.apps("DOMINDS_EXTRAS", {name: f"dialogs.extras.{name}" for name in OWN_EXTRAS}, group="dominds.extensions")
+OWN_EXTRAS = [
+    f"dialogs.extras.{name}"
+    for name in ("v1", "notices", "sso", "imports", "operations", "backups", "time_travel", "sharing")
+]
+EXTRAS = env.apps("DOMINDS_EXTRAS", OWN_EXTRAS, group="dominds.extensions")
 INSTALLED_APPS = [
     "dominds.apps.AdminConfig",
     "django.contrib.auth",

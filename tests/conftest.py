@@ -122,6 +122,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _belongs_to_another_run(item: pytest.Item, together: tuple[str, ...]) -> bool:
     if django_settings.EMBEDDED and (item.get_closest_marker("postgresql") or item.nodeid.startswith(together)):
         return True
+    if os.environ.get("DOMINDS_EXTRAS") == "none" and item.get_closest_marker("extras"):
+        return True
     return bool(item.get_closest_marker("deep")) and os.environ.get("DOMINDS_FAULTS") != "all"
 
 

@@ -54,6 +54,7 @@ def statuses(client: Client, *addresses: str) -> list[int]:
     return [client.get(address).status_code for address in addresses]
 
 
+@pytest.mark.extras
 def test_a_deleted_dialog_is_out_of_everybodys_sight(dialog: Dialog, owner: Client) -> None:
     member = UserFactory.create()
     group = Group.objects.create(name="Harbour")

@@ -68,6 +68,7 @@ def button(question: Question, name: str) -> str:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.extras
 def test_every_row_of_ours_is_in_the_admin() -> None:
     registered = set(admin.site._registry)
     assert {model for app in OURS for model in apps.get_app_config(app).get_models()} <= registered
@@ -344,6 +345,7 @@ def test_a_key_is_revoked_and_its_hash_not_shown(browser: Client) -> None:
     assert owner_of(key) is None
 
 
+@pytest.mark.extras
 def test_proposals_and_tasks_are_decided(browser: Client, operator: User, script: Script) -> None:
     agent = AgentFactory.create()
     rows = [

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class WaitingTimesConfig(AppConfig):
+    name = "waiting_times"
+    verbose_name = "Waiting times"
