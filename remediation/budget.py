@@ -117,6 +117,11 @@ class Budget:
         within = self.limit is None or self.taken <= self.limit
         return within and (self.window is None or self.prompt + self.answer <= self.window)
 
+    def holds(self, result: int, can_rewrite: bool) -> bool:
+        """Return whether a tool result of so many tokens fits the window, with its answer and what stands beside it."""
+        beside = self.frame + self.stays if can_rewrite else self.prompt
+        return self.window is None or beside + result + self.answer <= self.window
+
     @property
     def presses(self) -> bool:
         """Whether the request cannot be sent as it is without harm: too long, or critical once it is reported."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from remediation.text.ledger import RULE, key_facts, redact
+from remediation.text.ledger import RULE, key_facts, redact, render_ledger
 
 GOAL_CHARS, PROGRESS_CHARS, LINE_CHARS = 1_500, 900, 300
 FACT_TOKENS = 600  # est., of what was said and is worth keeping word for word
@@ -123,10 +123,15 @@ def _failures(statements: Sequence[Statement]) -> list[str]:
 
 
 def _facts(gathered: Gathered) -> list[str]:
-    """Prohibitions, identifiers, paths and numbers by the ledger's own rules; a failure has its section."""
+    """Prohibitions, identifiers, paths and numbers by the ledger's own rules, with those that it carries as far as they
+    still hold; a failure has its section."""
     texts = [(entry.role, entry.text) for entry in gathered.statements if not entry.failed]
-    result = key_facts(texts, FACT_TOKENS, lambda text: -(-len(text) // 4))
-    return [*gathered.ledger, *(line for line in result if line not in gathered.ledger)]
+    carried = _estimate(render_ledger(gathered.ledger))
+    return list(key_facts(texts, FACT_TOKENS + carried, _estimate, earlier=gathered.ledger))
+
+
+def _estimate(text: str) -> int:
+    return -(-len(text) // 4)
 
 
 def _next(gathered: Gathered) -> list[str]:

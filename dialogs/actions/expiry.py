@@ -73,7 +73,7 @@ def _remove(dialog_id: UUID) -> bool:
         return False
     for model in CONTENT:
         model._default_manager.filter(dialog=dialog_id).delete()
-    RemediationRun.objects.filter(dialog=dialog_id).update(view=[], removed=[], ledger=[], summary="", reason="")
+    RemediationRun.attempts.filter(dialog=dialog_id).update(view=[], removed=[], ledger=[], summary="", reason="")
     ContextEvent.objects.filter(dialog=dialog_id).update(message="")
     Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None)
     gone: dict[str, Any] = {

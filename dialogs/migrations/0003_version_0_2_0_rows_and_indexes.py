@@ -87,7 +87,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
         ("contenttypes", "0002_remove_content_type_name"),
-        ("dialogs", "0002_version_0_2_0"),
+        ("dialogs", "0002_version_0_2_0_new_tables"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -46,7 +46,7 @@ def judged(
 ) -> dict[str, Judged]:
     """By the ids of their calls. Stores nothing, and counts tokens where the policy asks for that: to be called before
     a transaction. ``view`` is that of a dialog that is not stored yet."""
-    if not results or isinstance(served, UnknownModel) or not served.policy.on_tool_result:
+    if not results or isinstance(served, UnknownModel) or not _is_judged(served, results):
         return {call_id: by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
     now_served, view, _, sizes = materials_of(now, view)
@@ -55,11 +55,21 @@ def judged(
     return {call_id: fits(call_id, result) for call_id, result in results.items()}
 
 
+def _is_judged(served: Served, results: Mapping[str, Result]) -> bool:
+    """Return whether it is worth counting: the policy asks, or a result may take a quarter of the window."""
+    if served.policy.on_tool_result:
+        return True
+    window = served.thresholds.context_limit
+    return window is not None and sum(len(result.text) for result in results.values()) > window
+
+
 def by_length(result: Result) -> Judged:
-    if len(result.text) <= MOST_CHARS:
-        return Judged(result)
-    note = f"The result has {len(result.text):,} characters; the first {PREVIEW_CHARS:,} follow."
-    return Judged(result, Result(f"{note}\n\n{result.text[:PREVIEW_CHARS]}", result.failed))
+    return Judged(result) if len(result.text) <= MOST_CHARS else _previewed(result, PREVIEW_CHARS)
+
+
+def _previewed(result: Result, chars: int) -> Judged:
+    note = f"The result has {len(result.text):,} characters; the first {chars:,} follow."
+    return Judged(result, Result(f"{note}\n\n{result.text[:chars]}", result.failed))
 
 
 def kept(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
@@ -82,4 +92,12 @@ def _judged(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, cal
         case Compact(reason):
             # The result is kept; the policy sees it before the next generation and compacts what came before it.
             log.info("restart_marked", dialog_id=str(dialog_id), reason=reason, est_tokens=tokens)
+    window = sizes.budget.window
+    if (
+        policy.on_tool_result is None
+        and window is not None
+        and not sizes.budget.holds(tokens, policy.rewrite is not None)
+    ):
+        log.warning("tool_result_put_aside", dialog_id=str(dialog_id), est_tokens=tokens, window=window)
+        return _previewed(result, min(PREVIEW_CHARS, window))
     return by_length(result)

@@ -237,7 +237,7 @@ def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
         change.event("remediation", **summary_of(run))
         for extension in installed():
             extension.rewritten(job.dialog, run)
-        _tell(change, job, rewritten)
+        _tell(change, job, replace(rewritten, est_before=run.est_before, est_after=run.est_after))
         change.event("health", **health_of(dialog, job.materials.served.thresholds))
         overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten)
 
@@ -276,7 +276,7 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         est_source=job.sizes.source,
         limit=limit or None,
         base_position=job.dialog.last_position,
-        view=[_stored(unit, unchanged, standing) for unit in rewritten.units],
+        view=[] if rewritten.failure else [_stored(unit, unchanged, standing) for unit in rewritten.units],
         removed=[
             {
                 "id": unit.id,

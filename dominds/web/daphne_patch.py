@@ -9,7 +9,7 @@ from dominds import budgets
 
 RECEIVE_SECONDS = budgets.RECEIVE_SECONDS.most  # for a request, head and body, and a second more for each
 BYTES_PER_SECOND = 32_768  # so that a long body may come over a slow line, and a byte a second may not
-IDLE_SECONDS = 60  # between two requests of a connection; proxies keep theirs for as long
+IDLE_SECONDS = 60  # between two requests of a connection, as Twisted has it before the first; so proxies keep theirs
 REFUSAL = (
     b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "
     b"%d\r\n\r\n"
@@ -65,16 +65,12 @@ def patch_receiving() -> None:
     from daphne import http_protocol
     from twisted.web import http
 
-    _limit_seconds(http_protocol.HTTPFactory, http.HTTPChannel)
+    _limit_seconds(http.HTTPChannel)
     _limit_bytes(http_protocol.WebRequest)
 
 
-def _limit_seconds(factory: Any, channel: Any) -> None:
-    make, receive, complete = factory.__init__, channel.dataReceived, channel.allContentReceived
-
-    def made(self: Any, server: Any) -> None:
-        make(self, server)
-        self.timeOut = RECEIVE_SECONDS
+def _limit_seconds(channel: Any) -> None:
+    receive, complete = channel.dataReceived, channel.allContentReceived
 
     def data_received(self: Any, data: bytes) -> None:
         receive(self, data)
@@ -93,7 +89,6 @@ def _limit_seconds(factory: Any, channel: Any) -> None:
         self.setTimeout(IDLE_SECONDS)  # which is saved now, and holds when the answer has gone out
         complete(self)
 
-    factory.__init__ = made
     channel.dataReceived, channel.allContentReceived = data_received, all_content_received
 
 

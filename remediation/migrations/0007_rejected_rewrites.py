@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("remediation", "0006_prepared_rewrites")]
+    dependencies = [("remediation", "0002_version_0_2_0")]
     operations = [
         migrations.AddField(
             model_name="remediationrun",

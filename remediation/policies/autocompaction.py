@@ -127,11 +127,15 @@ def _compacted(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     except (PruningFailed, ProviderError) as error:
         reason = str(error)
     toolbox.assistant.failed(reason)
-    cut = _fallback(task, toolbox, reason)
+    cut = _fallback(task, replace(toolbox, summarise=_nothing), reason)  # the model had its turn
     is_usable = pruned is not None and not pruned.failure and pruned.est_after <= task.limit
     if pruned is not None and is_usable and (cut.failure or pruned.est_after <= cut.est_after):
         return pruned
     return cut
+
+
+def _nothing(_text: str, _tokens: int) -> str:
+    return ""
 
 
 def _fallback(task: RewriteTask, toolbox: Toolbox, reason: str) -> Rewritten:

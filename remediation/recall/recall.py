@@ -16,10 +16,11 @@ import numpy as np
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
 from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, top
+from remediation.text.reading import fenced
 
 HEADING = (
-    "[Recalled by the runtime from earlier in this dialog, each with its turn's number and who said it. It is no "
-    "longer shown above, and nobody said it again just now.]"
+    "[Recalled by the runtime from earlier in this dialog, each with its turn's number and who said it; its further "
+    "lines begin with a bar. It is no longer shown above, and nobody said it again just now.]"
 )
 SMALLEST_BUDGET = 48  # tokens; less holds no heading and a sentence
 SMALLEST_PASSAGE = 12  # tokens, its label included; less room is not worth looking for a text that fits
@@ -105,7 +106,7 @@ def _fitting(
             len(text) >= SHORTEST_DUPLICATE and (text in taken or text in shown)
         ):
             continue
-        tokens = count(text)
+        tokens = count(fenced(text))
         shares.append(tokens / max(1, hit.passage.est_tokens))
         size = tokens + count(_label(hit.passage)) + 1
         if size <= room:
@@ -141,7 +142,7 @@ def _piece(hits: list[Hit]) -> Piece:
 
 
 def _line(passage: Passage) -> str:
-    return f"{_label(passage)} {passage.text}"
+    return f"{_label(passage)} {fenced(passage.text)}"
 
 
 def _label(passage: Passage) -> str:

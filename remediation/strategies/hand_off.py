@@ -14,6 +14,7 @@ from remediation.strategies.said import BY_RULE, said_in
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.ledger import redact
+from remediation.text.reading import fenced
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
 
 REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
@@ -214,13 +215,12 @@ def entries_of(unit: Unit) -> Iterator[str]:
 def _entries(message: Message, turn: str, names: dict[str, str], unit: Unit) -> Iterator[str]:
     if message.role is Role.TOOL:
         result = _cut_middle(message.text, RESULT_HEAD, RESULT_TAIL)
-        yield (
-            f"{turn}result of {names.get(message.tool_call_id, 'a tool')}{' (failed)' if unit.failed else ''}: {result}"
-        )
+        name, outcome = names.get(message.tool_call_id, "a tool"), " (failed)" if unit.failed else ""
+        yield f"{turn}result of {name}{outcome}: {fenced(result)}"
         return
     if message.text.strip():
         role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
-        yield f"{turn}{SPEAKERS.get(role, role)}: {message.text}"
+        yield f"{turn}{SPEAKERS.get(role, role)}: {fenced(message.text)}"
     for call in message.tool_calls:
         yield f"{turn}agent calls {call.name}({_cut_middle(call.arguments, ARGUMENTS_CHARS, 60)})"
 

@@ -305,6 +305,11 @@ def without_routine(line: str) -> str:
     return DURATION.sub("", line[routine.end() :]) if routine and routine.end() else line
 
 
+def fenced(text: str) -> str:
+    """The text with a bar before each further line, so that none of them can pass for a label of the runtime's."""
+    return "\n| ".join(text.splitlines())
+
+
 def is_code_line(line: str, role: str = "tool") -> bool:
     """Whether a line is a program's. What people and agents write is prose unless it is code beyond doubt."""
     bare = LOCATION.sub("", line.strip(), count=1).strip() if role == "tool" else line.strip()

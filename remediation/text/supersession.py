@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 from dominds.weighted_cache import Bounded
@@ -111,7 +111,7 @@ def _superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
     earlier: dict[str, list[int]] = defaultdict(list)  # by each stem that few have
     alike: dict[tuple[str, frozenset[str]], int] = {}  # the newest of the same stems by the same speaker
     gone: set[int] = set()
-    for place in sorted(subjects, key=lambda place: (statements[place].turn, place)):
+    for place in sorted(subjects, key=lambda place: (_time_of(statements[place]), place)):
         one, subject = statements[place], subjects[place]
         repeated = alike.get((one.role, subject.stems))
         if repeated is not None and _repeats(one, subject, statements[repeated]):
@@ -129,6 +129,11 @@ def _superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
         for stem in subject.stems:
             if holding[stem] <= MOST_HOLDING:
                 earlier[stem].append(place)
+
+
+def _time_of(one: Statement) -> float:
+    """Its turn. Where that is not known, what an account carries is old, and all else new."""
+    return one.turn or (0 if one.settled else inf)
 
 
 def _may_take_part(one: Statement) -> bool:

@@ -146,3 +146,10 @@ def test_a_critical_report_is_answered_by_a_rewrite_where_that_helps() -> None:
     assert red.wants_rewrite
     assert not replace(red, budget=replace(STUDIO, view=500)).wants_rewrite, "the estimate says that little can go"
     assert not replace(red, changed=False).wants_rewrite
+
+
+@given(budgets, st.integers(0, 200_000), st.integers(1, 50_000), st.booleans())
+def test_no_larger_result_fits_where_a_smaller_one_does_not(
+    budget: Budget, result: int, more: int, can_rewrite: bool
+) -> None:
+    assert budget.holds(result, can_rewrite) or not budget.holds(result + more, can_rewrite)

@@ -101,3 +101,12 @@ def test_it_never_fails_and_its_headings_are_its_own(
     result = draft(Gathered(requests[0] if requests else "", requests, pending, lines, package=package))
     assert result.strip()
     assert all(result.splitlines().count(heading) <= 1 for heading in HEADINGS)
+
+
+def test_a_fact_of_the_ledger_goes_where_a_newer_statement_supersedes_it() -> None:
+    ledger = ("The audit is due on 2027-03-04. [3 person]", "The mirror is db-07.internal. [4 person]")
+    said = (Statement("user", "The audit has moved to March 19."),)
+    text = draft(Gathered(first_request="Plan the audit.", statements=said, ledger=ledger))
+    assert "2027-03-04" not in text
+    assert "March 19" in text
+    assert "db-07.internal. [4 person]" in text

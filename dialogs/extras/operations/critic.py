@@ -98,8 +98,8 @@ def _keep(draft: ProposalDraft) -> bool:
 def _rewrites() -> list[PastRewrite]:
     reviewed = [policy.name for policy in rewriting() if policy.is_reviewed]
     runs = (
-        RemediationRun.objects.counted()
-        .filter(policy__in=reviewed, pk__gte=_first(RemediationRun.objects.counted()), created_at__gt=Now() - REVIEWED)
+        RemediationRun.attempts.counted()
+        .filter(policy__in=reviewed, pk__gte=_first(RemediationRun.attempts.counted()), created_at__gt=Now() - REVIEWED)
         .select_related("dialog__agent")
         .order_by("-id")[:MOST_REWRITES]
     )

@@ -18,7 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
-        records = RemediationRun.objects.filter(reward_record__isnull=False).order_by("id")
+        records = RemediationRun.attempts.filter(reward_record__isnull=False).order_by("id")
         for run_id in records.filter(coherence=None).values_list("pk", flat=True):
             coherence.measure(run_id)
         with file.open("wb") as lines:

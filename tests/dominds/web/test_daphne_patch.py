@@ -53,7 +53,7 @@ def seconds_until_closed(connection: socket.socket, begun_at: float) -> float:
 
 @pytest.mark.parametrize(
     "first",
-    [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc"],
+    [b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc"],
 )
 def test_a_request_that_stops_half_way_is_ended(port: int, first: bytes) -> None:
     begun_at = time.monotonic()
