@@ -51,3 +51,8 @@ class _Elements(HTMLParser):
 def elements(html: str) -> dict[str, str]:
     """Every element that has an id, as text. Fails where tags are not closed in their order."""
     return _Elements(html).by_id
+
+
+def in_one_line(html: str) -> str:
+    """The HTML with one space wherever its source has white space: how lines are broken says nothing to a browser."""
+    return re.sub(r"\s+", " ", html).replace(" >", ">")

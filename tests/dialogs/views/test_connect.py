@@ -17,6 +17,7 @@ from dominds.llm.connect import key_of
 from dominds.llm.provider import AuthFailed
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
+from tests.dialogs.html_tree import in_one_line
 from tests.doubles.chat import ChatDouble
 from tests.doubles.local_servers import LMStudioDouble, OllamaDouble
 from tests.doubles.serving import Answer
@@ -59,7 +60,7 @@ def typed(double: ChatDouble, **more: str) -> dict[str, str]:
 
 
 def notice_of(answer: Any) -> str:
-    return str(answer.content.decode())
+    return in_one_line(answer.content.decode())
 
 
 # -- On this machine

@@ -15,6 +15,7 @@ from remediation.policies.registry import by_hand
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -115,7 +116,7 @@ def test_a_models_page_names_the_day_on_which_it_ends(script: Script) -> None:
 def test_a_models_page_names_its_prices_or_that_none_is_known(script: Script) -> None:
     script({"text": "Hello."})
     client = browser_of(UserFactory.create())
-    page = re.sub(r"<[^>]*>", "", client.get("/models/anthropic/claude-haiku-5-5/").content.decode())
+    page = in_one_line(re.sub(r"<[^>]*>", "", client.get("/models/anthropic/claude-haiku-5-5/").content.decode()))
     assert "$0.1 in, $0.01 from the cache, $0.5 out" in page
     assert "$0.5 in, $0.05 from the cache, $2.5 out, for prompts above 100,000 tokens per million tokens" in page
     assert "dialogs show no cost" in client.get("/models/test/model/").content.decode()
@@ -219,7 +220,7 @@ def test_a_fresh_start_stands_in_the_transcript_and_can_be_undone(script: Script
     again = client.get(f"/d/{dialog.pk}/").content.decode()
     assert again.count("Fresh start from a handover") == page.count("Fresh start from a handover") > 1
     assert client.get(f"/d/{dialog.pk}/archive/{run.pk}/").status_code == 200
-    assert "A <mark>long</mark> answer." in client.get(f"/d/{dialog.pk}/archive/?q=long").content.decode()
+    assert "A <mark>long</mark> answer." in in_one_line(client.get(f"/d/{dialog.pk}/archive/?q=long").content.decode())
     client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/")
     run.refresh_from_db()
     assert run.undone_by == dialog.owner

@@ -25,6 +25,7 @@ from remediation.config import ContextConfig
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_operator
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -253,8 +254,8 @@ def test_limits_are_refused_with_what_was_found_and_what_is_allowed(
 ) -> None:
     refused = browser_of(make_operator()).post("/settings/limits/", {**LIMITS, **given})
     assert refused.status_code == 400
-    page = html.unescape(refused.content.decode())
-    alert = re.search(r'role="alert">(.*?)</li>', page, re.S)
+    page = html.unescape(in_one_line(refused.content.decode()))
+    alert = re.search(r'role="alert">(.*?)</li>', page)
     assert alert is not None
     assert all(sentence in alert[1] for sentence in sentences)
     assert current_config() == ContextConfig()
@@ -280,7 +281,7 @@ def test_a_limit_of_the_file_below_the_minimum_is_reported(settings: Any, tmp_pa
 def test_settings_are_refused_at_the_top_of_the_page(form: str, given: dict[str, Any], sentence: str) -> None:
     refused = browser_of(UserFactory.create()).post(f"/settings/{form}/", given)
     assert refused.status_code == 400
-    alert = re.search(r'role="alert">(Not saved\..*?)</li>', html.unescape(refused.content.decode()), re.S)
+    alert = re.search(r'role="alert">(Not saved\..*?)</li>', html.unescape(in_one_line(refused.content.decode())))
     assert alert is not None
     assert sentence in alert[1]
 

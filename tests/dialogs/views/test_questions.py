@@ -11,6 +11,7 @@ from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, make_operator, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,7 +20,7 @@ def test_an_answer_from_the_inbox_lets_the_run_go_on(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client = browser_of(dialog.owner)
     assert "EUR or USD?" in client.get("/q4h/").content.decode()
-    assert "(1) Needs you" in client.get("/settings/").content.decode()
+    assert "(1) Needs you" in in_one_line(client.get("/settings/").content.decode())
     client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR"})
     drive(dialog.pk)
     assert dialog.turns.filter(text="Thanks.").exists()
@@ -55,7 +56,9 @@ def test_a_critical_question_has_no_answer_box_and_five_exits_for_who_may(script
     assert "/resolve/" not in page
     assert owner.post(f"/q4h/{question.pk}/answer/", {"text": "x"}).status_code == 409
     assert owner.post(f"/q4h/{question.pk}/resolve/", {"action": "close"}).status_code == 409
-    assert set(re.findall(r'name="action" value="(\w+)"', staff.get(f"/q4h/{question.pk}/").content.decode())) >= {
+    assert set(
+        re.findall(r'name="action" value="(\w+)"', in_one_line(staff.get(f"/q4h/{question.pk}/").content.decode()))
+    ) >= {
         "clear",
         "accept_draft",
         "retry",
@@ -128,7 +131,7 @@ def _turn(page: str, seq: int) -> str:
 def test_the_inbox_holds_the_chosen_question_and_goes_on_with_the_next(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client, piece = browser_of(dialog.owner), {**HTMX, "HX-Target": "reader"}
-    html = client.get(f"/q4h/?at={question.pk}").content.decode()
+    html = in_one_line(client.get(f"/q4h/?at={question.pk}").content.decode())
     assert f'action="/q4h/{question.pk}/answer/"' in html
     assert re.search(rf'data-row="{question.pk}" aria-current="true"', html)
     assert "autofocus" not in html, "keys move through the list first"
@@ -144,8 +147,10 @@ def test_exits_that_ask_for_nothing_are_buttons_in_the_dialog(script: Script) ->
     dialog, question = suspended_dialog(script)
     owner, staff = browser_of(dialog.owner), browser_of(make_operator())
     exit_button = re.compile(r'name="action" value="(?!archive|delete)(\w+)"')  # those two are the menu's
-    assert not exit_button.findall(owner.get(f"/d/{dialog.pk}/").content.decode()), "the owner may not resolve it"
-    buttons = exit_button.findall(staff.get(f"/d/{dialog.pk}/").content.decode())
+    assert not exit_button.findall(in_one_line(owner.get(f"/d/{dialog.pk}/").content.decode())), (
+        "the owner may not resolve it"
+    )
+    buttons = exit_button.findall(in_one_line(staff.get(f"/d/{dialog.pk}/").content.decode()))
     assert buttons == ["accept_draft", "retry"], "closing takes a second thought, clearing a text"
     html = staff.post(
         f"/q4h/{question.pk}/resolve/", {"action": "retry", "from": "dialog"}, headers=HTMX
@@ -160,11 +165,11 @@ def test_offered_answers_are_buttons_while_the_question_is_open(script: Script) 
     send(dialog, "Import it")
     client, (question,) = browser_of(dialog.owner), dialog.questions.all()
     assert question.choices == ["EUR", "USD"]
-    button = '<button class="button" name="text" value="USD">USD</button>'
+    button = '<button class="button" name="text" value="USD">'
     pages = (f"/d/{dialog.pk}/", f"/q4h/{question.pk}/", "/q4h/")
-    assert all(client.get(page).content.decode().count(button) == 1 for page in pages)
+    assert all(in_one_line(client.get(page).content.decode()).count(button) == 1 for page in pages)
     client.post(f"/q4h/{question.pk}/answer/", {"text": "USD", "from": "dialog"}, headers=HTMX)
-    assert not any(button in client.get(page).content.decode() for page in pages)
+    assert not any(button in in_one_line(client.get(page).content.decode()) for page in pages)
 
 
 def test_a_program_elsewhere_may_offer_answers(script: Script) -> None:
@@ -173,6 +178,6 @@ def test_a_program_elsewhere_may_offer_answers(script: Script) -> None:
     asked = {"text": "EUR or USD?", "dialog": str(dialog.pk), "choices": ["EUR", "USD"]}
     answer = client.post("/api/questions", asked, content_type="application/json")
     assert answer.status_code == 201 and answer.json()["choices"] == ["EUR", "USD"]
-    assert 'value="EUR">EUR</button>' in client.get(f"/d/{dialog.pk}/").content.decode()
+    assert 'value="EUR">' in in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
     refused = client.post("/api/questions", {**asked, "choices": ["x"] * 9}, content_type="application/json")
     assert refused.status_code in (400, 422)

@@ -17,6 +17,7 @@ from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -198,7 +199,7 @@ def test_a_refused_message_says_why_and_is_not_lost(script: Script, text: str, s
 def test_a_suspended_dialog_takes_no_message_and_says_so(script: Script) -> None:
     dialog, _ = suspended_dialog(script)
     client = browser_of(dialog.owner)
-    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    page = in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
     assert re.search(r"<textarea[^>]* disabled", page)
     assert "Suspended: context critical" in page
     assert client.post(f"/d/{dialog.pk}/messages/", {"text": "More"}).status_code == 409
@@ -226,7 +227,7 @@ def test_a_dialog_that_waits_for_its_provider_says_why(script: Script) -> None:
     script({"error": {"kind": "rate_limit", "message": "Slow down.", "retry_after": 40}}, {"text": "ok"})
     dialog = make_dialog()
     send(dialog, "Hi")
-    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
+    page = in_one_line(browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode())
     assert "Waiting for the provider… The provider takes no more requests just now." in page
 
 
