@@ -26,7 +26,8 @@ export function startAttachments(form, { refuse, changed }) {
   });
   form.addEventListener("paste", (event) => {
     const pasted = [...event.clipboardData.files];
-    if (!pasted.length || event.clipboardData.types.includes("text/plain")) return; // a word processor adds a picture of its text
+    // A word processor adds a picture of its text.
+    if (!pasted.length || event.clipboardData.types.includes("text/plain")) return;
     event.preventDefault();
     add(pasted);
   });

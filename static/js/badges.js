@@ -1,4 +1,5 @@
-// How many questions wait for this person: in the navigation, in the title, as a toast or a notification. And their settings.
+// How many questions wait for this person: in the navigation, in the title, as a toast or a notification. And their
+// settings.
 import { applyPieces, toast } from "./page.js";
 import { markDialogs } from "./sidebar.js";
 import { tr } from "./words.js";
@@ -43,7 +44,8 @@ async function tell(question) {
       { body: question.text, tag: question.id, data: { path: address } },
     ];
     const worker = await navigator.serviceWorker?.getRegistration();
-    if (worker) return worker.showNotification(title, shown); // in place of the one that it was pushed, or that replaces it
+    // In place of the one that it was pushed, or that replaces it.
+    if (worker) return worker.showNotification(title, shown);
     const note = new Notification(title, shown);
     note.onclick = () => {
       focus();

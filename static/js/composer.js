@@ -101,7 +101,10 @@ export function startComposer(dialogId) {
     error().replaceChildren(tr("{reason} Your text is kept. ", { reason }), again);
   }
 
-  /** Whatever sends the text submits the form, which stays: the socket may replace a button before the answer to it is here. */
+  /**
+   * Whatever sends the text submits the form, which stays: the socket may replace a button before the answer to it is
+   * here.
+   */
   function sends(event) {
     return event.detail.elt === form;
   }

@@ -74,7 +74,10 @@ export class LiveText {
     if (frame.text) this.fold();
   }
 
-  /** What the model thinks has one line, for its newest sentence, so that nothing moves when the answer begins; a click opens all of it. */
+  /**
+   * What the model thinks has one line, for its newest sentence, so that nothing moves when the answer begins; a click
+   * opens all of it.
+   */
   think(text) {
     const box = this.reasoning.lastChild;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 30;

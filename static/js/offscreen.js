@@ -1,6 +1,6 @@
-// Of a long conversation the document holds what is near: entries far away keep their height, and their content waits beside the
-// document until the reader comes closer. Rows of such entries stand in boxes that are laid out as one: 2,000 of them, each by itself,
-// cost every frame of a scroll 30 ms.
+// Of a long conversation the document holds what is near: entries far away keep their height, and their content waits
+// beside the document until the reader comes closer. Rows of such entries stand in boxes that are laid out as one:
+// 2,000 of them, each by itself, cost every frame of a scroll 30 ms.
 
 const MOST = 3_000; // elements of the conversation, above which it is made lighter
 const LEAST = 2_600; // and to how many: what is moved at once fits into a frame

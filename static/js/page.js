@@ -2,7 +2,8 @@
 
 import { language, tr } from "./words.js";
 
-// What becomes of a request is told to the element that made it, and from there to the document, which it may have left.
+// What becomes of a request is told to the element that made it, and from there to the document, which it may have
+// left.
 const OUTCOMES = ["htmx:beforeOnLoad", "htmx:sendError", "htmx:responseError", "dominds:toast"];
 
 export const iconUrl = (name) => `${document.body.dataset.icons}#${name}`;
@@ -72,7 +73,10 @@ function place(piece) {
 
 let unsaid = [];
 
-/** A word to people who listen instead of looking. What comes at one moment is said in one sentence, so that nothing is cut off. */
+/**
+ * A word to people who listen instead of looking. What comes at one moment is said in one sentence, so that nothing is
+ * cut off.
+ */
 export function announce(words) {
   if (!unsaid.length) setTimeout(say, 150);
   unsaid.push(words);

@@ -1,5 +1,5 @@
-// Lists to choose from that open at a button: what is typed narrows them, Enter takes the first. What one has pinned, in this
-// browser, comes first.
+// Lists to choose from that open at a button: what is typed narrows them, Enter takes the first. What one has pinned,
+// in this browser, comes first.
 import { iconOf } from "./page.js";
 import { tr } from "./words.js";
 
@@ -94,7 +94,9 @@ function arrange(list) {
   for (const star of list.querySelectorAll(".star")) star.setAttribute("aria-pressed", isPinned(star.parentElement));
 }
 
-/** In the search field the first that is left; a button takes itself, and a radio button has been ticked by the arrows. */
+/**
+ * In the search field the first that is left; a button takes itself, and a radio button has been ticked by the arrows.
+ */
 function take(picker, event) {
   const inSearch = event.target.matches("[data-narrow]");
   if (!inSearch && event.target.matches("button")) return void done(picker);

@@ -1,12 +1,13 @@
-// The details beside a conversation: closed until somebody opens them, and then so in this browser until they are closed again.
-// Where there is no room beside it they are a popover, which is open for once.
+// The details beside a conversation: closed until somebody opens them, and then so in this browser until they are
+// closed again. Where there is no room beside it they are a popover, which is open for once.
 const WIDE = matchMedia("(min-width: 1181px)");
 const KEPT = "dominds:side";
 const root = document.documentElement;
 const side = document.getElementById("side");
 const opener = document.querySelector(".bar [popovertarget='side']");
 
-// What changes the numbers of the details. They weigh the whole context, so they are fetched only while somebody sees them.
+// What changes the numbers of the details. They weigh the whole context, so they are fetched only while somebody sees
+// them.
 const CHANGES = new Set(["generation", "health", "model", "question", "remediation", "reminder", "round", "state"]);
 const GATHERED_MS = 150;
 let waits = 0;
@@ -34,7 +35,10 @@ export function startSide() {
   tell();
 }
 
-/** An event has come: what is open is fetched again, once for all events of a moment. What is opened later is fetched then. */
+/**
+ * An event has come: what is open is fetched again, once for all events of a moment. What is opened later is fetched
+ * then.
+ */
 export function refreshDetails(kind) {
   if (waits || !CHANGES.has(kind) || !document.getElementById("details").checkVisibility()) return;
   waits = setTimeout(() => {

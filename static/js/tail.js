@@ -1,8 +1,9 @@
-// The open end of an answer, drawn while it grows: lists, tables, headings, quotes and emphasis. It makes elements of these names and
-// text alone, whatever the model writes; the server's HTML takes its place when a block is finished.
+// The open end of an answer, drawn while it grows: lists, tables, headings, quotes and emphasis. It makes elements of
+// these names and text alone, whatever the model writes; the server's HTML takes its place when a block is finished.
 
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(\s+)(.*)$/;
-const UNDECIDED = /^\s*([-+]|\*{1,3}|\d{1,9}[.)]|#{1,6}|>|[`~]{1,3}|([-*_]\s*){3,})?\s*$/; // a line that more letters make something else
+// A line that more letters make something else.
+const UNDECIDED = /^\s*([-+]|\*{1,3}|\d{1,9}[.)]|#{1,6}|>|[`~]{1,3}|([-*_]\s*){3,})?\s*$/;
 const UNDECIDED_ROW = /^[\s|:-]*$/; // the line below a table's head, perhaps
 const MOST_CELLS = 64; // of a row
 const MOST_INLINE = 4000; // characters of one piece in which emphasis is looked for

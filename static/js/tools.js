@@ -1,4 +1,5 @@
-// A row of tool calls is one sentence once something follows it: what was done, how long it took, and whether any failed.
+// A row of tool calls is one sentence once something follows it: what was done, how long it took, and whether any
+// failed.
 import { iconOf } from "./page.js";
 import { tr } from "./words.js";
 
@@ -14,7 +15,8 @@ const DID = {
   add_reminder: [tr("added a reminder"), tr("added {number} reminders")],
 };
 const OTHER = [tr("used {name}"), tr("used {name} {number} times")];
-const ASKS_NOTHING = ".turn-assistant:not(:has(> .body, .asks, .tool))"; // it called the tools around it, without a word
+// It called the tools around it, without a word.
+const ASKS_NOTHING = ".turn-assistant:not(:has(> .body, .asks, .tool))";
 
 /** Not while an answer streams: lines that are being read would move. */
 export function foldTools(entries) {

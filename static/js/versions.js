@@ -1,5 +1,5 @@
-// From one version of a turn to another without loading a page: the server's page of the other branch is fetched, what differs is put
-// in place, and what one looks at stays where it is in the window. The links work without scripts too.
+// From one version of a turn to another without loading a page: the server's page of the other branch is fetched, what
+// differs is put in place, and what one looks at stays where it is in the window. The links work without scripts too.
 import { announce, applyPieces, localTimes } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { tr } from "./words.js";
@@ -30,7 +30,8 @@ const KEPT = 6; // pages
 export function startVersions({ root, scroller, entries, leave, arrive }) {
   const pages = new Map(); // by address: when each was asked for, and its promise
   const who = (page) => page.querySelector("#text").labels?.[0].dataset.who;
-  history.scrollRestoration = "manual"; // steps back keep the place as clicks do, and do not go to what the address names
+  // Steps back keep the place as clicks do, and do not go to what the address names.
+  history.scrollRestoration = "manual";
   let shown = location.pathname + location.search;
   let newest = 0; // click or step in the history; an earlier one that is answered later does nothing
 
@@ -50,7 +51,10 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
     return page;
   }
 
-  /** Another server's scripts, another agent, or a request whose answer is for this branch: then the page is loaded instead. */
+  /**
+   * Another server's scripts, another agent, or a request whose answer is for this branch: then the page is loaded
+   * instead.
+   */
   function fits(page) {
     const typing =
       document.activeElement.matches("textarea, input:not([type='hidden'])") && document.activeElement.id !== "text";

@@ -1,4 +1,5 @@
-// Texts of the scripts in the page's language. English stands in the scripts; other languages bring a file (`make words`).
+// Texts of the scripts in the page's language. English stands in the scripts; other languages bring a file (`make
+// words`).
 
 /** `{name}` stands for a value. */
 export function tr(text, values = {}) {

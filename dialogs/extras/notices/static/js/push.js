@@ -1,4 +1,5 @@
-// The switch "Notify this browser" in the settings. What the browser says of itself goes to the server by the form around it.
+// The switch "Notify this browser" in the settings. What the browser says of itself goes to the server by the form
+// around it.
 const form = document.getElementById("push-form");
 const toggle = document.getElementById("push-switch");
 const problems = document.getElementById("push-problems");

@@ -1,4 +1,5 @@
-// The service worker: shows questions that wait, also while no page is open, and leads to them. It answers no requests of pages.
+// The service worker: shows questions that wait, also while no page is open, and leads to them. It answers no requests
+// of pages.
 self.addEventListener("install", () => self.skipWaiting()); // it holds nothing that an older one could miss
 
 self.addEventListener("push", (event) => {
