@@ -154,7 +154,7 @@ def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
     task = RewriteTask(
         units=sizes.units,
         limit=most,
-        target=min(most, max(budget.units_room(target), budget.stays + SMALLEST_UNIT_BUDGET)),
+        target=min(most, max(budget.units_room(target), SMALLEST_UNIT_BUDGET)),
         fixed=budget.beside,
         standing=budget.stays,
         request_limit=budget.limit or 0,

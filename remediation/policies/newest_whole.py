@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from remediation.budget import SETTLED_SHARE
 from remediation.context import Rewritten, Toolbox, UnitRole
 from remediation.policies.policy import RewriteTask
 from remediation.strategies.carrying import removed_from
@@ -14,8 +13,8 @@ from remediation.strategies.outcome import standing, standing_tokens
 def with_newest_whole(
     task: RewriteTask, toolbox: Toolbox, rewrite: Callable[[RewriteTask, Toolbox], Rewritten]
 ) -> Rewritten:
-    """Rewrite with the newest units pinned: the last one while it fits at all, those before it while the request keeps
-    its room."""
+    """Rewrite with the newest units pinned: the last one while it fits at all, those before it while the rewrite keeps
+    to its aim."""
     kept = newest_that_fit(task)
     if not kept:
         return rewrite(task, toolbox)
@@ -39,11 +38,10 @@ def newest_that_fit(task: RewriteTask) -> frozenset[str]:
         return frozenset()
     stays = standing(units)
     used = standing_tokens(units)
-    settled = int(task.request_limit * SETTLED_SHARE) - task.fixed if task.request_limit else task.limit
     for place in range(len(units) - 1, max(-1, len(units) - 1 - FRESH_UNITS), -1):
         if place in stays:
             continue
-        most = task.limit if place == len(units) - 1 else min(task.limit, settled)
+        most = task.limit if place == len(units) - 1 else min(task.limit, task.target)
         if used + units[place].est_tokens > most:
             break
         used += units[place].est_tokens
