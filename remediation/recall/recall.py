@@ -19,8 +19,8 @@ from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, to
 from remediation.text.reading import fenced
 
 HEADING = (
-    "[Recalled by the runtime from earlier in this dialog, each with its turn's number and who said it; its further "
-    "lines begin with a bar. It is no longer shown above, and nobody said it again just now.]"
+    "[Recalled by the runtime from earlier in this dialog: turn, speaker, words; further lines begin with a bar. It is "
+    "no longer shown above, and nobody said it again just now.]"
 )
 SMALLEST_BUDGET = 48  # tokens; less holds no heading and a sentence
 SMALLEST_PASSAGE = 12  # tokens, its label included; less room is not worth looking for a text that fits

@@ -7,30 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from remediation.text.exact_tokens import shape_of
+from remediation.text.reading import LONGEST_STATEMENT
 from remediation.text.secret_masking import redact
+from remediation.text.statements import Said, statement_of
 
 Count = Callable[[str], int]  # tokens of a text
 
 OVERSHOOT = 1.25  # how far a model's summary may exceed what it was asked for
 
-# What a later reader cannot guess again, and its weight. A sentence scores for each kind that it contains.
-SIGNALS: tuple[tuple[re.Pattern[str], float], ...] = (
-    (
-        re.compile(r"\b(never|must not|do not|don't|mustn't|cannot|not allowed|forbidden|avoid|without|stop)\b", re.I),
-        4.0,
-    ),
-    (re.compile(r"\b(errors?|fail(s|ed|ure)?|exception|traceback|fatal|panic|crash(es|ed)?|timed? ?out)\b", re.I), 3.0),
-    (
-        re.compile(r"(?<![\w.])(~|\.{1,2})?/[\w.-]+/?|\b[A-Za-z]:\\|\b[\w-]+\.[a-z]{2,5}\b|https?://"),
-        2.5,
-    ),  # paths, files
-    (
-        re.compile(r"\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}[-_]?\d+\b|`[^`]+`"),
-        2.0,
-    ),  # identifiers
-    (re.compile(r"\d"), 1.5),
-    (re.compile(r"\b(decided|agreed|must|always|required|because|important|remember|deadline|todo|next)\b", re.I), 1.5),
-)
 EDGE_WEIGHT = 2.0  # the first sentence says what it is about, the last where it ended
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|(?<=[。！？])(?=\S)")
 
@@ -197,7 +181,8 @@ def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
 
 
 def _signal(text: str) -> float:
-    return 0.5 + sum(weight for pattern, weight in SIGNALS if pattern.search(text))
+    """As in accounts and ledgers: what a person's sentence of these words would be worth."""
+    return 0.5 + statement_of(Said("user", text[:LONGEST_STATEMENT]), 0).worth
 
 
 def _best(sentences: list[_Sentence], max_tokens: int, count: Count) -> list[_Sentence]:
