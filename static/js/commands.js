@@ -1,5 +1,6 @@
 // What the page's buttons do, by name: after a slash in the composer, and in the palette.
 import { Choices, element, narrowed } from "./choices.js";
+import { textOf } from "./page.js";
 import { tr } from "./words.js";
 
 /** Of a button or link a click; of something folded, that it opens with `rest` in its field. */
@@ -26,10 +27,9 @@ const isInMenu = (source) => Number(Boolean(source.closest(".menu")));
 function wordsOf(source) {
   if (source.dataset.words) return [source.dataset.words, ""];
   const copy = (source.querySelector("summary") ?? source).cloneNode(true);
-  const plain = (node) => node.textContent.replace(/\s+/g, " ").trim();
   const notes = [...copy.querySelectorAll(".muted")];
   notes.forEach((node) => node.remove());
-  return [plain(copy), notes.map(plain).join(" ")];
+  return [textOf(copy), notes.map(textOf).join(" ")];
 }
 
 function reveal(details, rest) {

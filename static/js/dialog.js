@@ -6,7 +6,7 @@ import { startComposer } from "./composer.js";
 import { LiveText } from "./live_text.js";
 import { Follower } from "./follow.js";
 import { openBoxes, startOffscreen } from "./offscreen.js";
-import { announce, applyPieces, iconOf, localTimes, toast } from "./page.js";
+import { announce, applyPieces, iconOf, localTimes, textOf, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { refreshDetails, startSide } from "./side.js";
 import { Connection } from "./socket.js";
@@ -137,7 +137,7 @@ document.addEventListener("dominds:placed", (event) => {
   if (heading)
     document.title = document.title.replace(
       /^(\(\d+\) )?.*( · Dominds)$/,
-      (_, count, end) => `${count ?? ""}${heading.textContent}${end}`,
+      (_, count, end) => `${count ?? ""}${textOf(heading)}${end}`,
     );
   event.detail.forEach(decorate);
   if (follower.following) trim();

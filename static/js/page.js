@@ -10,6 +10,9 @@ export const iconUrl = (name) => `${document.body.dataset.icons}#${name}`;
 
 export const iconOf = (name) => `<svg class="icon" aria-hidden="true"><use href="${iconUrl(name)}"/></svg>`;
 
+/** The text of an element as the page shows it: how its template is broken into lines does not matter. */
+export const textOf = (node) => node.textContent.replace(/\s+/g, " ").trim();
+
 /** Put pieces of HTML where they belong: in place of what has the same id, or among the entries by position. */
 export function applyPieces(html) {
   const holder = document.createElement("template");
@@ -93,7 +96,7 @@ function say() {
 export function failureOf(xhr) {
   const heading =
     xhr.status === 503 && new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("h1");
-  return heading ? `${heading.textContent.trim()}.` : tr("The server failed at this.");
+  return heading ? `${textOf(heading)}.` : tr("The server failed at this.");
 }
 
 export function toast(text, kind = "success", href = "") {

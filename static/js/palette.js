@@ -2,6 +2,7 @@
 import { SIZES, THEMES, wear, write } from "./appearance.js";
 import { Choices, element, narrowed } from "./choices.js";
 import { commands } from "./commands.js";
+import { textOf } from "./page.js";
 import { tr } from "./words.js";
 
 const SEARCH_MS = 200;
@@ -81,7 +82,7 @@ function actions() {
   const pages = [...document.querySelectorAll("[data-key='n'], .nav-links a")];
   return [
     ...commands().map((item) => ({ ...item, name: item.title, hint: item.note || item.slash, group: GROUPS.here })),
-    ...pages.map((link) => ({ name: link.textContent.trim(), group: GROUPS.pages, run: () => link.click() })),
+    ...pages.map((link) => ({ name: textOf(link), group: GROUPS.pages, run: () => link.click() })),
     { name: tr("Keyboard"), hint: "?", group: GROUPS.pages, run: () => document.getElementById("keys").showPopover() },
     ...Object.entries(THEMES).map(([theme, words]) => ({
       name: tr("Theme: {theme}", { theme: words }),
@@ -106,7 +107,7 @@ async function foundDialogs(typed) {
   holder.innerHTML = (await answer?.text()) ?? "";
   const links = [...holder.content.querySelectorAll("li a")].slice(0, typed ? 20 : 5);
   return links.map((link) => ({
-    name: link.querySelector(".cut").textContent,
+    name: textOf(link.querySelector(".cut")),
     hint: link.querySelector(".state-dot").title,
     group: GROUPS.dialogs,
     run: go(link.href),

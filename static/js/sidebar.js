@@ -1,5 +1,5 @@
 // The dialogs in the navigation: how they stand, and which have something that this browser has not shown.
-import { iconOf } from "./page.js";
+import { iconOf, textOf } from "./page.js";
 import { tr } from "./words.js";
 
 const SEEN = "dominds:seen"; // id of a dialog: how many turns it had when it was last looked at
@@ -72,7 +72,7 @@ for (const kind of menu ? ["mouseover", "focusin"] : []) {
   document.getElementById("nav").addEventListener(kind, ({ target }) => {
     const row = target.closest("#nav-dialogs li");
     if (!row || row === more.parentElement) return;
-    more.setAttribute("aria-label", tr("Actions: {name}", { name: row.querySelector(".cut").textContent }));
+    more.setAttribute("aria-label", tr("Actions: {name}", { name: textOf(row.querySelector(".cut")) }));
     row.append(more);
   });
 }

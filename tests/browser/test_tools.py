@@ -57,7 +57,7 @@ def test_a_running_tool_says_how_long_and_what_and_is_stopped(
     texts = list(Turn.objects.filter(dialog=dialog, role="tool").order_by("seq").values_list("status", "text"))
     assert texts[0] == ("ok", "counted to 8") and texts[1][0] == "unknown" and "A person pressed stop" in texts[1][1]
     assert not Turn.objects.filter(dialog=dialog, text__contains="step").exists()
-    eventually(lambda: page.locator("#activity").text_content() == "")
+    expect(page.locator("#activity")).to_have_text("")
 
 
 def test_a_person_allows_a_call_that_may_change_something(
