@@ -32,9 +32,8 @@ def newest_that_fit(task: RewriteTask) -> frozenset[str]:
     A larger unit never stays where a smaller one would not: each is held against what is left, newest first.
     """
     units, kept = task.units, set[str]()
-    if (
-        not units or units[-1].role is UnitRole.ASSISTANT
-    ):  # an answer that was cut, to go on from: its own policy knows how
+    # An answer that was cut is gone on from, and its own policy knows how.
+    if not units or units[-1].role is UnitRole.ASSISTANT:
         return frozenset()
     stays = standing(units)
     used = standing_tokens(units)

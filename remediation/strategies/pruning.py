@@ -307,11 +307,12 @@ def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox
 
 
 def split_for(units: Units, pruner_window: int) -> Batches:
-    """Cut the span so that each batch fits the pruner's window, with as much left over for its answer.
+    """Cut the span so that each batch fits the pruner's window together with its answer, which is asked to be 40 to
+    60 % shorter, and with a tenth of the window for what an estimate may be off by.
 
     A unit that alone is too large is omitted; the caller lists it, and ``apply_pruned`` carries its facts if it goes.
     """
-    room = max(0, pruner_window // 2 - PROMPT_OVERHEAD_TOKENS)
+    room = max(0, (pruner_window * 9 // 10 - PROMPT_OVERHEAD_TOKENS) * 5 // 8)
     batches: list[list[Unit]] = [[]]
     omitted: list[Unit] = []
     used = 0

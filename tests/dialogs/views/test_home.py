@@ -9,6 +9,7 @@ from dialogs.models import Agent, Dialog, Turn
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db
 
@@ -71,13 +72,13 @@ def test_the_page_offers_agents_that_answer_and_what_they_suggest(agent: Agent) 
     plain = AgentFactory.create()
     user = UserFactory.create()
     client = browser_of(user)
-    html = client.get(f"/?agent={agent.pk}").content.decode()
+    html = in_one_line(client.get(f"/?agent={agent.pk}").content.decode())
     assert re.search(rf'value="{broken.pk}" disabled', html)
     assert re.search(rf'value="{agent.pk}" checked', html)
     assert html.count('value="Plan the week"') == 1
     assert html.count('class="suggestion"') == 1 + 3  # its own, and the general ones of the other
     begin(client, plain)
-    html = client.get("/").content.decode()
+    html = in_one_line(client.get("/").content.decode())
     assert re.search(rf'value="{plain.pk}" checked', html), "whoever was spoken with last is asked again"
     assert "Plan my week" in html
 

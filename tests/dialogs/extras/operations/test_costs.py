@@ -18,6 +18,7 @@ from dialogs.store.charging import quarter_of
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.extras.operations.test_dashboard import generation
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db
 
@@ -55,20 +56,20 @@ def test_a_bar_leads_to_less_down_to_the_calls() -> None:
     spent = generation(first, cost_usd=Decimal("0.25"), prompt_tokens=1_000)
     older = generation(second, ago=timedelta(days=1), model="old", cost_usd=Decimal("1.5"))
     operator = browser_of(make_operator())
-    page = operator.get("/statistics/").content.decode()
+    page = in_one_line(operator.get("/statistics/").content.decode())
     assert '<data value="1.75">' not in page and page.count('<data value="0.25">$0.25</data>') == 5
     day = older.started_at.date().isoformat()
     bar = re.search(rf'<a href="(/statistics/\?day={day})" aria-label="([^"]*)">', page)
     assert bar is not None and bar[2].endswith(" · $1.50")
-    page = operator.get(bar[1]).content.decode()
+    page = in_one_line(operator.get(bar[1]).content.decode())
     assert f"/d/{second.pk}/calls/{older.pk}/" in page and f"/calls/{spent.pk}/" not in page
     listed = page.partition("Dialogs of these calls")[2].partition("</table>")[0]
     assert f"/d/{second.pk}/" in listed and "$1.50" in listed and f"/d/{first.pk}/" not in listed
     assert "test/old" in page and "test/model" not in page and page.count("/statistics/?day=") == 0
     again = generation(second, ago=timedelta(days=1), model="newer")
-    page = operator.get(bar[1]).content.decode()
+    page = in_one_line(operator.get(bar[1]).content.decode())
     assert f'href="/statistics/?day={day}&amp;model=test%2Fold"' in page and f"/calls/{again.pk}/" in page
-    page = operator.get("/statistics/?agent=other&model=test/old").content.decode()
+    page = in_one_line(operator.get("/statistics/?agent=other&model=test/old").content.decode())
     assert 'href="/statistics/?model=test%2Fold" aria-label="Without agent other"' in page
     assert f"/calls/{older.pk}/" in page and f"/calls/{spent.pk}/" not in page
     for odd in ("day=never", "agent=%00", "model=" + "x" * 300):
@@ -86,8 +87,8 @@ def test_what_has_no_known_price_is_never_shown_as_free() -> None:
     generation(mixed, model="local")
     generation(mixed, model="broken", outcome="failed")
     browser = browser_of(make_operator(is_superuser=True))
-    page = browser.get("/statistics/").content.decode()
-    rows = dict(re.findall(r"/statistics/\?(?:model|agent)=([^\"]*)\".*?</td><td class=\"right\">(.*?)</td>", page))
+    page = in_one_line(browser.get("/statistics/").content.decode())
+    rows = dict(re.findall(r"/statistics/\?(?:model|agent)=([^\"]*)\".*?</td> ?<td class=\"right\"> ?(.*?) ?</td>", page))
     rest = '<data value="1.20">$1.20</data> <span class="muted rest">and 1 call of unknown price</span>'
     assert (rows["local"], rows["test%2Flocal"], rows["mixed"]) == ("unknown price", "unknown price", rest)
     assert rows["test%2Fbroken"] == '<data value="0.00">$0.00</data>'  # refused before it cost anything
@@ -185,11 +186,11 @@ def test_the_page_names_the_zone_of_its_days() -> None:
 def test_where_no_price_is_known_a_line_says_so_in_place_of_an_empty_chart() -> None:
     dialog = make_dialog()
     browser = browser_of(dialog.owner)
-    page = browser.get("/statistics/").content.decode()
+    page = in_one_line(browser.get("/statistics/").content.decode())
     assert page.count('<figure class="figure">') == 1 and "no chart of costs" not in page, "nothing was called"
     generation(dialog, prompt_tokens=100)
-    page = browser.get("/statistics/").content.decode()
+    page = in_one_line(browser.get("/statistics/").content.decode())
     assert page.count('<figure class="figure">') == 1 and "No call has a known price, so there is no chart" in page
     generation(dialog, cost_usd=Decimal(1))
-    page = browser.get("/statistics/").content.decode()
+    page = in_one_line(browser.get("/statistics/").content.decode())
     assert page.count('<figure class="figure">') == 2 and "no chart of costs" not in page
