@@ -2,6 +2,7 @@
 
 import gzip
 from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
@@ -24,10 +25,10 @@ class CompressedAnswers(GZipMiddleware):
     the page was met (BREACH).
     """
 
-    def __init__(self, *args: object) -> None:
+    def __init__(self, get_response: Any) -> None:
         if not settings.COMPRESS_ANSWERS:
             raise MiddlewareNotUsed
-        super().__init__(*args)
+        super().__init__(get_response)
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.streaming or not _is_worth_it(response):

@@ -130,7 +130,7 @@ def measured(dialog: Dialog, window: int, refused: int, cut_results: int) -> Mea
         dialog.generations.filter(purpose=Generation.Purpose.REPLY, prompt_tokens__isnull=False).order_by("id")
     )
     users = list(dialog.turns.filter(role=Turn.Role.USER).order_by("position").values_list("position", "status"))
-    numbers = [sum(position <= run.base_position for position, _ in users) for run in kept]
+    numbers = [sum(position is not None and position <= run.base_position for position, _ in users) for run in kept]
     gaps = [later - earlier for earlier, later in pairwise(numbers)]
     pairs = [
         (

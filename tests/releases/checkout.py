@@ -47,7 +47,7 @@ def _python_with(lock: str, folder: Path) -> str:
         (folder / "requirements.lock").write_text(lock)
         subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
         pip = [
-            environment / "bin" / "python",
+            str(environment / "bin" / "python"),
             "-m",
             "pip",
             "install",

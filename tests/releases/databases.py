@@ -46,7 +46,7 @@ class Database:
                 database.executescript(text)
         else:
             with psycopg.connect(self._conninfo, autocommit=True) as connection:
-                connection.execute(text)  # type: ignore[call-overload]  # not a literal
+                connection.execute(text.encode())
 
     def upgrade(self, folder: Path) -> None:
         """Run the migrations, in a process of their own."""
@@ -65,7 +65,7 @@ class Database:
                 names = [each[0] for each in cursor.description]
                 return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         with psycopg.connect(self._conninfo, row_factory=psycopg.rows.dict_row) as connection:
-            return list(connection.execute(statement).fetchall())  # type: ignore[call-overload]  # not a literal
+            return list(connection.execute(statement.encode()).fetchall())
 
     def tables(self) -> list[str]:
         """Return the names of all tables."""

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -68,7 +69,11 @@ def _talk(api: Api) -> None:
 
 def _wait(api: Api, addresses: list[str]) -> None:
     for address in addresses:
-        eventually(lambda at=address: api.get(at).json()["state"] not in ("queued", "generating"), 120, every=1)
+        eventually(partial(_rests, api, address), 120, every=1)
+
+
+def _rests(api: Api, address: str) -> bool:
+    return api.get(address).json()["state"] not in ("queued", "generating")
 
 
 def _postgresql_dump(server: PostgresServer) -> str:

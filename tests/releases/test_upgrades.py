@@ -1,6 +1,5 @@
 """A database of an earlier release reaches this one without loss, and that release can go on with it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +27,7 @@ class Upgraded:
 @pytest.fixture(scope="module", params=[(release, vendor) for release in RELEASES for vendor in VENDORS], ids="-".join)
 def upgraded(
     request: pytest.FixtureRequest, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Upgraded]:
+) -> Upgraded:
     release, vendor = request.param
     folder = tmp_path_factory.mktemp("upgrade")
     database = new_database(vendor, f"upgrade_{RELEASES.index(release)}", postgres, folder)

@@ -103,6 +103,7 @@ def test_a_longer_view_never_leaves_more_room_for_recall(budget: Budget, more: i
 def test_recall_lifts_no_request_over_trigger_or_threshold(budget: Budget) -> None:
     room = budget.recall_room()
     if room:
+        assert budget.limit is not None and budget.window is not None
         is_window = budget.limit >= budget.window
         assert budget.taken + room <= (budget.trigger if is_window else budget.limit)
         for threshold in (budget.optimal, budget.critical):

@@ -16,6 +16,7 @@ from dialogs.store.change import Change
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_operator
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,7 +107,7 @@ def test_an_exit_is_gone_once_it_is_taken_back(suspended: Rows, browser: Client,
 def test_what_is_not_available_is_not_offered(suspended: Rows, browser: Client, added: None) -> None:
     Question.objects.filter(pk=suspended[1].pk).update(text="Something else.", draft="")
     for page, _ in addresses(suspended[1]):
-        html = browser.get(page).content.decode()
+        html = in_one_line(browser.get(page).content.decode())
         assert 'value="hand_over"' not in html
         assert 'value="accept_draft"' not in html
         assert 'value="clear" checked' in html
@@ -115,9 +116,9 @@ def test_what_is_not_available_is_not_offered(suspended: Rows, browser: Client, 
 @pytest.mark.parametrize("place", [0, 1], ids=["page", "admin"])
 def test_a_refusal_keeps_what_was_typed(suspended: Rows, browser: Client, added: None, place: int) -> None:
     page, button = addresses(suspended[1])[place]
-    assert 'value="accept_draft" checked' in browser.get(page).content.decode()
+    assert 'value="accept_draft" checked' in in_one_line(browser.get(page).content.decode())
     refused = browser.post(button, {"action": "clear", "reminder_content": " ", "note": "half a note"})
-    html = refused.content.decode()
+    html = in_one_line(refused.content.decode())
     assert refused.status_code == 400
     assert 'value="clear" checked' in html
     assert "half a note" in html

@@ -37,7 +37,8 @@ def test_the_length_of_a_compressed_page_gives_no_secret_away() -> None:
         return HttpResponse("<p>The same text.</p>" * 40)
 
     middleware = CompressedAnswers(page)
-    lengths = {len(middleware(RequestFactory().get("/", headers=GZIP)).content) for _ in range(40)}
+    answers = [middleware(RequestFactory().get("/", headers=GZIP)) for _ in range(40)]
+    lengths = {len(answer.content) for answer in answers if isinstance(answer, HttpResponse)}
     assert len(lengths) > 5
 
 
@@ -47,7 +48,7 @@ def test_no_stream_waits_in_a_compressor(kind: str) -> None:
         yield b"data: a piece that is long enough to be worth it\n\n" * 20
 
     answer = through(StreamingHttpResponse(pieces(), content_type=kind))
-    assert "Content-Encoding" not in answer and b"".join(answer).startswith(b"data: a piece")  # type: ignore[arg-type]
+    assert "Content-Encoding" not in answer and b"".join(answer).startswith(b"data: a piece")
 
 
 def test_what_is_packed_already_stays_as_it_is() -> None:

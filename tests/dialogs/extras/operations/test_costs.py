@@ -88,7 +88,9 @@ def test_what_has_no_known_price_is_never_shown_as_free() -> None:
     generation(mixed, model="broken", outcome="failed")
     browser = browser_of(make_operator(is_superuser=True))
     page = in_one_line(browser.get("/statistics/").content.decode())
-    rows = dict(re.findall(r"/statistics/\?(?:model|agent)=([^\"]*)\".*?</td> ?<td class=\"right\"> ?(.*?) ?</td>", page))
+    rows = dict(
+        re.findall(r"/statistics/\?(?:model|agent)=([^\"]*)\".*?</td> ?<td class=\"right\"> ?(.*?) ?</td>", page)
+    )
     rest = '<data value="1.20">$1.20</data> <span class="muted rest">and 1 call of unknown price</span>'
     assert (rows["local"], rows["test%2Flocal"], rows["mixed"]) == ("unknown price", "unknown price", rest)
     assert rows["test%2Fbroken"] == '<data value="0.00">$0.00</data>'  # refused before it cost anything
