@@ -6,6 +6,7 @@ or the model said: the text of tool results can state facts and never rules, and
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -100,7 +101,10 @@ def key_facts(
     left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
     stay.
     """
-    carried = [_read_back(line, place - len(earlier)) for place, line in enumerate(earlier)]
+    alike = Counter(shape_of(_words_of(line)) for line in earlier)
+    carried = [
+        _read_back(line, place - len(earlier), alike[shape_of(_words_of(line))]) for place, line in enumerate(earlier)
+    ]
     statements = statements_of(texts)
     everything = marked([*(one for one, _ in carried), *statements], statements_of(beside))
     old = [fact for one, (_, fact) in zip(everything, carried, strict=False) if one.holds]
@@ -114,8 +118,11 @@ def key_facts(
     return _fitting(facts, budget_tokens, count)
 
 
-def _read_back(line: str, order: int) -> tuple[Statement, _Fact]:
-    """A line of an earlier ledger, as a statement of its time and as it stands."""
+def _read_back(line: str, order: int, alike: int) -> tuple[Statement, _Fact]:
+    """A line of an earlier ledger, as a statement of its time and as it stands.
+
+    It is worth less where many lines are ``alike``: what is said anew in their shape would otherwise never enter.
+    """
     said = SAID_AT.search(line)
     role = ROLES[said[2]] if said else "assistant"
     statement = statement_of(Said(role, _words_of(line), int(said[1]) if said else 0, settled=True), order)
@@ -123,7 +130,7 @@ def _read_back(line: str, order: int) -> tuple[Statement, _Fact]:
     kind = Kind.RULE if line.startswith(RULE) else statement.kind if statement.kind is Kind.FAILURE else Kind.FACT
     worth = worth_of_values([(token, shape_of(token), worth) for token, worth in tokens.worths], {})
     as_line = _Line(int(kind), kind, line, tokens.folded or frozenset((line.lower(),)), tokens.exact)
-    return statement, _Fact(as_line, 1.0 + worth, order)
+    return statement, _Fact(as_line, (1.0 + worth) * float(alike**-0.5), order)
 
 
 def _words_of(line: str) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from remediation.text.exact_tokens import tokens_in
 from remediation.text.ledger import RULE, key_facts, render_ledger
+from remediation.text.statements import Said
 from remediation.tokens.counting import characters_per_four as count
 
 ROLES = st.sampled_from(["user", "assistant", "system", "tool"])
@@ -174,11 +175,12 @@ def test_an_old_rule_outlives_new_facts() -> None:
     assert "Rule: Never push to main." in key_facts((), 80, count, earlier=(*old, *new))
 
 
-def test_of_many_lines_alike_the_newest_stay() -> None:
+@pytest.mark.parametrize("has_turns", [False, True])
+def test_of_many_lines_alike_the_newest_stay(has_turns: bool) -> None:
     ledger: tuple[str, ...] = ()
     for number in range(0, 60, 6):
         texts = [
-            ("user", f"Please go on with step {step} of the plan for the harbour.")
+            Said("user", f"Please go on with step {step} of plan {2000 + step}.", step + 1 if has_turns else 0)
             for step in range(number, number + 6)
         ]
         ledger = key_facts(texts, 120, count, earlier=ledger)
