@@ -19,7 +19,7 @@ import structlog
 from dominds.llm.json_text import NotJson, dumped, parsed
 from dominds.llm.messages import ANY_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Form, ModelInfo
-from dominds.llm.providers.schemas import Unfit, fit_schema, is_strict, original_keys
+from dominds.llm.providers.schemas import Unfit, closed, fit_schema, is_closed, original_keys
 
 log = structlog.get_logger(__name__)
 
@@ -235,7 +235,10 @@ def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form
         return str(unfit)
     most = form.description_chars
     text = description if not most or len(description) <= most else description[: most - 1] + "…"
-    return ToolSpec(wire_name(name), text, schema, strict and is_strict(schema))
+    if strict and not is_closed(schema := closed(schema)):
+        _tell(name, "not held to its schema by the provider, since an object in it takes any properties")
+        strict = False
+    return ToolSpec(wire_name(name), text, schema, strict)
 
 
 def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, ...], list[tuple[str, str]]]:

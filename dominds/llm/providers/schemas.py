@@ -17,6 +17,7 @@ import orjson
 PLAIN_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # Anthropic
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 CHOICES = ("anyOf", "oneOf", "allOf")
+INNER = ("items", *CHOICES)  # schemas within one, beside its properties
 MOST_PARTS = 5_000  # of a schema: more is more than a context should hold
 DEEPEST = 40
 # Look-around, references back and classes of Unicode: several servers turn patterns into grammars, and know none of
@@ -64,18 +65,29 @@ def _collect(part: Any, keys: dict[str, str]) -> None:
         _collect(inner, keys)
 
 
-def is_strict(schema: Any) -> bool:
-    """Whether OpenAI's strict mode takes it: every object is closed, and asks for all of its properties."""
+def closed(schema: Any) -> Any:
+    """Return the schema with each object closed that names its properties, as strict mode asks for."""
     if isinstance(schema, list):
-        return all(map(is_strict, schema))
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {name: closed(part) if name in INNER else part for name, part in schema.items()}
+    if isinstance(schema.get("properties"), dict):
+        result["properties"] = {key: closed(part) for key, part in schema["properties"].items()}
+        result.setdefault("additionalProperties", False)
+    return result
+
+
+def is_closed(schema: Any) -> bool:
+    """Return whether no object in it takes properties that it does not name: calls cannot be held to those."""
+    if isinstance(schema, list):
+        return all(map(is_closed, schema))
     if not isinstance(schema, dict):
         return True
-    if schema.get("type") == "object" or "properties" in schema:
-        properties = schema.get("properties", {})
-        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
-            return False
-        return all(map(is_strict, properties.values()))
-    return all(is_strict(schema[name]) for name in ("items", *CHOICES) if name in schema)
+    if (schema.get("type") == "object" or "properties" in schema) and schema.get("additionalProperties") is not False:
+        return False
+    parts = (*schema.get("properties", {}).values(), *(schema[name] for name in INNER if name in schema))
+    return all(map(is_closed, parts))
 
 
 @dataclass

@@ -161,6 +161,27 @@ def test_what_comes_back_has_the_tools_own_names_and_keys() -> None:
     assert restored([ToolCall("b", "unknown", "{half")], (tool,)) == [ToolCall("b", "unknown", "{half")]
 
 
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_strict"),
+    [
+        ({"type": "object", "properties": {}}, True),
+        ({**CITY, "properties": {"at": CITY}, "additionalProperties": False}, True),
+        ({**CITY, "additionalProperties": True}, False),
+        ({**CITY, "properties": {"more": {"type": "object"}}}, False),
+    ],
+)
+def test_a_strict_tool_stays_strict_and_is_closed(parameters: dict[str, Any], is_strict: bool) -> None:
+    form = info(kind_named("openai")).kind.form
+    (tool,), _ = fit_tools((ToolSpec("a", "", parameters, strict=True),), form)
+    assert tool.strict is is_strict
+    if is_strict:
+        objects = [tool.parameters, *(part for part in tool.parameters["properties"].values() if "properties" in part)]
+        assert [part["additionalProperties"] for part in objects] == [False] * len(objects)
+
+
 def test_an_unfit_tool_is_left_out_and_the_others_are_offered() -> None:
     good = ToolSpec("good", "Fine.", {"type": "object", "properties": {}})
     unfit = [
