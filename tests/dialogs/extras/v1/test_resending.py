@@ -31,7 +31,9 @@ Shape = Callable[[list[Exchange], str], list[Message]]
 
 def answer(prompt: Prompt) -> Reply:
     """Says something of its own to each message, in about 400 tokens."""
-    asked = prompt.last.text.strip().splitlines()[-1]
+    # What the runtime recalls stands last, for a model to read and not to answer.
+    said = [message.text for message in prompt.messages if not message.text.startswith("[Recalled by the runtime")]
+    asked = said[-1].strip().splitlines()[-1]
     return Reply(f"On **{asked}**: " + " ".join(f"point {number} of `{asked}` is settled." for number in range(24)))
 
 
