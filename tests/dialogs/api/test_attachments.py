@@ -24,6 +24,7 @@ from remediation.context import Unit, UnitKind, UnitRole
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.html_tree import in_one_line
 from tests.pixels import coded, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,7 +105,8 @@ def test_the_page_takes_files_and_shows_them(dialog: Dialog) -> None:
     assert browser.post(address, {"text": "look\r\nhere", "attachments": hostile}).status_code == 302
     image = Attachment.objects.get()
     html = browser.get(f"/d/{dialog.pk}/").content.decode()
-    assert f'<img src="/d/{dialog.pk}/images/{image.sha256}/" alt="Attached image img src= x .png" width="64"' in html
+    shown_image = f'<img src="/d/{dialog.pk}/images/{image.sha256}/" alt="Attached image img src= x .png" width="64"'
+    assert shown_image in in_one_line(html)
     assert ">look\nhere</div>" in html and "# &lt;script&gt;alert(1)" in html
     shown = browser.get(f"/d/{dialog.pk}/images/{image.sha256}/")
     assert shown.content == picture()

@@ -17,6 +17,7 @@ from dialogs.accounts.api_keys import create_key
 from dialogs.models import Dialog, EmbeddingUse, Turn
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, make_dialog
+from tests.dialogs.html_tree import in_one_line
 from tests.dominds.llm.model_server import ModelServer, plain, running_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
@@ -70,8 +71,8 @@ def test_a_full_disk_is_called_so(script: Script) -> None:
     finally:
         run("DROP TRIGGER no_room ON dialogs_turn", "DROP FUNCTION no_room")
     assert answer.status_code == 503
-    page = answer.content.decode()
-    assert "<h1>The server's disk is full</h1>" in page
+    page = in_one_line(answer.content.decode())
+    assert "<h1> The server's disk is full </h1>" in page
     assert "Nothing was changed. Try again when whoever runs Dominds has made room." in page
 
 

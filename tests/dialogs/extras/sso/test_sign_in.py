@@ -22,6 +22,7 @@ from dominds.oidc import provider as oidc
 from dominds.oidc.registration import Registration
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import PASSWORD, UserFactory
+from tests.dialogs.html_tree import in_one_line
 from tests.doubles.oidc import CLIENT, SECRET, Provider, openid_provider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -87,7 +88,7 @@ def test_without_an_issuer_there_is_no_other_sign_in() -> None:
 def test_the_first_sign_in_makes_an_account_and_later_ones_find_it(provider: Provider) -> None:
     client = Client()
     button = '<a class="button wide-button" href="/login/provider/1/?next=/q4h/">Sign in with Harbour ID</a>'
-    assert button in client.get("/login/", {"next": "/q4h/"}).content.decode()
+    assert button in in_one_line(client.get("/login/", {"next": "/q4h/"}).content.decode())
     assert sign_in(client, "/q4h/")["Location"] == "/q4h/"
     assert is_inside(client)
     ada = User.objects.get(username="ada")
@@ -348,7 +349,7 @@ def came_back(client: Client, address: str) -> Any:
 
 
 def settings_page(client: Client) -> str:
-    return str(client.get("/settings/password/").content.decode())
+    return in_one_line(client.get("/settings/password/").content.decode())
 
 
 def address_to_link(client: Client, name: str) -> str:
@@ -358,7 +359,7 @@ def address_to_link(client: Client, name: str) -> str:
 
 
 def test_each_provider_has_its_button_and_its_people(second: Provider, provider: Provider) -> None:
-    page = Client().get("/login/").content.decode()
+    page = in_one_line(Client().get("/login/").content.decode())
     assert page.index("Sign in with Harbour ID") < page.index('"/login/provider/2/">Sign in with Pilots')
     sign_in(Client())
     client = Client()
