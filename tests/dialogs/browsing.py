@@ -1,10 +1,14 @@
 """A browser without scripts, and dialogs that wait for a human."""
 
+from collections.abc import Iterable, Iterator
+
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import URLPattern, URLResolver
 
 from dialogs.models import Dialog, Question
 from dialogs.tools.human import ASK_HUMAN
+from dialogs.urls import urlpatterns
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
 
@@ -27,6 +31,15 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
     script({"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 5}}, context_length=1000)
     dialog = send(make_dialog(), "one", "two")
     return dialog, Question.objects.get(dialog=dialog)
+
+
+def routes(patterns: Iterable[URLPattern | URLResolver] = urlpatterns) -> Iterator[URLPattern]:
+    """Yield every address of the pages, with those of extensions, which are included without a prefix."""
+    for pattern in patterns:
+        if isinstance(pattern, URLPattern):
+            yield pattern
+        elif not str(pattern.pattern):
+            yield from routes(pattern.url_patterns)
 
 
 # Names of the addresses that only take a POST.

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-from django.urls import URLPattern, reverse
+from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import interventions, messages
@@ -13,8 +13,7 @@ from dialogs.errors import Forbidden
 from dialogs.models import Dialog
 from dialogs.permissions import ACT_IN_ALL, ALL, OPERATE, VIEW_ALL, VIEW_METRICS, may
 from dialogs.runtime.driver import drive
-from dialogs.urls import urlpatterns
-from tests.dialogs.browsing import HTMX, ONLY_POST, asked_dialog, browser_of
+from tests.dialogs.browsing import HTMX, ONLY_POST, asked_dialog, browser_of, routes
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 
@@ -28,11 +27,7 @@ def somebody_with(*permissions: str, **columns: Any) -> User:
 
 
 CHANGES = [
-    route
-    for route in urlpatterns
-    if isinstance(route, URLPattern)
-    and "dialog_id" in route.pattern.converters
-    and route.name in ONLY_POST - {"intervene"}
+    route for route in routes() if "dialog_id" in route.pattern.converters and route.name in ONLY_POST - {"intervene"}
 ]
 
 

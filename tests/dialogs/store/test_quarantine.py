@@ -20,9 +20,8 @@ from dialogs.runtime.driver import drive
 from dialogs.state import State
 from dialogs.store.lease import MAX_CRASHES
 from dialogs.store.quarantine import DAMAGED, quarantine
-from dialogs.urls import urlpatterns
 from remediation.models import ContextSettings, PreparedRewrite, Proposal
-from tests.dialogs.browsing import ONLY_POST
+from tests.dialogs.browsing import ONLY_POST, routes
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog, make_operator, send
 
@@ -39,7 +38,7 @@ JSON_COLUMNS = [
 WILD: list[Any] = [7, {"id": []}, [None, {"turns": 5}]]
 PAGES = [
     route.name
-    for route in urlpatterns
+    for route in routes()
     if list(route.pattern.converters) == ["dialog_id"]
     and route.name not in ONLY_POST
     and not str(route.name).startswith("export")

@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from django.contrib.auth.models import User
 from django.db import connections
-from django.urls import URLPattern, resolve, reverse
+from django.urls import resolve, reverse
 from playwright.sync_api import Page
 
 from dialogs.accounts.people import link_of
@@ -20,10 +20,9 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.actions.sharing import token_of
 from dialogs.extras.notices import question_mail
 from dialogs.models import Dialog, Question
-from dialogs.urls import urlpatterns
 from dominds.oidc.registration import Registration
 from remediation.models import RemediationRun
-from tests.dialogs.browsing import ONLY_POST
+from tests.dialogs.browsing import ONLY_POST, routes
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
 from tests.doubles.local_servers import OllamaDouble
@@ -213,7 +212,7 @@ NO_PAGES = set(
 def unseen(dialogs: dict[str, Dialog]) -> set[str | None]:
     """Names of pages that are not among those that axe sees."""
     seen = {resolve(urlsplit(address).path).url_name for address in pages_of(dialogs) if "no-such" not in address}
-    named = {pattern.name for pattern in urlpatterns if isinstance(pattern, URLPattern)}
+    named = {route.name for route in routes()}
     return (named - NO_PAGES - ONLY_POST - {"login", "setup"}) ^ seen
 
 

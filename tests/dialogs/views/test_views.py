@@ -7,14 +7,14 @@ from uuid import uuid4
 import pytest
 from django.template.loader import render_to_string
 from django.test import Client
-from django.urls import URLPattern, get_resolver, reverse
+from django.urls import reverse
 
 from dialogs.actions import messages, questions, reminders
 from dialogs.models import Dialog, Event, Generation, Question, Reminder, Turn
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from remediation.models import RemediationRun
-from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
+from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, routes, suspended_dialog
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 from tests.dialogs.html_tree import in_one_line
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def dialog_addresses() -> list[tuple[str, dict[str, Any]]]:
     """Every address of ours that names something of somebody's."""
     addresses = []
-    for pattern in get_resolver("dialogs.urls").url_patterns:
-        if isinstance(pattern, URLPattern) and pattern.name:
+    for pattern in routes():
+        if pattern.name:
             names = set(pattern.pattern.converters)
             if names & {"dialog_id", "question_id"} and pattern.name != "intervene":
                 addresses.append(pattern.name)
@@ -58,7 +58,7 @@ def test_a_strangers_dialog_does_not_exist(script: Script, name: str) -> None:
         rows = (Dialog, Turn, Question, Reminder, Generation, RemediationRun, Event)
         return [list(model._default_manager.order_by("pk").values()) for model in rows]
 
-    pattern = next(entry for entry in get_resolver("dialogs.urls").url_patterns if getattr(entry, "name", "") == name)
+    pattern = next(route for route in routes() if route.name == name)
     address = reverse(name, kwargs={key: given[key] for key in pattern.pattern.converters})
     stranger, nobody, before = browser_of(UserFactory.create()), Client(), stored()
     for method in ("get", "post"):
@@ -88,9 +88,7 @@ def test_every_change_needs_a_token(script: Script) -> None:
     dialog = make_dialog()
     client = Client(enforce_csrf_checks=True)
     client.force_login(dialog.owner)
-    for pattern in get_resolver("dialogs.urls").url_patterns:
-        if not isinstance(pattern, URLPattern):
-            continue
+    for pattern in routes():
         given = {"dialog_id": dialog.pk, "question_id": uuid4(), "provider": "test", "model": "model"}
         given |= {"kind": "prune", "action": "stop"}
         address = reverse(pattern.name, kwargs={key: given.get(key, 1) for key in pattern.pattern.converters})
