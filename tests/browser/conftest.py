@@ -162,6 +162,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     slow.addoption("--slow-network", type=float, default=0, metavar="MS", help="Delay each answer, but not the socket")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count a test's own seconds alone: the first one starts the stack, whose parts have limits of their own, and all
+    others would fail with it."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(func_only=True))
+
+
 @pytest.fixture
 def context(context: BrowserContext, pytestconfig: pytest.Config) -> BrowserContext:
     """Its pages are as slow as the options say."""
