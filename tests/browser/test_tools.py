@@ -78,7 +78,7 @@ def test_a_person_allows_a_call_that_may_change_something(
     expect(asks).to_have_count(0)
     expect(page.locator(".tool[data-status=ok]")).to_have_count(1)
     page.locator(".tool summary").click()
-    expect(page.locator(".tool-body")).to_contain_text(re.compile(f"Allowed by {dialog.owner}, .*Go to the question"))
+    expect(page.locator(".tool-body")).to_contain_text(re.compile(rf"Allowed by {dialog.owner},\s.*Go to the question"))
     send(page, "Note the train")
     expect(asks).to_be_visible()
     page.fill("#text", "It goes by bus.")
