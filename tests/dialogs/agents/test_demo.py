@@ -122,7 +122,10 @@ def test_a_context_is_shortened_and_the_talk_goes_on(talk: Talk, agent: str, pol
     runs = RemediationRun.objects.filter(dialog=dialog).order_by("id")
     assert runs[0].policy == policy
     assert all(run.est_after < run.est_before for run in runs)
-    assert story(dialog) == ["healthy"]
+    if policy == "retention":  # rests for some messages after a rewrite, and its window is the smallest
+        assert set(story(dialog)) <= {"healthy", "caution"} and story(dialog)[-1] == "healthy"
+    else:
+        assert story(dialog) == ["healthy"]
     assert clean(dialog)
     assert any(step["strategy"] == "prune" for run in runs for step in run.steps) or policy == "breaking"
 
