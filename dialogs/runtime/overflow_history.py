@@ -133,7 +133,7 @@ def _last_sent(dialog_id: UUID) -> QuerySet[Generation, Any]:
 def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: Rewritten) -> None:
     """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often.
 
-    One that was rejected is no error of the context, and raises nothing.
+    One that was rejected is no error of the context, and raises nothing; a priority-1 agent over its limit does at once.
     """
     dialog, limit = change.dialog, budget.limit
     if limit is None:
@@ -145,13 +145,13 @@ def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: 
         _record(dialog, ContextEvent.Code.OVER_HIT, f"est. {budget.prompt:,} tokens, over {limit:,}", budget)
     if decision.reason == LOOP_REASON:
         _record(dialog, ContextEvent.Code.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", budget)
+    if over and dialog.agent.priority == 1:
+        raise_task(dialog, "A priority-1 agent went over its limit.")
     if rewritten.failure:
         return
     if rewritten.recovered:
         _record(dialog, ContextEvent.Code.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", budget)
-    if over and dialog.agent.priority == 1:
-        raise_task(dialog, "A priority-1 agent went over its limit.")
-    elif _recent(dialog, ContextEvent.Code.WARNING) >= WARNINGS_BEFORE_TASK:
+    if _recent(dialog, ContextEvent.Code.WARNING) >= WARNINGS_BEFORE_TASK:
         raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")
 
 

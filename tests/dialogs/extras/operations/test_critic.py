@@ -37,7 +37,7 @@ def test_an_over_hit_of_a_priority_one_agent_raises_the_task_at_once(script: Scr
     script({"text": "ok", "usage": "estimate"})
     dialog = make_dialog(context_policy="breaking", context_limit=3_500, priority=1)
     send(dialog, "first " * 400)
-    send(dialog, "second " * 3_700)
+    send(dialog, "second " * 3_400)
     assert CleanupTask.objects.get(dialog=dialog).reason.startswith("A priority-1 agent")
 
 
