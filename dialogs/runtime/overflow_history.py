@@ -133,7 +133,7 @@ def _last_sent(dialog_id: UUID) -> QuerySet[Generation, Any]:
 def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: Rewritten) -> None:
     """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often.
 
-    One that was rejected is no error of the context, and raises nothing; a priority-1 agent over its limit does at once.
+    One that was rejected is no error, and raises nothing. A priority-1 agent over its limit does at once.
     """
     dialog, limit = change.dialog, budget.limit
     if limit is None:
