@@ -9,6 +9,7 @@
 
 import re
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
@@ -101,7 +102,7 @@ def forget() -> None:
     _untagged.clear()
 
 
-class AnswerReader:
+class AnswerReader(ABC):
     """What the readers of all formats have in common. A format reads its documents, and says what has come so far of
     calls, counts and pieces; ``is_thinking`` says that the model may think without an opening tag."""
 
@@ -119,17 +120,21 @@ class AnswerReader:
 
     # -- what a format says
 
+    @abstractmethod
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
-        raise NotImplementedError
+        """Read one document of the stream, and yield what it tells at once."""
 
+    @abstractmethod
     def calls(self) -> list[ToolCall]:
-        raise NotImplementedError
+        """Return the tool calls that have come so far."""
 
+    @abstractmethod
     def usage(self) -> UsageReport:
-        raise NotImplementedError
+        """Return the counts that were reported so far."""
 
+    @abstractmethod
     def pieces(self) -> Iterable[Piece]:
-        raise NotImplementedError
+        """Yield the pieces of the answer that go back to the provider unchanged."""
 
     # -- what holds for all
 
