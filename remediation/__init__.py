@@ -1,4 +1,4 @@
-"""What to do about a long context."""
+"""Remediation of a context that has grown too long."""
 
 import os
 

@@ -67,12 +67,12 @@ class Budget:
 
     @property
     def prompt(self) -> int:
-        """What the provider is expected to report, without what is recalled."""
+        """Return the prompt that the provider is expected to report, apart from recalled text."""
         return self.frame + self.view
 
     @property
     def beside(self) -> int:
-        """What trigger and aim hold against the limit beside the view."""
+        """Return the tokens that trigger and aim count against the limit in addition to the view."""
         return self.frame + (self.answer if self.counts_answer else 0)
 
     @property
@@ -81,7 +81,7 @@ class Budget:
 
     @property
     def least(self) -> int:
-        """What a rewrite leaves at best."""
+        """Return the tokens that remain after the best possible rewrite."""
         return self.beside + self.stays
 
     @property
@@ -103,17 +103,17 @@ class Budget:
 
     @property
     def is_near_trigger(self) -> bool:
-        """Whether a rewrite may be due soon: what is looked up for its sake is looked up then."""
+        """Check whether a rewrite may be due soon, so that what it needs is looked up."""
         return self.limit is not None and self.taken * 2 > self.limit
 
     @property
     def settled(self) -> int:
-        """What a request takes at most after a rewrite that was worth it."""
+        """Return the most that a request may take after a rewrite that was worth it."""
         return int((self.limit or 0) * SETTLED_SHARE) + self.beside - self.frame
 
     @property
     def fits(self) -> bool:
-        """Whether the request and its answer fit the window, and the request the policy's limit."""
+        """Check whether the request and its answer fit the window, and the request the policy's limit."""
         within = self.limit is None or self.taken <= self.limit
         return within and (self.window is None or self.prompt + self.answer <= self.window)
 
@@ -124,13 +124,16 @@ class Budget:
 
     @property
     def presses(self) -> bool:
-        """Whether the request cannot be sent as it is without harm: too long, or critical once it is reported."""
+        """Check whether sending the request as it is does harm: it is too long, or would be critical once it is
+        reported.
+        """
         return not self.fits or (self.critical is not None and self.prompt > self.critical)
 
     @property
     def can_pay(self) -> bool:
-        """Whether a rewrite can gain enough: it comes a quarter below the trigger, or a request that presses is sent
-        in peace."""
+        """Check whether a rewrite can gain enough: it ends a quarter below the trigger, or it relieves a request
+        that presses.
+        """
         if self.limit is None:
             return False
         if self.least <= self.trigger * WORTH_SHARE:
@@ -139,7 +142,7 @@ class Budget:
         return self.presses and (self.least <= ceiling or not self.fits)
 
     def is_rested(self, last: LastRewrite | None) -> bool:
-        """Whether enough was said since the last rewrite for another one."""
+        """Check whether enough was said since the last rewrite for another one."""
         if last is None or last.messages_since >= MESSAGES_BETWEEN or self.presses:
             return True
         return last.freed > 0 and self.prompt - last.after >= last.freed

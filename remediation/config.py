@@ -92,7 +92,7 @@ class Weights:
 
     @property
     def most(self) -> float:
-        """The highest score that a unit can have."""
+        """Return the highest score that a unit can have."""
         role = max(self.role_system, self.role_user, self.role_model)
         return self.recency + role + self.failures + self.operations + self.length
 
@@ -111,7 +111,7 @@ class Retention:
     weights: Weights = Weights()
 
     def differing(self) -> dict[str, Any]:
-        """The weights that are not the preset's."""
+        """Return the weights that differ from the preset's."""
         of_preset = asdict(PRESETS[self.preset])
         return {name: value for name, value in asdict(self.weights).items() if value != of_preset[name]}
 
@@ -123,7 +123,7 @@ class RetryPolicy:
     max_delay_seconds: float = 60.0
 
     def delay_seconds(self, failed_attempts: int) -> float:
-        """How long to wait after that many failures: doubled each time, up to the maximum."""
+        """Return the wait after that many failures: doubled each time, up to the maximum."""
         doublings = min(max(failed_attempts - 1, 0), 32)
         return min(self.max_delay_seconds, self.backoff_base_seconds * 2.0**doublings)
 
@@ -154,7 +154,9 @@ class ContextConfig:
     tokenizer: str = ""
 
     def to_mapping(self) -> dict[str, Any]:
-        """The content of ``context_config`` in the file's shape. Parsing it again gives an equal configuration."""
+        """Return the content of ``context_config`` in the file's shape. Parsing it again gives an equal
+        configuration.
+        """
         retention = {"preset": self.retention.preset, "weights": self.retention.differing()}
         return {**asdict(self), "retention": retention}
 
@@ -179,7 +181,7 @@ def _type_limit(config: ContextConfig, llm_type: str) -> int | None:
 
 
 def below_floor(limit: int, floor: int) -> str:
-    """Why a limit does not hold, and what to do; empty when it does."""
+    """Explain why a limit does not hold, and what to do; empty when it does."""
     if limit >= floor:
         return ""
     return (

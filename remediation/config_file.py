@@ -120,7 +120,7 @@ def parse_context_config(content: Any, file: str = FILE) -> tuple[ContextConfig,
 
 
 def limits_below_floor(config: ContextConfig, file: str = FILE) -> list[Problem]:
-    """Limits that ``min_limit`` overrules: what was written does not hold."""
+    """Return the limits that ``min_limit`` overrules, so that they do not hold as written."""
     named = [("default_limit", config.default_limit)]
     named += [(f"per_llm.{entry.type}", entry.limit) for entry in config.per_llm if not entry.follow_default]
     results = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
@@ -164,7 +164,7 @@ def _strategy(reading: Reading, value: Any, path: str) -> BreakingStrategy:
 
 
 def _retention(reading: Reading, value: Any, path: str) -> Retention:
-    """Weights name only what differs from the preset."""
+    """Read the retention. Weights name only what differs from the preset."""
     result = reading.fields(value, path, {"preset": one_of(tuple(PRESETS)), "weights": anything})
     preset = result.get("preset", Retention().preset)
     weights = replace(PRESETS[preset], **reading.fields(result.get("weights"), f"{path}.weights", _WEIGHTS))
@@ -176,7 +176,7 @@ def _retention(reading: Reading, value: Any, path: str) -> Retention:
 
 
 def _retries(reading: Reading, value: Any, path: str) -> RetryPolicies:
-    """A tool's policy names only what differs from the default policy."""
+    """Read the retries. A tool's policy names only what differs from the default policy."""
     result = reading.fields(value, path, {"default": anything, "per_tool": anything})
     default = RetryPolicy(**reading.fields(result.get("default"), f"{path}.default", _RETRY_POLICY))
     per_tool = {

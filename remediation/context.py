@@ -54,7 +54,7 @@ class Unit:
 
     @property
     def text(self) -> str:
-        """Everything a reader would see of it, tool calls included."""
+        """Return everything that a reader would see of it, tool calls included."""
         first = self.messages[0] if self.messages else None
         if first and len(self.messages) == 1 and not first.tool_calls and not first.parts:
             return first.text  # as of most units
@@ -121,8 +121,9 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True)
 class StrategyStep:
-    """What one strategy did, for the record and the page. ``touched`` are the ids of the units
-    that it took or changed."""
+    """A record of what one strategy did, for the page. ``touched`` are the ids of the units that it took or
+    changed.
+    """
 
     strategy: str
     est_before: int
@@ -131,12 +132,12 @@ class StrategyStep:
     touched: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
-        """For its row, where each removed unit names its strategies."""
+        """Return the step for its row, without ``touched``, since each removed unit there names its strategies."""
         return {name: value for name, value in asdict(self).items() if name != "touched"}
 
 
 def step_of(strategy: str, before: Units, after: Units, note: str = "") -> StrategyStep:
-    """The step that led from one view to the other."""
+    """Return the step that led from one view to the other."""
     standing = {unit.id: unit.messages for unit in after}
     touched = frozenset(unit.id for unit in before if standing.get(unit.id) != unit.messages)
     return StrategyStep(strategy, total_tokens(before), total_tokens(after), note, touched)
@@ -164,7 +165,9 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Economy:
-    """What a rewrite is weighed by while the provider's cache holds the beginning of the dialog's requests."""
+    """The price and use of a provider's cache, by which a rewrite is weighed while it holds the beginning of
+    requests.
+    """
 
     price: Price
     requests: int  # answered since the last rewrite or clear
@@ -172,8 +175,9 @@ class Economy:
 
 @dataclass(frozen=True, slots=True)
 class RefusedClear:
-    """Why the last forced attempt to clear the mind was refused, at which size in tokens (0: unknown), and the package
-    that the runtime drafted, where one is to be offered."""
+    """The reason why the last forced attempt to clear the mind was refused, its size in tokens (0: unknown), and
+    the package that the runtime drafted, where one is to be offered.
+    """
 
     reason: str = ""
     tokens: int = 0
@@ -220,17 +224,19 @@ class Context:
 
     @property
     def limit(self) -> int | None:
-        """The policy's own ceiling."""
+        """Return the policy's own ceiling."""
         return self.budget.limit
 
     @property
     def must_shrink(self) -> bool:
-        """Whether nothing can be sent before the view is smaller: it was refused, or an answer filled the window."""
+        """Check whether nothing can be sent before the view is smaller: it was refused, or an answer filled the
+        window.
+        """
         return self.overflowed or self.interrupted
 
     @property
     def wants_rewrite(self) -> bool:
-        """Whether a rewrite is due, would gain enough, and does not follow too soon upon the last one."""
+        """Check whether a rewrite is due, would gain enough, and does not follow too soon upon the last one."""
         budget = self.budget
         if budget.limit is None or not self.changed:
             return False

@@ -44,7 +44,7 @@ class ProposalDraft:
 
 
 def propose(outcomes: Sequence[PastRewrite], errors: Sequence[PastError]) -> tuple[ProposalDraft, ...]:
-    """At most one change of limit and one of order per agent. Outcomes are oldest first."""
+    """Propose at most one change of limit and one of order per agent. ``outcomes`` are oldest first."""
     drafts: list[ProposalDraft] = []
     for agent, group in groupby(sorted(outcomes, key=lambda past: past.agent), key=lambda past: past.agent):
         rewrites = list(group)
@@ -88,7 +88,7 @@ def _reorder(rewrites: Sequence[PastRewrite]) -> ProposalDraft | None:
 
 
 def _yields(rewrites: Sequence[PastRewrite]) -> dict[str, float]:
-    """The mean share of tokens that each strategy removed, for those that ran often enough."""
+    """Return the mean share of tokens that each strategy removed, for those that ran often enough."""
     shares: dict[str, list[float]] = {}
     for step in (step for past in rewrites for step in past.steps if step.est_before):
         shares.setdefault(step.strategy, []).append(1 - step.est_after / step.est_before)

@@ -18,8 +18,9 @@ MOST_WAITING_PERCENT = 90  # of the limit; above it there may be no room for the
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What one rewrite saves and costs, estimated, in USD. ``saved_tokens`` and ``saving`` are
-    of each later request."""
+    """The estimated saving and cost of one rewrite, in USD. ``saved_tokens`` and ``saving`` hold for each later
+    request.
+    """
 
     saved_tokens: int
     saving: Decimal
@@ -27,7 +28,7 @@ class Balance:
 
     @property
     def requests_to_pay(self) -> int | None:
-        """Later requests after which it has paid; None: never."""
+        """Return after how many later requests the rewrite has paid; None for never."""
         if not self.reread:
             return 0
         return ceil(self.reread / self.saving) if self.saving else None
@@ -37,8 +38,9 @@ class Balance:
 
 
 def balance_of(before: int, after: int, price: Price) -> Balance:
-    """``before`` and ``after`` are estimated prompt tokens. What is read again is written to the cache
-    where that is charged."""
+    """Weigh a rewrite from ``before`` to ``after`` estimated prompt tokens. The new beginning is charged as a
+    write to the cache where the provider charges for that.
+    """
     cached = price.input if price.cached is None else price.cached
     uncached = price.input if price.write is None else price.write
     saved = max(0, before - after)
@@ -46,10 +48,10 @@ def balance_of(before: int, after: int, price: Price) -> Balance:
 
 
 def waits(context: Context, rewrite: Rewrite, own_policy: str) -> bool:
-    """Whether a rewrite is put off: it would cost more than it saves, and nothing is urgent.
+    """Check whether a rewrite is put off because it would cost more than it saves, and nothing is urgent.
 
-    As many requests are expected as there were since the last rewrite or clear. A recovery, which is another policy's
-    rewrite, never waits; neither does what a person or an overflow asked for.
+    As many requests are expected as there were since the last rewrite or clear. A recovery, which is another
+    policy's rewrite, never waits; neither does what a person or an overflow asked for.
     """
     economy, limit = context.economy, context.limit
     if economy is None or limit is None or rewrite.policy != own_policy or context.level is not Level.HEALTHY:

@@ -27,14 +27,15 @@ def guidance(folder: Path | None = None) -> Filled:
 
 
 def countdown_guidance(remaining: int, folder: Path | None = None) -> str:
-    """``remaining`` generations, this one included, until the runtime clears by itself."""
+    """Write guidance with ``remaining`` generations, this one included, until the runtime clears by itself."""
     more = f"{remaining} more generation{'' if remaining == 1 else 's'}"
     return joined(guidance(folder), render(load("guidance_countdown", folder), remaining=more))
 
 
 def forced_clear(failed_clears: int, refused: RefusedClear = NOT_REFUSED, folder: Path | None = None) -> str:
-    """What a forced attempt asks, after ``failed_clears`` refused ones: each says why the last was refused, the last of
-    them offers the drafted package to correct."""
+    """Write the guidance of a forced attempt after ``failed_clears`` refused ones. Each says why the last was
+    refused; the last attempt offers the drafted package to correct.
+    """
     if failed_clears <= 0:
         return render(load("forced_clear_first", folder))
     size = (
@@ -48,13 +49,13 @@ def forced_clear(failed_clears: int, refused: RefusedClear = NOT_REFUSED, folder
 
 
 def guidance_due(context: Context) -> bool:
-    """On entering caution, then each time ``cadence`` generations were kept since the last guidance."""
+    """Check for the entry into caution, and then for ``cadence`` kept generations since the last guidance."""
     return context.kept_since_guidance is None or context.kept_since_guidance >= context.cadence
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What must be remembered between generations. ``kept_since_guidance`` counts the guided one itself."""
+    """The counters that last between generations. ``kept_since_guidance`` counts the guided one itself."""
 
     kept_since_guidance: int | None = None
     guided_generations: int = 0
@@ -80,7 +81,7 @@ def after_kept(counters: Counters, level: Level, *, guided: bool) -> Counters:
 
 
 def judge_last_clear(counters: Counters, level: Level) -> Counters:
-    """The first known report after an accepted clear: still critical counts as one more failed attempt."""
+    """Judge the first known report after an accepted clear: still critical counts as one more failed attempt."""
     if not counters.clear_unproven or level is Level.UNKNOWN:
         return counters
     failed = counters.failed_clears + 1 if level is Level.CRITICAL else 0
@@ -96,13 +97,14 @@ def after_discarded(counters: Counters) -> Counters:
 
 
 def after_clear(counters: Counters, *, forced: bool) -> Counters:
-    """A new round restarts the cadence; a forced clear's attempts stand until a report shows that it helped."""
+    """Restart the cadence for a new round; a forced clear's attempts stand until a report shows that it helped."""
     return Counters(failed_clears=counters.failed_clears if forced else 0, clear_unproven=forced)
 
 
 def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
-    """Valid is exactly one ``clear_mind`` with a package that is not blank;
-    text and other calls beside it do not matter."""
+    """Accept exactly one ``clear_mind`` with a package that is not blank; text and other calls beside it do not
+    matter.
+    """
     clears = [call for call in calls if call.name == CLEAR_MIND]
     if not clears:
         called = ", ".join(sorted({call.name for call in calls}))
@@ -113,7 +115,7 @@ def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
 
 
 def package_of(call: ToolCall) -> str:
-    """The re-entry package of a call, or an empty string when its arguments hold none."""
+    """Return the re-entry package of a call, or an empty string when its arguments hold none."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except json.JSONDecodeError:

@@ -28,7 +28,7 @@ class LoopAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``calls`` is one cycle, oldest first; ``result`` what its last call returned."""
+    """A loop: ``calls`` is one cycle, oldest first; ``result`` is what its last call returned."""
 
     action: LoopAction
     calls: tuple[ToolUse, ...] = ()
@@ -37,7 +37,7 @@ class Loop:
 
     @property
     def is_endless(self) -> bool:
-        """Whether a message that consists of it has to end."""
+        """Check whether a message that consists of this loop has to end."""
         return self.times * len(self.calls) >= ENDLESS_CALLS
 
     @property
@@ -46,7 +46,7 @@ class Loop:
 
     @property
     def failure(self) -> str:
-        """For the person."""
+        """Explain to the person why the message ended."""
         return (
             f"The agent made the same calls {self.times} times and got the same results, although it was told so: "
             f"{self.names}. Say what it is to do instead, or try again."
@@ -57,7 +57,9 @@ NO_LOOP = Loop(LoopAction.NONE)
 
 
 def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
-    """The reason to believe in a loop, or an empty text. Calls are oldest first, ``over_hits`` of the last hour."""
+    """Return the reason to believe in a loop, or nothing. Calls are oldest first, ``over_hits`` are of the last
+    hour.
+    """
     if over_hits > MAX_OVER_HITS:
         return f"the context went over its limit {over_hits} times within an hour"
     repeats = REPEATS_AFTER_OVER_HIT if over_hits else REPEATS
@@ -66,9 +68,10 @@ def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
 
 
 def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: bool) -> Loop:
-    """What to do about the newest calls: first tell the agent, and recover only if it goes on after that.
+    """Decide about the newest calls: first tell the agent, and recover only if it goes on after that.
 
-    A call whose result changes is polling and no loop. ``nudged`` says that the agent was warned of this run of calls.
+    A call whose result changes is polling and no loop. ``nudged`` says that the agent was warned of this run of
+    calls.
     """
     if over_hits > MAX_OVER_HITS:
         return Loop(LoopAction.RECOVER)
@@ -82,7 +85,7 @@ def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: 
 
 
 def nudge(loop: Loop, folder: Path | None = None) -> str:
-    """What the next request says at its end; it is stored nowhere."""
+    """Write what ends the next request; it is stored nowhere."""
     calls = "\n".join(f"{use[0]}({use[1]})" for use in loop.calls)
     result = " ".join(loop.result.split())
     shown = result if len(result) <= RESULT_CHARS else f"{result[:RESULT_CHARS]}…"
@@ -90,7 +93,9 @@ def nudge(loop: Loop, folder: Path | None = None) -> str:
 
 
 def _cycle(uses: Sequence[ToolUse], repeats: int) -> tuple[ToolUse, ...]:
-    """The shortest cycle of calls that the run ends in ``repeats`` times, results included where they are known."""
+    """Return the shortest cycle of calls that the run ends in ``repeats`` times, results included where they are
+    known.
+    """
     same = [_same(use) for use in uses]
     for length in range(1, LONGEST_CYCLE + 1):
         tail = same[-length * repeats :]
@@ -111,7 +116,9 @@ def _same(use: ToolUse) -> ToolUse:
 
 
 def _canonical(arguments: str) -> str:
-    """The same text for the same arguments, whatever their order and spacing; malformed JSON stands for itself."""
+    """Return the same text for the same arguments, whatever their order and spacing; malformed JSON stands for
+    itself.
+    """
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except (ValueError, RecursionError):

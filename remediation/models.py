@@ -5,12 +5,12 @@ from django.db.models.functions import Now
 
 class RunQuerySet(models.QuerySet["RemediationRun"]):
     def counted(self) -> "RunQuerySet":
-        """Without the copies that a fork took along: each rewrite counts once."""
+        """Leave out the copies that a fork took along, so that each rewrite counts once."""
         return self.filter(created_at__gte=models.F("dialog__created_at"))
 
 
 class AppliedManager(models.Manager["RemediationRun"]):
-    """Rewrites that took effect: a rejected one changed nothing, and is an outcome alone."""
+    """The rewrites that took effect: a rejected one changed nothing, and is an outcome alone."""
 
     def get_queryset(self) -> RunQuerySet:
         return RunQuerySet(self.model, using=self._db).filter(rejected="")
@@ -112,7 +112,7 @@ class PreparedRewrite(models.Model):
 
 
 class ContextEvent(models.Model):
-    """What context management met: warnings, over-hits and errors, listed for the operator."""
+    """An event of context management, such as a warning, an over-hit or an error, listed for the operator."""
 
     class Code(models.TextChoices):
         WARNING = "CONTEXT_WARNING"

@@ -35,7 +35,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """``about`` is what the call was about where its arguments tell: a path, a name, a query."""
+    """A call in few words: ``about`` names its object where the arguments tell: a path, a name, a query."""
 
     name: str
     about: str = ""
@@ -43,7 +43,9 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What the rows know of a dialog, oldest first. ``pending`` is the message that still waits for its answer."""
+    """All that the rows know of a dialog, oldest first. ``pending`` is the message that still waits for its
+    answer.
+    """
 
     first_request: str = ""
     requests: Sequence[str] = ()  # of this round
@@ -57,7 +59,7 @@ class Gathered:
 
 
 def draft(gathered: Gathered) -> str:
-    """The outline that guidance asks an agent for, filled in. Sections without anything to say are left out."""
+    """Fill in the outline that guidance asks an agent for. Sections without anything to say are left out."""
     earlier = _sections_of(gathered.package)
     facts = _facts(gathered)
     sections = {
@@ -85,7 +87,7 @@ def _section(heading: str, lines: Sequence[str]) -> str:
 
 
 def _goal(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
-    """The first request, and what was asked since: the newest requests tell where the work has gone."""
+    """Return the first request and the newest ones since, which tell where the work has gone."""
     first = earlier.get(GOAL) or [_text(gathered.first_request or next(iter(gathered.requests), ""), GOAL_CHARS)]
     since = [
         f"Then asked: {_line(text)}"
@@ -96,8 +98,9 @@ def _goal(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
 
 
 def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
-    """The agent's own newest words. A package that a person or the agent wrote is kept whole,
-    since nobody else knows it."""
+    """Return the agent's own newest words. A package that a person or the agent wrote is kept whole, since nobody
+    else knows it.
+    """
     answers = [entry.text for entry in gathered.statements if entry.role == "assistant" and entry.text.strip()]
     written = (
         [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, 2 * GOAL_CHARS)}"]
@@ -107,7 +110,7 @@ def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
 
 
 def _uses(uses: Sequence[ToolUse]) -> Iterator[str]:
-    """One line for each tool: how often, and on what."""
+    """Write one line for each tool: how often it was called, and on what."""
     names: dict[str, list[str]] = {}
     for use in uses:
         names.setdefault(use.name, []).append(use.about)
@@ -123,8 +126,9 @@ def _failures(statements: Sequence[Statement]) -> list[str]:
 
 
 def _facts(gathered: Gathered) -> list[str]:
-    """Prohibitions, identifiers, paths and numbers by the ledger's own rules, with those that it carries as far as they
-    still hold; a failure has its section."""
+    """Choose prohibitions, identifiers, paths and numbers by the ledger's own rules, together with the facts it
+    carries, as far as they still hold. Failures have a section of their own.
+    """
     texts = [(entry.role, entry.text) for entry in gathered.statements if not entry.failed]
     carried = _estimate(render_ledger(gathered.ledger))
     return list(key_facts(texts, FACT_TOKENS + carried, _estimate, earlier=gathered.ledger))
@@ -141,7 +145,7 @@ def _next(gathered: Gathered) -> list[str]:
 
 
 def _sections_of(package: str) -> dict[str, list[str]]:
-    """An earlier draft, read back, so that drafts of drafts do not nest. Empty for any other package."""
+    """Read an earlier draft back, so that drafts of drafts do not nest. Empty for any other package."""
     if DRAFTED not in package:
         return {}
     result: dict[str, list[str]] = {}
@@ -162,8 +166,9 @@ def _line(text: str, limit: int = LINE_CHARS) -> str:
 
 
 def _text(text: str, limit: int) -> str:
-    """Longer text with its lines, indented so that no line of it can pass for a heading;
-    cut at a sentence where one ends."""
+    """Indent the lines of a longer text, so that none can pass for a heading, and cut it at the end of a sentence
+    if possible.
+    """
     text = re.sub(r"\n\s*\n+", "\n", text.strip())
     if len(text) > limit:
         cut = text[: limit - 1]

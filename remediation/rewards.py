@@ -1,4 +1,4 @@
-"""Reward of a rewrite (docs/spec.md#reward)."""
+"""The reward of a rewrite (docs/spec.md#reward)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +12,9 @@ LOWEST, HIGHEST = -2.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a rewrite ended. Shares are 0 to 1; ``coherence_delta`` is similarity to the original, after minus before."""
+    """The outcome of a rewrite. Shares are 0 to 1; ``coherence_delta`` is similarity to the original, after minus
+    before.
+    """
 
     success: bool
     used_recovery: bool
@@ -24,7 +26,7 @@ class Outcome:
 
 
 def reward(outcome: Outcome) -> float:
-    """From -2 to 2 (docs/spec.md#reward)."""
+    """Return the reward, from -2 to 2 (docs/spec.md#reward)."""
     points = _earned(outcome) if outcome.success else -1.0
     if outcome.used_recovery:
         points -= 0.7
@@ -55,7 +57,7 @@ def outcome_of(before: Sequence[Unit], rewritten: Rewritten) -> Outcome:
 
 
 def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
-    """The share of priority-1 units that stand as they were; 1 when there were none."""
+    """Return the share of priority-1 units that stand as they were; 1 when there were none."""
     important = [unit for unit in before if unit.priority == 1]
     standing = {(unit.id, unit.text) for unit in after}
     return sum((unit.id, unit.text) in standing for unit in important) / len(important) if important else 1.0
@@ -84,7 +86,7 @@ def with_coherence(record: Mapping[str, Any], coherence: float) -> dict[str, Any
 
 
 def state_of(units: Sequence[Unit], limit: int) -> dict[str, Any]:
-    """The numbers of a context that the export records; no text leaves the dialog with it."""
+    """Return the numbers of a context that the export records; no text leaves the dialog with it."""
     kinds: dict[str, int] = {}
     for unit in units:
         kinds[unit.kind.value] = kinds.get(unit.kind.value, 0) + 1

@@ -11,9 +11,9 @@ Budget = Literal["dialog", "month"]
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a dialog, and all dialogs of its owner in this calendar month, have cost as far as prices are known.
+    """The cost of a dialog, and of all dialogs of its owner in this calendar month, as far as prices are known.
 
-    A budget that is None is unlimited; one that is used up exactly is exceeded.
+    A budget of None is unlimited; one that is used up exactly counts as exceeded.
     """
 
     dialog: Decimal = Decimal(0)
@@ -31,12 +31,12 @@ class Spending:
         return None
 
     def of(self, budget: Budget) -> tuple[Decimal, Decimal | None]:
-        """Spent, and the budget."""
+        """Return what was spent, and the budget."""
         return (self.dialog, self.dialog_budget) if budget == "dialog" else (self.month, self.month_budget)
 
     @property
     def reason(self) -> str:
-        """Why the dialog must not go on, for people; empty when it may."""
+        """Explain to people why the dialog must not go on; empty when it may."""
         exceeded = self.exceeded
         if exceeded is None:
             return ""
@@ -59,12 +59,12 @@ class Spent:
 
     @property
     def is_unknown(self) -> bool:
-        """Nothing is known of it: a sum of zero would look free."""
+        """Check whether no price is known at all: a sum of zero would look free."""
         return bool(self.unpriced) and not self.usd
 
     @property
     def rest(self) -> str:
-        """What the sum leaves out; empty where it is whole."""
+        """Name what the sum leaves out; empty where it is whole."""
         if not self.unpriced:
             return ""
         return f"{self.unpriced:,} call{'' if self.unpriced == 1 else 's'} of unknown price"
@@ -79,7 +79,7 @@ class Spent:
 
 
 def in_usd(cost: Decimal) -> str:
-    """To the cent, and below a dollar to at most four significant digits."""
+    """Write a cost to the cent, and below a dollar to at most four significant digits."""
     places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))
     whole, _, cents = f"{cost:,.{places}f}".partition(".")
     return f"${whole}.{cents[:2]}{cents[2:].rstrip('0')}"

@@ -1,4 +1,6 @@
-"""Dialogs that overflow, with facts planted in them, for tests and benchmarks. A seed always gives the same."""
+"""Generated dialogs that overflow, with facts planted in them, for tests and benchmarks. A seed always gives the
+same.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,7 +43,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """What a dialog is made of. Shares are 0 to 1; the rest of the units are plain messages and priority 3."""
+    """The composition of a dialog. Shares are 0 to 1; the rest of the units are plain messages and priority 3."""
 
     code: float = 0.15
     plan: float = 0.05
@@ -161,7 +163,7 @@ class _Writer:
         return 2 if roll < self.mix.priority_one + self.mix.priority_two else 3
 
     def _new_fact(self, role: UnitRole) -> tuple[FactKind, str, str]:
-        """Kind, needle and the sentence that holds it. Tools report no prohibitions."""
+        """Return kind, needle and the sentence that holds it. Tools report no prohibitions."""
         kinds = [kind for kind in FactKind if role is UnitRole.USER or kind is not FactKind.PROHIBITION]
         kind = self.rng.choice(kinds)
         needle, sentence = self._fact(kind)

@@ -1,4 +1,4 @@
-"""The common form of recorded dialogs, whatever file they come from, and what is asked of them."""
+"""The common form of recorded dialogs, whatever file they come from, and the questions that probe them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +13,7 @@ NO_RESULT = "[No result was recorded for this call.]"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message as the file has it. ``words`` is what somebody said,
-    without a name or date that the loader put before it."""
+    """One message of the file. ``words`` is what was said, without a name or date that the loader put before it."""
 
     id: str
     speaker: str
@@ -54,7 +53,7 @@ Count = Callable[[Sequence[Message]], int]
 
 
 def units_of(dialog: Dialog, count: Count) -> Units:
-    """Turns as the runtime groups and judges them: a tool call and its results are one unit."""
+    """Group turns as the runtime does: a tool call and its results are one unit."""
     grouped: list[tuple[int, list[int]]] = []
     open_calls: dict[str, int] = {}
     for index, turn in enumerate(dialog.turns):

@@ -27,7 +27,7 @@ def evaluate(
     recall_shares: Sequence[float] = (0.0, RECALL_SHARE),
     model_name: str = DEFAULT_MODEL,
 ) -> Report:
-    """Raises ``UnknownFormat`` for a path without dialogs."""
+    """Evaluate all dialogs under all policies. Raises ``UnknownFormat`` for a path without dialogs."""
     by_format: dict[str, list[Dialog]] = defaultdict(list)
     for dialog in load(paths):
         by_format[dialog.format].append(dialog)

@@ -37,8 +37,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """One thing that was needed, and where it stood. ``position`` is the quarter of the dialog
-    where it was said last."""
+    """Something that was needed, and where it stood. ``position`` is the quarter of the dialog where it was said
+    last.
+    """
 
     measure: str
     kind: str
@@ -63,7 +64,7 @@ class Run:
 
 
 def normalised(text: str) -> str:
-    """Lower case, without punctuation, one blank between words."""
+    """Return the text in lower case, without punctuation, with one blank between words."""
     return " ".join(PUNCTUATION.sub(" ", text.lower()).split())
 
 
@@ -100,7 +101,7 @@ def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
 
 
 def _shared(earlier: Request, later: Request, fixed: int) -> int:
-    """Tokens of the beginning that both requests share."""
+    """Count the tokens at the beginning that both requests share."""
     same = 0
     for one, other in zip(earlier.units, later.units, strict=False):
         if one != other:
@@ -110,8 +111,7 @@ def _shared(earlier: Request, later: Request, fixed: int) -> int:
 
 
 def answerable(dialog: Dialog) -> tuple[Probe, ...]:
-    """Without the questions whose answer never stood in the dialog in these words:
-    nothing could bring it into sight."""
+    """Return the questions whose answer stood in the dialog in these words: nothing could bring back any other."""
     everything = normalised("\n".join(turn.words for turn in dialog.turns))
     return tuple(probe for probe in dialog.probes if probe.evidence or _holds_answer(everything, probe))
 
@@ -145,12 +145,14 @@ def _asked(simulation: Simulation, probe: Probe, request: Request) -> Fate:
 
 
 def _evidence(dialog: Dialog, probe: Probe) -> list[Turn]:
-    """In the order of the dialog."""
+    """Return the turns that are evidence, in the order of the dialog."""
     return [turn for turn in dialog.turns if turn.id in probe.evidence]
 
 
 def _state(is_held: Callable[[str], bool], archive: Archive, question: str) -> State:
-    """``is_held`` says whether the request, with a further text beside it, holds what is needed."""
+    """Judge where what is needed stands. ``is_held`` says whether the request holds it together with a further
+    text.
+    """
     if is_held(""):
         return State.IN_SIGHT
     result = "\n".join(
@@ -164,7 +166,7 @@ def _position(place: int, length: int) -> str:
 
 
 def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
-    """Whether the raw question finds evidence, one turn of it or its neighbour, or the answer, in the first hits."""
+    """Search with each raw question, and report whether the first hits show a turn of its evidence or the answer."""
     places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
     numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
     for probe in answerable(dialog):
@@ -182,7 +184,7 @@ def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
 
 
 def _facts(simulation: Simulation) -> Iterator[Fate]:
-    """What people and the agent said that a shorter text must still say."""
+    """Yield what people and the agent said that a shorter text must still say, and where it stands."""
     required = {one.statement.text: one for one in required_of(said_in(simulation.units))}.values()
     shown = Shown(simulation.request(simulation.view).text(simulation.dialog.instructions))
     for one in sorted(required, key=lambda one: -one.statement.worth)[:MOST_FACTS]:
@@ -194,7 +196,7 @@ def _facts(simulation: Simulation) -> Iterator[Fate]:
 
 
 def is_found(archive: Archive, fact: Required) -> bool:
-    """By the other words of its sentence, as somebody searches who does not know it any more."""
+    """Search for a fact by the other words of its sentence, as somebody does who has forgotten it."""
     question = fact.statement.text
     for value in fact.values:
         question = question.replace(value, " ")
@@ -203,7 +205,7 @@ def is_found(archive: Archive, fact: Required) -> bool:
 
 
 class _Past:
-    """What was said so far, normalised once."""
+    """The texts so far, normalised once."""
 
     def __init__(self, instructions: str, length: int) -> None:
         self.instructions = instructions
@@ -216,7 +218,7 @@ class _Past:
         self.speakers.append(unit.role.value)
 
     def last(self, value: str) -> int | None:
-        """The unit that said it last, if that was before the newest units, and the instructions do not say it."""
+        """Return the unit that said it last, unless that is among the newest units or the instructions say it."""
         if value in self.instructions:
             return None
         place = next((i for i in range(len(self.texts) - 1, -1, -1) if value in self.texts[i]), None)
@@ -224,7 +226,7 @@ class _Past:
 
 
 def _needed(simulation: Simulation, unit: Unit, request: Request, past: _Past) -> Iterator[Fate]:
-    """Each value of a call's arguments that was said before, and neither just now nor in the instructions."""
+    """Yield each value of a call's arguments that was said before, but not just now nor in the instructions."""
     values = {value for value in map(normalised, _values_in(unit)) if value}
     text = normalised(request.text(simulation.dialog.instructions)) if values else ""
     for value in sorted(values):
@@ -254,7 +256,7 @@ def _values_in(unit: Unit) -> Iterator[str]:
 
 
 def values_of(arguments: Any) -> Iterator[str]:
-    """The texts and numbers inside that nobody guesses: of four characters and more, with a digit."""
+    """Return the texts and numbers inside that nobody can guess: four characters or more, with a digit."""
     if isinstance(arguments, dict):
         arguments = list(arguments.values())
     if isinstance(arguments, list):

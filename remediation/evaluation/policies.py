@@ -22,7 +22,7 @@ UNMASKED_UNITS = 3  # newest units whose tool output the masking baseline leaves
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Tokens that units may take: ``limit`` at most, ``target`` as an aim."""
+    """The tokens that units may take: ``limit`` at most, ``target`` as an aim."""
 
     limit: int
     target: int
@@ -42,7 +42,7 @@ class Policy:
 
 
 def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
-    """Without a model: what is handed over is chosen by rule."""
+    """Make a toolbox without a model: what is handed over is chosen by rule."""
     return Toolbox(
         count=counter.count_messages,
         summarise=lambda text, tokens: "",
@@ -54,13 +54,13 @@ def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
 
 
 def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """The newest units that fit, and nothing else."""
+    """Keep the newest units that fit, and nothing else."""
     kept = newest_fitting(units, list(range(len(units))), room.target)
     return tuple(units[index] for index in sorted(kept | {len(units) - 1}))
 
 
 def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Old tool output gives way to a line that says how much it was, oldest first; then the oldest units go."""
+    """Mask old tool output by a line that says its size, oldest first; then drop the oldest units."""
     masked = list(units)
     excess = sum(unit.est_tokens for unit in units) - room.target
     for index, unit in enumerate(units[:-UNMASKED_UNITS]):

@@ -8,7 +8,9 @@ from remediation.evaluation.measures import POSITIONS, Fate, Run, State
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Of ``needed`` things, how many were in sight, and how many more one search away; the others were lost."""
+    """The fate of ``needed`` things: how many were in sight, and how many more one search away; the others were
+    lost.
+    """
 
     needed: int = 0
     in_sight: int = 0
@@ -20,7 +22,7 @@ class Tally:
 
     @property
     def share(self) -> float | None:
-        """In sight, 0 to 1; ``None`` where nothing was needed."""
+        """Return the share in sight, 0 to 1; ``None`` where nothing was needed."""
         return self.in_sight / self.needed if self.needed else None
 
 
@@ -47,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Raw questions whose evidence or answer the first hits show."""
+    """The number of raw questions whose evidence or answer the first hits show."""
 
     format: str
     asked: int
@@ -133,7 +135,7 @@ def _searches_table(searches: Sequence[Searched]) -> str:
 
 
 def _groups_table(name: str, results: Sequence[Result]) -> str:
-    """In sight by group: a table for each format, since their groups differ."""
+    """Write what was in sight by group, in a table for each format, since their groups differ."""
     parts = []
     for form in dict.fromkeys(result.format for result in results):
         chosen = [result for result in results if result.format == form]

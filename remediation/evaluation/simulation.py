@@ -53,7 +53,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What would be sent: instructions, the view, and what was recalled."""
+    """A request as it would be sent: instructions, the view, and recalled text."""
 
     units: Units
     recalled: Recalled
@@ -83,14 +83,14 @@ class Simulation:
         self._original = {unit.id: unit.messages for unit in self.units}
 
     def steps(self) -> Iterator[Unit]:
-        """Each unit before it enters the view: the moment of the generation that wrote it."""
+        """Yield each unit before it enters the view: the moment of the generation that wrote it."""
         for unit in self.units:
             yield unit
             self.view = self.entered(unit)
             self.index.add(entries_of(unit, self.setup.counter))
 
     def entered(self, unit: Unit) -> View:
-        """The view with one more unit, rewritten where that is due."""
+        """Return the view with one more unit, rewritten where that is due."""
         units, setup = (*self.view.units, unit), self.setup
         division = setup.division(self.fixed, units)
         if setup.policy.rewrite is None or not division.is_over_trigger:
@@ -103,7 +103,9 @@ class Simulation:
         return View(after, self.view.rewrites + (after != units), self.view.millis + millis)
 
     def request(self, view: View) -> Request:
-        """Recall begins with the first rewrite, and gets its share of the budget where that is free."""
+        """Build a request. Recall begins with the first rewrite, and gets its share of the budget where that is
+        free.
+        """
         tokens = total_tokens(view.units) + self.fixed
         started_at = time.perf_counter()
         recalled = self._recalled(view) if view.rewrites and self.setup.recalling.share else Recalled()
@@ -120,7 +122,7 @@ class Simulation:
 
 
 def entries_of(unit: Unit, counter: Counter) -> tuple[Passage, ...]:
-    """What an archive indexes of a unit."""
+    """Return the passages that an archive indexes of a unit."""
     return passages_of(unit.source[0], speaker_of(unit), unit.text, counter.count)
 
 

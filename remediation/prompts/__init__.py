@@ -30,8 +30,9 @@ class Use:
 
 
 class Filled(str):
-    """A text as it is sent, which knows the prompts that it was made of: with them it can be made again, and is stored
-    nowhere."""
+    """A text as it is sent, with the prompts that it was made of. With them it can be made again, so it is stored
+    nowhere.
+    """
 
     uses: tuple[Use, ...] = ()
 
@@ -66,7 +67,7 @@ class Prompt:
 
 
 def load(name: str, folder: Path | None = None) -> Prompt:
-    """The operator's own text from ``folder`` where there is one that can be used, else ours."""
+    """Return the operator's own text from ``folder`` where that can be used, else the product's."""
     shipped = _read(SHIPPED / f"{name}.md", 0)
     path = folder / f"{name}.md" if folder is not None else None
     if path is None or not path.is_file():
@@ -78,7 +79,7 @@ def load(name: str, folder: Path | None = None) -> Prompt:
 
 
 def problems(folder: Path) -> list[tuple[str, str]]:
-    """The files of ``folder`` that cannot serve as prompts, each with the reason."""
+    """Return the files of ``folder`` that cannot serve as prompts, each with the reason."""
     results = []
     for path in sorted(folder.glob("*.md")):
         try:
@@ -91,7 +92,7 @@ def problems(folder: Path) -> list[tuple[str, str]]:
 
 
 def _own(path: Path, shipped: Prompt) -> Prompt:
-    """Raises ``PromptError``."""
+    """Read an operator's file. Raises ``PromptError``."""
     own = _read(path, path.stat().st_mtime_ns)
     if unknown := own.placeholders - shipped.placeholders:
         known = ", ".join(f"${known}" for known in sorted(shipped.placeholders)) or "none"
@@ -103,7 +104,7 @@ def _own(path: Path, shipped: Prompt) -> Prompt:
 
 
 def render(prompt: Prompt, **values: object) -> Filled:
-    """The text as it is sent. Every placeholder must have its value; values are not looked at for placeholders."""
+    """Fill a prompt in. Every placeholder must have its value; values are not searched for placeholders."""
     given = {name: str(value) for name, value in values.items()}
     try:
         text = Template(prompt.text).substitute(given).strip()
@@ -117,12 +118,12 @@ def joined(*texts: Filled) -> Filled:
 
 
 def uses_of(text: str) -> tuple[Use, ...]:
-    """The prompts of a text; none where it came from elsewhere, such as a policy beside Dominds."""
+    """Return the prompts of a text; none where it came from elsewhere, such as a policy outside Dominds."""
     return text.uses if isinstance(text, Filled) else ()
 
 
 def refilled(uses: Iterable[Use], folder: Path | None = None) -> str:
-    """The text of these prompts again. Raises ``PromptError`` where one is gone in that version."""
+    """Fill these prompts in again. Raises ``PromptError`` where one no longer exists in that version."""
     return joined(*(render(_in_version(use, folder), **dict(use.values)) for use in uses))
 
 
@@ -162,7 +163,7 @@ SAMPLES: dict[str, str] = {
 
 
 def preview(name: str, folder: Path | None = None) -> str:
-    """The prompt as it would be sent, with made-up values."""
+    """Render the prompt as it would be sent, with made-up values."""
     prompt = load(name, folder)
     return render(prompt, **{field: SAMPLES.get(field, f"<{field}>") for field in prompt.placeholders})
 

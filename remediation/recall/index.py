@@ -69,7 +69,7 @@ class Index:
                 self._counts.setdefault(word, array("i")).append(times)
 
     def _taken_in(self, passages: Iterable[Passage]) -> Iterator[list[str]]:
-        """The words of each."""
+        """Return the words of each passage."""
         for passage in passages:
             result = words(passage.text)
             self._places.setdefault(passage.turn, []).append(len(self._passages))
@@ -84,7 +84,7 @@ class Index:
         return Corpus(entries, self._total / entries if entries else 0.0)
 
     def holding(self, wanted: Iterable[str]) -> dict[str, int]:
-        """How many entries hold each word."""
+        """Count the entries that hold each word."""
         result = {}
         for word in wanted:
             place = self._block.place(word)

@@ -34,14 +34,14 @@ class Passage:
 
 
 def passages_of(turn: int, speaker: str, text: str, count: Callable[[str], int]) -> tuple[Passage, ...]:
-    """The passages of one turn. ``count`` estimates the tokens of a text."""
+    """Cut one turn into passages. ``count`` estimates the tokens of a text."""
     text = text.strip()
     pieces = tuple(_pieces(text, _chars_of(text)))
     return tuple(Passage(turn, speaker, piece, count(piece), part, len(pieces)) for part, piece in enumerate(pieces))
 
 
 def _chars_of(text: str) -> int:
-    """The length of a passage of this text. Of ASCII it is always the same: only other scripts are counted."""
+    """Return the length of a passage of this text. It is constant for ASCII: only other scripts are counted."""
     if text.isascii() or len(text) <= LEAST_CHARS:
         return PASSAGE_CHARS
     sample = text[:SAMPLE_CHARS]
@@ -60,7 +60,7 @@ def _pieces(text: str, chars: int) -> Iterator[str]:
 
 
 def _cut(text: str, start: int, chars: int) -> int:
-    """The last good cut within a passage's length; anywhere in text without any."""
+    """Return the last good place to cut within a passage's length, or its end in text without any."""
     least, most = start + chars // 2, start + chars
     for pattern in CUTS:
         ends = [match.end() for match in pattern.finditer(text, least, most) if match.end() > least]

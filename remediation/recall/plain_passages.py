@@ -17,8 +17,9 @@ _PAIRS = (
 
 
 def without_marks(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The same parts, without Markdown's marks. Where a word that was looked for stands in a mark,
-    as in a link's address, the mark stays."""
+    """Return the same parts without Markdown's marks. A mark stays where it holds a word that was searched for,
+    as a link's address may.
+    """
     text = "".join(part.text for part in parts)
     asked, gone, start = set[int](), set[int](), 0
     for part in parts:
@@ -34,7 +35,7 @@ def without_marks(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _marks(text: str) -> Iterator[list[int]]:
-    """The places of each mark's characters, those of a pair together."""
+    """Return the places of each mark's characters, those of a pair together."""
     yield from (_places(match) for match in _LINES.finditer(text))
     codes = list(_CODE.finditer(text))
     yield from map(_places, codes)

@@ -1,4 +1,4 @@
-"""Query of a request: the words of the newest message, and for less those of the exchange that led to it."""
+"""The query of a request: the words of the newest message and, with less weight, of the exchange that led to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ class Query:
 
 
 def query_of(units: Units) -> Query:
-    """The newest user message, with what a tool has just brought; what stands around them is the exchange.
+    """Split the newest part of the dialog into the newest user message, with what a tool has just brought, and
+    the exchange.
 
-    Texts that stand for others are not asked for: all that they name would be found.
+    Texts that stand for others are left out of the query: everything that they name would be found.
     """
     originals = [unit for unit in units if unit.kind not in STAND_INS]
     if not originals:
@@ -36,13 +37,16 @@ def query_of(units: Units) -> Query:
 
 
 def _ends(text: str) -> str:
-    """A question stands before or behind what is pasted along with it."""
+    """Return the beginning and end, since a question stands before or behind what is pasted along with it."""
     return text if len(text) <= NEWEST_CHARS else f"{text[: NEWEST_CHARS // 2]}\n{text[-NEWEST_CHARS // 2 :]}"
 
 
 def query_weights(query: Query) -> Mapping[str, float]:
-    """Each word once, however often it is repeated. The more the newest message says, the less the exchange counts:
-    "Yes, that one" needs it, and a whole question would only be led astray."""
+    """Weigh each word once, however often it is repeated.
+
+    The more the newest message says, the less the exchange counts: "Yes, that one" needs it, and a whole question
+    would only be led astray.
+    """
     newest = dict.fromkeys(words(query.newest), 1.0)
     weight = CONTEXT_WEIGHT * 2 / (2 + len(newest))
     return dict.fromkeys(words(query.before[-CONTEXT_CHARS:]), weight) | newest

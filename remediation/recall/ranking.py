@@ -22,8 +22,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Where one word occurs. ``entries`` are their numbers from 0, each once; beside them how often the word occurs in
-    the entry, and how many words the entry has."""
+    """The occurrences of one word. ``entries`` has the numbers of the entries that hold it, from 0 and each once;
+    ``counts`` how often it occurs in each, and ``lengths`` how many words each has.
+    """
 
     entries: NDArray[np.int32]
     counts: NDArray[np.int32]
@@ -43,7 +44,7 @@ def idf(entries: int, holding: int) -> float:
 
 
 def weightiest(weights: Mapping[str, float], holding: Mapping[str, int], entries: int) -> dict[str, float]:
-    """Of a query's words those to look up, with weight times idf. Words that no entry holds are left out."""
+    """Choose which words of a query to look up, with weight times idf. Words that no entry holds are left out."""
     weighed = {
         word: weight * idf(entries, holding[word])
         for word, weight in weights.items()
@@ -60,7 +61,7 @@ def weightiest(weights: Mapping[str, float], holding: Mapping[str, int], entries
 
 
 def rank(weights: Mapping[str, float], postings: Mapping[str, Postings], corpus: Corpus) -> Floats:
-    """The score of every entry for words with their weights, idf included. Zero where an entry holds none of them."""
+    """Score every entry for words with their weights, idf included. An entry that holds none of them scores zero."""
     scores = np.zeros(corpus.entries)
     for word in sorted(weights):
         result = postings[word]

@@ -33,7 +33,7 @@ CAUTION = 0.8  # of it
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Passages that follow each other. ``turns`` are their numbers."""
+    """A run of passages that follow each other. ``turns`` are their numbers."""
 
     turns: tuple[int, ...]
     text: str
@@ -43,7 +43,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """In the order of the dialog. ``est_tokens`` is what the rendered block has at most, 0 without pieces."""
+    """The pieces that come back, in the order of the dialog. ``est_tokens`` bounds the rendered block; 0 without
+    pieces.
+    """
 
     pieces: tuple[Piece, ...] = ()
     est_tokens: int = 0
@@ -54,7 +56,7 @@ class Recalled:
 
     @property
     def passages(self) -> tuple[tuple[int, int], ...]:
-        """Turn and part of each, in the order of the text."""
+        """Return turn and part of each passage, in the order of the text."""
         return tuple(passage for piece in self.pieces for passage in piece.passages)
 
 
@@ -68,11 +70,12 @@ def recall(
     tuning: Tuning = DEFAULT,
     pinned: Collection[int] = (),
 ) -> Recalled:
-    """What fits into ``budget_tokens``, heading and labels included, of turns that are not in ``in_sight``.
+    """Choose what fits into ``budget_tokens``, heading and labels included, of turns that are not ``in_sight``.
 
-    ``in_sight`` are the turns that stand word for word in the request, and those that a person wants left out. No
-    passage comes back that one of them holds, such as a file that was read again, or that stands in ``shown``: the text
-    of the request, or what of it is in no turn. ``pinned`` turns come first, whatever is asked, as far as they fit.
+    ``in_sight`` are the turns that stand word for word in the request and those that a person wants left out. A
+    passage does not come back if one of them holds it, as after reading a file again, or if it stands in
+    ``shown``: the text of the request, or the part of it that is in no turn. ``pinned`` turns come first,
+    whatever the query says, as far as they fit.
     """
     weights = query_weights(query)
     if budget_tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:
@@ -92,9 +95,10 @@ def recall(
 def _fitting(
     hits: Iterable[Hit], taken: set[str], shown: str, room: int, count: Callable[[str], int]
 ) -> Iterator[tuple[Hit, int]]:
-    """The best hits that fit, each with its tokens, best first, but none that says what is shown or was chosen already.
+    """Yield the best hits that fit, each with its tokens, best first, without repetitions of each other or of
+    ``shown``.
 
-    Only what may fit is counted, since that takes longer than ranking. How far estimates are off is learned on the way.
+    Only what may fit is counted, since counting takes longer than ranking. Estimates are corrected on the way.
     """
     shares: list[float] = []
     for hit in hits:
@@ -146,16 +150,18 @@ def _line(passage: Passage) -> str:
 
 
 def _label(passage: Passage) -> str:
-    """The turn's number and who said it; of a long turn which part. Short, since it stands before every passage."""
+    """Name the turn's number and speaker, and the part of a long turn, in few words: a label stands before every
+    passage.
+    """
     part = f", {passage.part + 1}/{passage.parts}" if passage.parts > 1 else ""
     return f"[{passage.turn} {passage.speaker}{part}]"
 
 
 def render(recalled: Recalled) -> str:
-    """The block at the end of the request; empty without pieces."""
+    """Write the block that ends the request; empty without pieces."""
     return "\n".join((HEADING, *(piece.text for piece in recalled.pieces))) if recalled.pieces else ""
 
 
 def rendered(passages: Iterable[Passage]) -> str:
-    """The same block made of its passages, in their order."""
+    """Write the same block from its passages, in their order."""
     return "\n".join((HEADING, *map(_line, passages)))

@@ -1,4 +1,4 @@
-"""The score of every passage for a query: by its words, by what the best hits lead to, and by its neighbours."""
+"""Scores of passages for a query: by their words, by the words of the best hits, and by their neighbours."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,13 +14,13 @@ from remediation.text.words import words
 
 
 class Archive(Protocol):
-    """Where passages are stored, in the order of the dialog: in memory, or in a database's tables."""
+    """An archive of passages, in the order of the dialog."""
 
     @property
     def corpus(self) -> Corpus: ...
 
     def holding(self, wanted: Iterable[str]) -> Mapping[str, int]:
-        """How many entries hold each word, without words that none holds."""
+        """Count the entries that hold each word, without words that none holds."""
         ...
 
     def postings(self, wanted: Iterable[str]) -> Mapping[str, Postings]: ...
@@ -28,7 +28,7 @@ class Archive(Protocol):
     def passages(self, entries: Sequence[int]) -> Sequence[Passage]: ...
 
     def entries_of(self, turns: Collection[int]) -> NDArray[np.int32]:
-        """The numbers of all passages of these turns."""
+        """Return the numbers of all passages of these turns."""
         ...
 
 
@@ -58,7 +58,7 @@ class Hit:
 
 
 def scored(archive: Archive, weights: Mapping[str, float], tuning: Tuning = DEFAULT) -> Floats:
-    """One score for each entry, zero where neither words nor neighbours speak for it."""
+    """Score each entry; zero where neither words nor neighbours speak for it."""
     corpus = archive.corpus
     wanted = weightiest(weights, archive.holding(weights), corpus.entries)
     scores = rank(wanted, archive.postings(wanted), corpus)
@@ -94,7 +94,7 @@ def _with_neighbours(scores: Floats, tuning: Tuning) -> Floats:
 
 
 def top(scores: Floats, number: int) -> NDArray[np.intp]:
-    """The best entries, best first, the earlier of equals first. Those without a score are none."""
+    """Return the best entries, best first and the earlier of equals first, without those that score zero."""
     result = np.flatnonzero(scores > 0)
     if len(result) > number > 0:
         values = scores[result]

@@ -1,4 +1,4 @@
-"""Search of an archive: the same ranking as recall, for whoever asks in words of their own."""
+"""Search of an archive in a person's or agent's own words, ranked as recall ranks."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,8 +25,9 @@ class HitInPlace:
 def search(
     archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT, hidden: Collection[int] = ()
 ) -> tuple[HitInPlace, ...]:
-    """Best first, without the ``hidden`` turns. What stands beside a better hit is shown with it and takes no place of
-    its own."""
+    """Return the best hits first, without the ``hidden`` turns. A passage beside a better hit is shown with that
+    hit.
+    """
     weights = query_weights(Query(text))
     if not weights or not archive.corpus.entries:
         return ()

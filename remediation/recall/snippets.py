@@ -1,4 +1,4 @@
-"""The place in a text where the words of a query stand, with the words marked."""
+"""Snippets: the place in a text where the words of a query stand, with the words marked."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ class Part:
 
 
 def matching_words(text: str, asked: Collection[str]) -> tuple[str, ...]:
-    """The words of a text that the query asks for, as they stand there, each once."""
+    """Return the words of a text that the query asks for, as written there, each once."""
     results = (text[start:end] for start, end in _places(text, asked))
     return tuple({word.casefold(): word for word in results}.values())
 
 
 def snippet(text: str, asked: Collection[str], chars: int = SNIPPET_CHARS) -> tuple[Part, ...]:
-    """About ``chars`` characters where most words of the query stand together,
-    with an ellipsis where text is left out."""
+    """Return about ``chars`` characters where most words of the query stand together, with an ellipsis for
+    omitted text.
+    """
     places = list(_places(text, asked))
     start = max(0, _best_start(text, places, chars) - CHARS_BEFORE) if len(text) > chars else 0
     end = min(len(text), start + chars)
@@ -47,7 +48,7 @@ def _places(text: str, asked: Collection[str]) -> Iterator[tuple[int, int]]:
 
 
 def _best_start(text: str, places: list[tuple[int, int]], chars: int) -> int:
-    """Where the window of a snippet holds most different words."""
+    """Return the start of the window that holds most different words."""
     best, most = 0, 0
     for start, _ in places[:MOST_PLACES]:
         inside = {

@@ -46,13 +46,17 @@ COMMON_WORDS = frozenset(
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors whose dot product is their likeness. ``name`` is shown to people, and is honest."""
+    """Turns texts into unit vectors whose dot product is their likeness. ``name`` is shown to people, so it must
+    be true.
+    """
 
     @property
     def name(self) -> str: ...
 
     def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
-        """One row per text, of length 1, or zero for a text without words. ``thorough`` reads more of long texts."""
+        """Return one row per text, of length 1, or zero for a text without words. ``thorough`` reads more of long
+        texts.
+        """
         ...
 
 
@@ -78,7 +82,7 @@ class MiniLMEmbedder:
 
 
 class LexicalEmbedder:
-    """Hashed n-grams of the words' bytes: likeness of wording, not of meaning."""
+    """Embeds texts by hashed n-grams of the words' bytes, which shows likeness of wording, not of meaning."""
 
     name = "lexical"
 
@@ -129,10 +133,10 @@ class RememberingEmbedder:
 
 
 class PacedEmbedder:
-    """``preferred`` while it takes at most SLOWEST_MILLIS a text, else ``fallback`` for RETRY_SECONDS.
+    """Uses ``preferred`` while it takes at most SLOWEST_MILLIS a text, else ``fallback`` for RETRY_SECONDS.
 
-    One call's vectors always come from one of them, since their numbers do not compare. ``clock`` is monotonic, in
-    seconds.
+    All vectors of one call come from the same embedder, since their numbers do not compare. ``clock`` is
+    monotonic, in seconds.
     """
 
     def __init__(self, preferred: Embedder, fallback: Embedder, clock: Callable[[], float]) -> None:
@@ -171,7 +175,7 @@ _choosing = threading.Lock()
 
 
 def embedder() -> Embedder:
-    """This process's embedder, loaded at the first call (about 0.3 s): MiniLM if installed, else lexical."""
+    """Return this process's embedder, loaded at the first call (about 0.3 s): MiniLM if installed, else lexical."""
     with _choosing:
         if not _shared:
             _shared.append(best_embedder())
@@ -179,7 +183,7 @@ def embedder() -> Embedder:
 
 
 def best_embedder() -> Embedder:
-    """A new one, not yet judged by its pace: MiniLM if installed, else lexical."""
+    """Build an embedder whose pace is not yet known: MiniLM if installed, else lexical."""
     lexical = RememberingEmbedder(LexicalEmbedder(), time.monotonic)
     directory = model_directory()
     if directory is None:
@@ -195,7 +199,7 @@ def best_embedder() -> Embedder:
 
 
 def relevance(texts: Sequence[str], query: str, using: Embedder | None = None) -> list[float]:
-    """One score per text, 0 to 1: the cosine to ``query``, where negative counts as 0. Empty texts score 0."""
+    """Score each text from 0 to 1: its cosine to ``query``, where negative counts as 0. Empty texts score 0."""
     if not texts:
         return []
     vectors = (using or embedder()).embed([query, *texts])
@@ -203,7 +207,7 @@ def relevance(texts: Sequence[str], query: str, using: Embedder | None = None) -
 
 
 def relevance_of_wording(texts: Sequence[str], query: str) -> list[float]:
-    """``relevance`` by hashed n-grams: some 0.2 ms a text, where MiniLM takes 29."""
+    """Score texts as ``relevance`` does, but by hashed n-grams: some 0.2 ms a text, where MiniLM takes 29."""
     return relevance(texts, query, _LEXICAL)
 
 
@@ -211,7 +215,7 @@ RELEVANCE = {"minilm": relevance, "wording": relevance_of_wording}  # by the nam
 
 
 def similarity(a: str, b: str, using: Embedder | None = None) -> float:
-    """How much two texts say the same, 0 to 1. Reads more of long texts than ``relevance`` does."""
+    """Score from 0 to 1 how far two texts say the same. This reads more of long texts than ``relevance`` does."""
     if a == b:
         return 1.0
     vectors = (using or embedder()).embed([a, b], thorough=True)
@@ -219,12 +223,14 @@ def similarity(a: str, b: str, using: Embedder | None = None) -> float:
 
 
 def likeness_of_wording(a: str, b: str) -> float:
-    """``similarity`` by hashed n-grams: some 2 ms for 10,000 characters, where MiniLM takes 300 whatever the length."""
+    """Compare as ``similarity`` does, but by hashed n-grams: some 2 ms for 10,000 characters, where MiniLM takes
+    300 whatever the length.
+    """
     return similarity(a, b, _LEXICAL)
 
 
 def parts_of(text: str, most: int, characters: int = GLANCE_CHARACTERS) -> list[str]:
-    """``text`` if it is short, else up to ``most`` evenly spread parts of it, two at least. None if it is blank."""
+    """Return ``text`` if it is short, else two to ``most`` evenly spread parts of it; no part if it is blank."""
     if not text.strip():
         return []
     if len(text) <= WHOLE_CHARACTERS:
@@ -236,7 +242,7 @@ def parts_of(text: str, most: int, characters: int = GLANCE_CHARACTERS) -> list[
 
 
 def _word_start(text: str, place: int) -> int:
-    """The first word's start at or after ``place``, looking at most 20 characters ahead."""
+    """Find the first start of a word at or after ``place``, looking at most 20 characters ahead."""
     if place == 0 or text[place - 1].isspace():
         return place
     blank = text.find(" ", place, place + 20)
@@ -260,7 +266,7 @@ def _ngram_counts(text: str) -> NDArray[np.float64]:
 
 
 def _hashed(content: NDArray[np.uint64], size: int) -> NDArray[np.float64]:
-    """How often each bucket is hit by the n-grams of ``size`` bytes. The multipliers are those of FNV and Knuth."""
+    """Count how often the n-grams of ``size`` bytes hit each bucket. The multipliers are those of FNV and Knuth."""
     hashes = np.full(len(content) - size + 1, size, np.uint64)
     for offset in range(size):
         hashes = (hashes * np.uint64(16_777_619)) ^ content[offset : offset + len(hashes)]

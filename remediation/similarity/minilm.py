@@ -31,11 +31,11 @@ Array = NDArray[np.float32]
 
 
 class MiniLMUnavailable(Exception):
-    """The model's package is not installed, or is not what it should be."""
+    """The model's package is not installed, or lacks a file that it should have."""
 
 
 class MiniLM:
-    """Texts to unit vectors. Holds no state that a call changes."""
+    """The network that turns texts into unit vectors. No call changes its state."""
 
     def __init__(self, directory: Path) -> None:
         """Raises MiniLMUnavailable. Weights are mapped, not read: processes share them and pages load when used."""
@@ -51,7 +51,9 @@ class MiniLM:
         self._tokenizer.no_padding()
 
     def embed(self, texts: Sequence[str], longest: int = LONGEST_ROW) -> Array:
-        """One row of WIDTH numbers and length 1 per text, in order. Each text is cut after ``longest`` tokens."""
+        """Return one row of WIDTH numbers and length 1 per text, in order. Each text is cut after ``longest``
+        tokens.
+        """
         self._tokenizer.enable_truncation(LONGEST_ROW)
         rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         rows = [row if len(row) <= longest else [*row[: longest - 1], row[-1]] for row in rows]
@@ -127,7 +129,9 @@ class _Layer:
 
 
 def model_directory() -> Path | None:
-    """Where the installed package keeps the model, found without importing it (its import would want torch)."""
+    """Find the installed package's model without importing the package, whose import would want torch; None
+    without it.
+    """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -135,14 +139,14 @@ def model_directory() -> Path | None:
 
 
 def unit_rows(rows: Array) -> Array:
-    """Rows scaled to length 1; zero rows stay zero."""
+    """Scale rows to length 1; zero rows stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Array = rows / np.maximum(lengths, np.float32(1e-9))
     return scaled
 
 
 def _mapped(path: Path) -> dict[str, Array]:
-    """A safetensors file: eight bytes with the header's length, a JSON header, then the numbers."""
+    """Map a safetensors file: eight bytes with the header's length, a JSON header, then the numbers."""
     content = np.memmap(path, mode="r", dtype=np.uint8)
     start = 8 + int(content[:8].view("<u8")[0])
     header = json.loads(content[8:start].tobytes())
@@ -157,7 +161,7 @@ def _mapped(path: Path) -> dict[str, Array]:
 
 
 def _chunks(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Places of rows to compute together: of like length, padded size at most CHUNK_TOKENS."""
+    """Return the places of rows to compute together: of like length, with a padded size of at most CHUNK_TOKENS."""
     chunk: list[int] = []
     for place in sorted(range(len(rows)), key=lambda place: -len(rows[place])):
         if chunk and (len(chunk) + 1) * len(rows[chunk[0]]) > CHUNK_TOKENS:

@@ -23,27 +23,31 @@ class Carried:
 
 
 def ledger_budget(limit: int) -> int:
-    """Tokens, the heading included."""
+    """Return the tokens that the ledger may take, its heading included."""
     return limit // LEDGER_SHARE
 
 
 def ledger_reserve(limit: int, units: Units) -> int:
-    """Tokens to leave for the ledger beside an account by rule. Where no tool was called, that quotes what was said,
-    and lines cut out of others tell less than one more message or sentence: then only rules and failures need a
-    place."""
+    """Return the tokens to leave for the ledger beside an account made by rule.
+
+    Where no tool was called, the account itself quotes what was said, and one more sentence there tells more than
+    lines cut out of others: the ledger then needs room for rules and failures only.
+    """
     budget = ledger_budget(limit)
     quoted = plainness(units) if any(unit.role is UnitRole.TOOL for unit in units) else 1.0
     return max(min(budget, TALK_LEDGER), budget - int(budget * quoted * (1 - TALK_SHARE)))
 
 
 def ledger_lines(units: Units) -> tuple[str, ...]:
-    """The facts that the ledgers among ``units`` already carry."""
+    """Return the facts that the ledgers among ``units`` already carry."""
     lines = (line for unit in units if is_ledger(unit) for line in unit.text.splitlines())
     return tuple(line.removeprefix("- ") for line in lines if line.startswith("- "))
 
 
 def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox) -> Carried:
-    """``after`` with one ledger: the facts carried so far and those that ``before`` loses, except what still stands."""
+    """Return ``after`` with one ledger: the facts carried so far and those that ``before`` loses, except what
+    still stands.
+    """
     view = tuple(unit for unit in after if not is_ledger(unit))
     room = budget_tokens - MESSAGE_TOKENS
     lost = removed_from(before, view)
@@ -58,7 +62,9 @@ def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox) -> 
 
 
 def _facts(before: Units, lost: Units, view: Units, room: int, toolbox: Toolbox) -> tuple[str, ...]:
-    """Facts that the view does not say. Important units speak first, since the budget may not reach for all."""
+    """Choose facts that the view does not say. Important units come first, since the budget may not suffice for
+    all.
+    """
     shown = Shown(text_of(view))
     speakers = sorted(lost, key=lambda unit: unit.priority)
     said = [one for one in said_in(speakers, results=True) if one.role != CALL]
@@ -67,13 +73,15 @@ def _facts(before: Units, lost: Units, view: Units, room: int, toolbox: Toolbox)
 
 
 def removed_from(before: Units, after: Units) -> Units:
-    """The units of ``before`` that ``after`` does not show as they were."""
+    """Return the units of ``before`` that ``after`` does not show as they were."""
     standing = {(unit.id, unit.messages) for unit in after}
     return tuple(unit for unit in before if (unit.id, unit.messages) not in standing)
 
 
 def _position(before: Units, view: Units) -> int:
-    """After the first text that is new and stands for others; else after the leading system prompts."""
+    """Return the ledger's place: behind the first new text that stands for others, else behind the leading system
+    prompts.
+    """
     known = {unit.id for unit in before}
     for index, unit in enumerate(view):
         if unit.kind is UnitKind.SUMMARY and unit.id not in known:

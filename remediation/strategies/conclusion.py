@@ -26,7 +26,7 @@ class Attempt:
 
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
-    """The rewrite's outcome, with the ledger in its place."""
+    """Finish a rewrite: put the ledger in its place and return the outcome."""
     answered = with_answers(attempt.before, after, toolbox)
     if total_tokens(answered) <= attempt.limit or total_tokens(after) > attempt.limit:
         after = answered  # where a few tokens decide, the limit comes first
@@ -53,7 +53,7 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 
 
 def _with_marks(units: Units, toolbox: Toolbox) -> Units:
-    """What a newer message supersedes stands with a mark, where it may be changed at all."""
+    """Mark what a newer message supersedes, in those units that may be changed at all."""
     gone = superseded(units)
     places = (
         {place for place in touchable(units) if units[place].id in gone and len(units[place].messages) == 1}
@@ -66,12 +66,12 @@ def _with_marks(units: Units, toolbox: Toolbox) -> Units:
 
 
 def _is_forced(attempt: Attempt) -> bool:
-    """Above the limit any gain counts: without it nothing could be sent."""
+    """Check whether the context exceeds the limit. Any gain counts then, since nothing could be sent without it."""
     return total_tokens(attempt.before) > attempt.limit
 
 
 def _with_headroom(attempt: Attempt, after: Units, est_after: int) -> tuple[StrategyStep, ...]:
-    """The steps, the last of which says why less than a quarter is free, where that is so."""
+    """Return the steps, the last of which says why less than a quarter of the window is free, where that is so."""
     if leaves_headroom(est_after, attempt.limit) or not attempt.steps:
         return attempt.steps
     standing = [unit for unit in after if unit.role is UnitRole.SYSTEM or unit.pinned or unit.priority == 1]
@@ -86,9 +86,10 @@ def _with_headroom(attempt: Attempt, after: Units, est_after: int) -> tuple[Stra
 
 
 def _ledger_room(attempt: Attempt, after: Units) -> int:
-    """Tokens for the ledger: its share of the limit, where ``after`` leaves that much.
+    """Return the tokens for the ledger: its share of the limit, where ``after`` leaves that much.
 
-    Beside what an earlier ledger took it may use half of what was saved, so that the rewrite stays one.
+    Beyond what an earlier ledger took, it may use half of what was saved, so that the rewrite still makes the
+    context smaller.
     """
     earlier = sum(unit.est_tokens for unit in attempt.before if is_ledger(unit))
     size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
@@ -99,7 +100,7 @@ def _ledger_room(attempt: Attempt, after: Units) -> int:
 
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:
-    """The units as they were, and why they must stay so."""
+    """Return the units unchanged, and why they must stay so."""
     size = total_tokens(attempt.before)
     return Rewritten(
         units=attempt.before,
@@ -114,7 +115,7 @@ def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:
 
 
 def _summary_of(after: Units, before: Units) -> str:
-    """The newest summary that this rewrite wrote."""
+    """Return the newest summary that this rewrite wrote."""
     known = {unit.id for unit in before}
     written = [unit for unit in after if unit.kind is UnitKind.SUMMARY and unit.id not in known and not is_ledger(unit)]
     return written[-1].text if written else ""

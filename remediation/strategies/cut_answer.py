@@ -17,7 +17,7 @@ SMALLEST_TAIL = 24  # tokens, the line above included; less shows nobody where t
 def with_shorter_answer(
     units: Units, room: int, limit: int, toolbox: Toolbox, rewrite: Callable[[Units], Rewritten]
 ) -> Rewritten:
-    """``rewrite`` these units once their newest, an answer that was cut, takes at most ``room`` tokens."""
+    """Run ``rewrite`` once the newest unit, an answer that was cut off, is shortened to at most ``room`` tokens."""
     if not units or not _is_answer(units[-1]) or units[-1].est_tokens <= room:
         return rewrite(units)
     begun = toolbox.clock()
@@ -44,7 +44,7 @@ def with_shorter_answer(
 
 
 def room_for_answer(units: Units, ceiling: int) -> int:
-    """Half of what is left below ``ceiling`` beside what must stay: the other half is for what else is kept."""
+    """Return half of the room below ``ceiling`` beside what must stay: the other half is for what else is kept."""
     return max(0, (ceiling - standing_tokens(units)) // 2)
 
 
@@ -53,7 +53,7 @@ def _is_answer(unit: Unit) -> bool:
 
 
 def _tail(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
-    """The longest end of the answer that takes at most ``room`` tokens, by bisection."""
+    """Find by bisection the longest end of the answer that takes at most ``room`` tokens."""
     text = unit.text.removeprefix(HEAD_ARCHIVED)
     kept = bisect_right(range(1, len(text) + 1), room, key=lambda chars: _ending(unit, text, chars, toolbox).est_tokens)
     return _ending(unit, text, kept, toolbox)

@@ -32,8 +32,11 @@ FILLS = 3  # rounds at most, each with the tokens that the one before left over
 
 
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int, remaining: Sequence[Unit] = ()) -> str:
-    """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``. What
-    ``remaining`` units say may supersede what these say."""
+    """Write a digest of at most ``room`` tokens.
+
+    People's messages are whole while they take no more than ``people_room``. What ``remaining`` units say may
+    supersede what these say.
+    """
     count = text_counter(toolbox)
     entries = said_in(units)
     talk = [entry for entry in entries if entry.role != CALL]
@@ -73,14 +76,18 @@ def _joined(
 
 
 def plainness(units: Sequence[Unit]) -> float:
-    """1 where all is plain talk, that is short messages without calls; 0 where no more than half of the tokens are."""
+    """Return 1 where all is plain talk (short messages without calls), falling to 0 where half of the tokens or
+    more are not.
+    """
     talk = [unit for unit in units if unit.role is not UnitRole.SYSTEM and unit.kind not in STAND_INS]
     short = (unit.est_tokens for unit in talk if unit.role is not UnitRole.TOOL and unit.est_tokens <= PARAGRAPH_TOKENS)
     return max(0.0, 2 * sum(short) / max(1, total_tokens(talk)) - 1)
 
 
 def _worths(statements: Sequence[Statement], talk_share: float, agents_share: float) -> list[float]:
-    """As far as all is talk, what is told counts. On average the worth stays, and no rule loses by it."""
+    """Weigh statements: the more of the text is talk, the more counts what is told. The average stays, and no
+    rule loses.
+    """
     own = [statement.worth for statement in statements]
     talk = _worths_in_talk(statements, agents_share) if talk_share else own
     scale = sum(own) / (sum(talk) or 1.0)
@@ -94,8 +101,9 @@ def _worths(statements: Sequence[Statement], talk_share: float, agents_share: fl
 
 
 def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> list[float]:
-    """The words of a statement that others do not say, the rarest most; names, values and dates among them add to it.
-    What a question asks for stands in its answer."""
+    """Weigh a statement by its words that others do not say, the rarest most; names, values and dates add to it.
+    A question passes its words on to its answer.
+    """
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
     rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
@@ -113,13 +121,13 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
 
 
 def _spelled(statement: Statement) -> tuple[str, ...]:
-    """A number, a day or a time in words: worth less if others say the same, as everybody's "today"."""
+    """Find a number, day or time in words. It is worth less if others say the same, as everybody says "today"."""
     match = SPELLED.search(statement.text) if statement.spelled else None
     return (match[0].lower(),) if match else ()
 
 
 def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
-    """Of each entry, from 0 where every row has it to 1 where one has."""
+    """Rate each entry from 0, where every row has it, to 1, where only one has."""
     seen = Counter(chain.from_iterable(rows))
     most = math.log(max(2, len(rows)))
     rarity_of = {times: (1 - math.log(times) / most) ** 2 for times in set(seen.values())}
@@ -134,9 +142,12 @@ def _in_order(
     people_room: int,
     spread: float,
 ) -> list[list[int]]:
-    """What may stand in the account, the best first: what people said in its order where all of that fits into
-    ``people_room``, then what is worth most for its price. Each further sentence of one text counts ``spread`` of the
-    one before, so that no text takes the room of all."""
+    """List what may enter the account, the best first.
+
+    People's words come first, in their order, if all of them fit into ``people_room``; then what is worth most
+    for its price. Each further sentence of one text counts ``spread`` times the one before, so that no text takes
+    all the room.
+    """
     people = [
         [place] for place, statement in enumerate(statements) if statement.role == "user" and _says_something(statement)
     ]
@@ -177,7 +188,7 @@ def _take(
     prices: Sequence[int],
     room: int,
 ) -> None:
-    """Adds to ``chosen`` what fits into ``room`` tokens, tried in ``order``."""
+    """Add to ``chosen`` what fits into ``room`` tokens, tried in ``order``."""
     taken = {places[0] for places in chosen}
     labelled = {statements[place].source for place in taken}
     for places in order:
@@ -190,8 +201,9 @@ def _take(
 
 
 def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_whole: float) -> list[list[int]]:
-    """A text of at most ``most_whole`` tokens is taken whole or not at all: parts of it say little.
-    Of a longer one, each sentence is judged by itself."""
+    """Group sentences: a text of at most ``most_whole`` tokens is one choice, since parts of it say little; of a
+    longer one each sentence is its own.
+    """
     candidates: list[list[int]] = []
     for _, group in groupby(range(len(statements)), key=lambda place: statements[place].source):
         places = list(group)
@@ -201,7 +213,9 @@ def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_who
 
 
 def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
-    """One line for each text of which something stands, with a mark where sentences between others are left out."""
+    """Write one line for each text with a chosen sentence, with a mark where sentences between others are left
+    out.
+    """
     lines: list[tuple[int, str]] = []
     for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
         parts: list[str] = []
@@ -214,7 +228,7 @@ def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[in
 
 
 def _calls(entries: Sequence[Said], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
-    """The newest calls, one line a turn."""
+    """Name the newest calls, one line a turn."""
     by_turn: dict[int, list[str]] = {}
     for entry in entries:
         if entry.role == CALL and entry.turn:

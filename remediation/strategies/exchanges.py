@@ -1,4 +1,4 @@
-"""An exchange: what a person asked and all that answered it. What is answered never stands as a bare question."""
+"""Exchanges: a question of a person and all that answered it. An answered question never stands alone."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ def is_question(unit: Unit) -> bool:
 
 
 def exchanges(units: Sequence[Unit]) -> list[list[int]]:
-    """The indices of each exchange, oldest first. System prompts and what stands for others are units of their own."""
+    """Return the indices of each exchange, oldest first. A system prompt or stand-in is a group of its own."""
     groups: list[list[int]] = []
     is_open = False
     for index, unit in enumerate(units):
@@ -34,7 +34,7 @@ def exchanges(units: Sequence[Unit]) -> list[list[int]]:
 
 
 def with_answers(before: Units, after: Units, toolbox: Toolbox) -> Units:
-    """``after``, where a question whose whole answer went gets the answer's best sentence back.
+    """Return ``after``, where each question that lost its whole answer gets the answer's best sentence back.
 
     Left alone, an old question invites the model to answer it again.
     """
@@ -52,7 +52,7 @@ def with_answers(before: Units, after: Units, toolbox: Toolbox) -> Units:
 
 
 def _answers_of(units: Units) -> dict[str, Units]:
-    """What answered each question, up to the next one."""
+    """Map each question to the units that answered it, up to the next question."""
     groups = exchanges(units)
     return {
         units[group[0]].id: tuple(units[index] for index in group[1:])

@@ -1,5 +1,6 @@
-"""The newest tool results: one that leaves too little room for all else is cut to its head,
-its tail and the lines that matter."""
+"""Cutting of the newest tool results: one that leaves too little room keeps its head, its tail and the lines that
+matter.
+"""
 
 import math
 from collections import Counter
@@ -42,14 +43,16 @@ def _may_be_cut(unit: Unit) -> bool:
 
 
 def _words_of(units: Units, unit: Unit) -> frozenset[str]:
-    """What the result was wanted for: the task, what the agent said when it called, and what it called with."""
+    """Return the words that say what a result was wanted for: the task, the agent's text beside the call, and the
+    arguments.
+    """
     asked = " ".join(call.arguments for message in unit.messages for call in message.tool_calls)
     words = " ".join(message.text for message in unit.messages if message.role is not Role.TOOL)
     return frozenset(telling(f"{task_of(units)} {words} {asked}"))
 
 
 def _cut(unit: Unit, room: int, words: frozenset[str], toolbox: Toolbox) -> Unit:
-    """The unit with its longest results cut; each result gets its share of ``room``."""
+    """Cut the unit's longest results, each to its share of ``room``."""
     count = text_counter(toolbox)
     messages = tuple(
         message if message.role is Role.TOOL else with_short_arguments(message) for message in unit.messages
@@ -66,7 +69,7 @@ def _cut(unit: Unit, room: int, words: frozenset[str], toolbox: Toolbox) -> Unit
 
 
 def _fair_share(sizes: Sequence[int], room: int) -> int:
-    """What each may have so that all fit: small ones leave theirs to the large ones."""
+    """Return the size that each may have so that all fit: small ones leave theirs to the large ones."""
     left, share = room, 0
     waiting = sorted(size for size in sizes if size)
     for place, size in enumerate(waiting):
@@ -99,7 +102,9 @@ def _pieces(text: str) -> list[str]:
 
 
 def _chosen(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:
-    """The places of what stays: the head and the tail in their share, then what matters most for its tokens."""
+    """Return the places of what stays: the head and the tail in their share, then what matters most for its
+    tokens.
+    """
     chosen: set[int] = set()
     for order in (range(len(pieces)), range(len(pieces) - 1, -1, -1)):
         left = room / END_SHARE
@@ -118,7 +123,9 @@ def _chosen(pieces: Sequence[str], prices: Sequence[float], room: int, words: fr
 
 
 def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
-    """Of each piece that has any: the words of the task in it, rare ones more, and whether it reports a failure."""
+    """Rate pieces by the task's words in them, rare ones more, and by a failure they report. Worthless pieces are
+    left out.
+    """
     results = [words & set(telling(piece)) for piece in pieces]
     seen = Counter(word for row in results for word in row)
     worths = {

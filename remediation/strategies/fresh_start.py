@@ -1,4 +1,4 @@
-"""Recovery: starts again with a hand-off summary, the ledger, and what must not be lost."""
+"""Recovery by a fresh start: a hand-off summary, the ledger, and what must not be lost."""
 
 from dataclasses import replace
 
@@ -26,18 +26,18 @@ TASK_SHARE = 3  # of the room: what the request that began the work may take, be
 
 
 def start_fresh(units: Units, toolbox: Toolbox, limit: int, opening: str = HANDOVER_OPENING) -> Rewritten:
-    """A fresh start asked for by a person, a milestone, a loop or repeated over-hits; see ``recover``.
-
-    ``opening`` says why, such as the rendered prompt ``milestone``.
+    """Start afresh because of a person, a milestone, a loop or repeated over-hits; see ``recover``. ``opening``
+    says why, such as the rendered prompt ``milestone``.
     """
     return recover(Attempt(units, limit, toolbox.clock()), toolbox, opening)
 
 
 def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING) -> Rewritten:
-    """One handover of priority 1 in place of all but system prompts, pinned units and the newest user message.
+    """Put one handover of priority 1 in place of all but system prompts, pinned units and the newest user
+    message.
 
-    Units of priority 1 stay too while they fit half the limit, and so does an exchange of tools
-    under way (the newest unit).
+    Units of priority 1 stay too while they fit half the limit, and so does an exchange of tools under way (the
+    newest unit).
     """
     attempt = replace(attempt, recovered=True)
     limit = attempt.limit
@@ -94,7 +94,9 @@ def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening
 
 
 def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
-    """What the agent is to go on with: the newest message, and the request that began the work where it goes."""
+    """Say what the agent is to go on with: the newest message, and the request that began the work if that one
+    goes.
+    """
     newest = " ".join(task_of(units).split())[:TASK_CHARS]
     first = _first_request(units, kept)
     if not first:
@@ -107,7 +109,9 @@ def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
 
 
 def _first_request(units: Units, kept: set[int]) -> str:
-    """As an earlier handover carries it, else the first message of a person, unless that stays as it is."""
+    """Return the first request as an earlier handover carries it, else a person's first message unless that stays
+    anyway.
+    """
     for index, unit in enumerate(units):
         if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
             return unit.text.rpartition(TASK_BEGAN)[2]
@@ -117,14 +121,14 @@ def _first_request(units: Units, kept: set[int]) -> str:
 
 
 def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:
-    """System prompts, the handover, and what else is kept in its order."""
+    """Return system prompts, the handover, then whatever else is kept, in its order."""
     stay = [units[index] for index in sorted(kept)]
     system = [unit for unit in stay if unit.role is UnitRole.SYSTEM]
     return (*system, handover, *(unit for unit in stay if unit.role is not UnitRole.SYSTEM))
 
 
 def irreducible(units: Units, limit: int) -> str:
-    """Why nothing helps, with the sizes."""
+    """Explain, with the sizes, why no rewrite can help."""
     system = sum(unit.est_tokens for unit in units if unit.role is UnitRole.SYSTEM)
     fixed = standing_tokens(units) - system
     first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"

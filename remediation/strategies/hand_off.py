@@ -1,5 +1,6 @@
-"""The one hand-off summary, for whichever strategy takes units away: asked for, judged,
-repaired once, else made by rule."""
+"""The hand-off summary, for whichever strategy takes units away: requested, judged, repaired once, else made by
+rule.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,17 +50,19 @@ class HandOff:
 def hand_off(
     gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int | None = None, most: int = 0
 ) -> HandOff:
-    """At most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take ``most``.
+    """Write at most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take
+    ``most``.
 
-    A model writes it where there is one. What it must not lack is what people and the agent said; if it does, it is
-    told once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
+    A model writes it where there is one. It must hold what people and the agent said: if something lacks, the
+    model is told once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule
+    take its place.
     """
     written = by_model(gone, remaining, max(room, most), toolbox)
     return written if written.by_model else by_rule(gone, room, toolbox, people_room, written.note, remaining)
 
 
 def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:
-    """A model's good summary, or no text and perhaps the cause."""
+    """Return a model's good summary, or no text and the cause if there is one."""
     if most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     summary, note = _asked(gone, remaining, most, toolbox)
@@ -74,7 +77,7 @@ def by_rule(
     cause: str = "",
     remaining: Units = (),
 ) -> HandOff:
-    """Sentences in place of ``gone``. ``cause`` says why no model's summary stands there."""
+    """Choose sentences to stand in place of ``gone``. ``cause`` says why no model's summary stands there."""
     if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     room = min(room, max(SMALLEST_ROOM, int(total_tokens(gone) * LARGEST_ACCOUNT)))
@@ -107,7 +110,7 @@ def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[
 
 
 def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callable[[str], str]]:
-    """What a summary must say, and what is wrong with one. Only made for a model that answered."""
+    """Return what a summary must say, and a function that names its problem. Only made for a model that answered."""
     original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
     required = required_of(said_in(gone))
     return required, _problem_finder(original, required, toolbox)
@@ -134,7 +137,7 @@ def _repaired(
     problem: Callable[[str], str],
     toolbox: Toolbox,
 ) -> tuple[str, str]:
-    """The summary, asked for once more where it lacks too much; the better of both."""
+    """Ask once more for a summary that lacks too much, and return the better of both."""
     beside = text_of(remaining)
     missing = missing_from(Shown(f"{summary}\n{beside}"), required)
     note = ""
@@ -159,7 +162,7 @@ def _repair_request(summary: str, missing: Sequence[Required], toolbox: Toolbox)
 
 
 def _within(summary: str, room: int, toolbox: Toolbox) -> str:
-    """The summary, or its best sentences where it is longer than there is room."""
+    """Return the summary, or its best sentences where it is longer than the room."""
     count = text_counter(toolbox)
     return summary if count(summary) <= room else extractive_summary(summary, room, count)
 
@@ -171,8 +174,9 @@ SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 
 
 def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[str]:
-    """One text for each call, so that each fits the summariser's window;
-    later ones revise what the first ones wrote."""
+    """Write one request per model call, so that each fits the summariser's window; later ones revise the earlier
+    summary.
+    """
     parts = _parts([entry for unit in gone for entry in entries_of(unit)], toolbox)
     nonce = sha256("\0".join(map("\n".join, parts)).encode(errors="replace")).hexdigest()[:12]
     for number, part in enumerate(parts, 1):
@@ -203,7 +207,7 @@ def _parts(entries: Sequence[str], toolbox: Toolbox) -> list[list[str]]:
 
 
 def entries_of(unit: Unit) -> Iterator[str]:
-    """The unit as a summariser reads it: turn, who spoke, and of a tool's result its beginning and end."""
+    """Return the unit as a summariser reads it: turn, speaker, and of a tool's result its beginning and end."""
     if is_ledger(unit) or unit.kind in (UnitKind.SUMMARY, UnitKind.PLACEHOLDER):
         return
     names = {call.id: call.name for message in unit.messages for call in message.tool_calls}

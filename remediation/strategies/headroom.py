@@ -5,7 +5,7 @@ LEAST_FREE = 0.25  # of the limit, which a rewrite that the runtime starts is to
 
 
 def most_of(limit: int) -> int:
-    """Tokens that a rewrite may fill where its aim is too small for what must be said."""
+    """Return the tokens that a rewrite may fill where its aim is too small for what must be said."""
     return int(limit * (1 - LEAST_FREE))
 
 

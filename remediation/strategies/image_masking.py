@@ -1,4 +1,4 @@
-"""Images give way before words: an old one is replaced by a line that says which it was and how to get it back."""
+"""Masking of images, which give way before words: a line says which image it was and how to get it back."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def _masked(unit: Unit, toolbox: Toolbox) -> Unit:
 
 
 def without_images(message: Message, reason: str) -> Message:
-    """The message with a line for each of its parts; ``reason`` follows a name and a size."""
+    """Replace each image of the message by a line; ``reason`` follows its name and size."""
     lines = (f"[{_label(part)} {reason}. {GET_BACK}.]" for part in message.parts)
     return replace(message, text="\n".join(filter(None, (message.text, *lines))), parts=())
 

@@ -96,13 +96,13 @@ class Summarized:
 
 
 def document_limit(model_name: str) -> int:
-    """Limits of models that the catalog does not know."""
+    """Return the limit of a model that the catalog does not know."""
     name = model_name.lower()
     return next((limit for prefix, limit in LIMITS_BY_NAME.items() if name.startswith(prefix)), DEFAULT_LIMIT)
 
 
 def score_parts(unit: Unit, index: int, total: int, weights: Weights) -> Score:
-    """The points of the unit at ``index`` of ``total``, oldest first."""
+    """Return the points of the unit at ``index`` of ``total``, oldest first."""
     return _points(unit, _read(unit, weights), index, total, weights)
 
 
@@ -111,8 +111,9 @@ def score(unit: Unit, index: int, total: int, weights: Weights) -> float:
 
 
 class _Reading(NamedTuple):
-    """What a unit's text is about. Read once for score and urgency:
-    searching the text is most of the work of pruning."""
+    """What a unit's text is about, read once for score and urgency: searching the text is most of the work of
+    pruning.
+    """
 
     fails: bool
     operates: bool
@@ -141,7 +142,9 @@ def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weig
 
 
 def _recency(unit: Unit, index: int, total: int, weights: Weights) -> float:
-    """Full for the system prompt and the newest, ``(i - 1) / (n - 1)`` of it for those between."""
+    """Return the full points for the system prompt and the newest unit, and ``(i - 1) / (n - 1)`` of them for
+    those between.
+    """
     if unit.role is UnitRole.SYSTEM or index == total - 1:
         return weights.recency
     return max(0.0, weights.recency * (index - 1) / (total - 1))
@@ -189,13 +192,14 @@ def _pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
 
 
 def _indispensable(units: Units) -> set[int]:
-    """What stands in any case, and the newest unit."""
+    """Return the indices of what stands in any case, and of the newest unit."""
     return standing(units) | ({len(units) - 1} - {-1})
 
 
 def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
-    """The best exchanges that fit: a question and its answer are one choice,
-    with the better one's score for their tokens."""
+    """Choose the best exchanges that fit. A question and its answer are one choice, rated by the better of their
+    scores.
+    """
     readings = {index: _read(unit, weights) for index, unit in enumerate(units) if index not in kept}
     scores = {
         index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
@@ -220,12 +224,14 @@ def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int,
 
 
 def _is_core(unit: Unit, reading: _Reading) -> bool:
-    """Whether a unit is why its exchange is rescued, or what was asked in it: the long answer beside it may go."""
+    """Check whether a unit is the reason to rescue its exchange, or the question in it: a long answer beside it
+    may go.
+    """
     return unit.role is UnitRole.USER or unit.failed or reading.forbids or (reading.fails and not reading.is_long)
 
 
 def _fill(ranked: Iterable[tuple[list[int], int]], room: int) -> tuple[set[int], int]:
-    """The exchanges that fit into ``room`` when tried one after the other, and what they take."""
+    """Take the exchanges that fit into ``room`` when tried one after the other, and return them and their size."""
     chosen: set[int] = set()
     used = 0
     for group, size in ranked:
@@ -256,7 +262,7 @@ def summarize(units: Units, max_items: int = 10, count: Count | None = None) -> 
 
 
 def counts_unit(old: Units, count: Count | None = None) -> Unit:
-    """The unit that says how many messages it stands for. Its id depends on those alone."""
+    """Make the unit that says how many messages it stands for. Its id depends on those alone."""
     text = describe(old)
     message = Message(role=Role.USER, text=text)
     digest = sha256("\n".join(unit.id for unit in old).encode()).hexdigest()[:16]
@@ -272,10 +278,10 @@ def counts_unit(old: Units, count: Count | None = None) -> Unit:
 
 
 def describe(units: Sequence[Unit]) -> str:
-    """ "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls".
+    """Write "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls".
 
-    Turns are user messages and model responses that say something; a bare tool call counts as a tool call only. What an
-    earlier such line counted is counted in.
+    Turns are user messages and model responses that say something; a bare tool call counts as a tool call only.
+    The numbers of an earlier such line are added.
     """
     users, responses, calls = (sum(column) for column in zip((0, 0, 0), *map(_counted, units), strict=True))
     return (
@@ -285,7 +291,7 @@ def describe(units: Sequence[Unit]) -> str:
 
 
 def _counted(unit: Unit) -> tuple[int, int, int]:
-    """User messages, model responses, tool calls."""
+    """Count user messages, model responses and tool calls."""
     if earlier := _earlier_counts(unit):
         return earlier
     answers = [message for message in unit.messages if message.role is Role.ASSISTANT]
@@ -306,8 +312,7 @@ def _number(amount: int, noun: str) -> str:
 
 
 def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
-    """The policy's rewrite, down to ``target_tokens``: old tool output first, then whole exchanges,
-    the least important first.
+    """Rewrite down to ``target_tokens``: old tool output first, then whole exchanges, the least important first.
 
     One line of counts, a hand-off summary and the key facts stand for what goes.
     """
@@ -337,13 +342,12 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
 
 
 def _is_account(unit: Unit) -> bool:
-    """A ledger or a line of counts: written again by each rewrite."""
+    """Recognise a ledger or a line of counts, which each rewrite writes anew."""
     return is_ledger(unit) or _earlier_counts(unit) is not None
 
 
 def with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
-    """Where the first unit that is no longer seen stood: one line of counts,
-    earlier ones included, and the hand-off."""
+    """Put one line of counts (earlier ones included) and the hand-off where the first removed unit stood."""
     kept = {unit.id: unit for unit in pruned}
     gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}
     replaced = tuple(units[index] for index in sorted(gone))

@@ -1,5 +1,6 @@
-"""The cheapest loss: old tool output gives way to one line that says what it was, how large,
-and how to read it again."""
+"""Masking, the cheapest loss: one line replaces old tool output and says what it was, its size, and how to read
+it again.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -37,8 +38,9 @@ def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units
 
 
 def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
-    """``shorten`` units, oldest first, until ``target_tokens`` is reached.
-    The newest ``FRESH_UNITS`` stay as they are."""
+    """Apply ``shorten`` to units, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS``
+    stay.
+    """
     result, excess = list(units), total_tokens(units) - target_tokens
     for index in touchable(units):
         if excess <= 0 or index >= len(units) - FRESH_UNITS:
@@ -50,9 +52,10 @@ def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], U
 
 
 def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
-    """The unit with its results masked and long arguments cut, or as it is where that gains nothing.
+    """Mask the unit's results and cut its long arguments, unless that gains nothing.
 
-    Identifiers and values that only the result holds are named, within a fifth of its size; source code names none.
+    Identifiers and values that only the result holds are named, within a fifth of its size; source code names
+    none.
     """
     if unit.role is not UnitRole.TOOL:
         return unit
@@ -125,7 +128,7 @@ def _failed(unit: Unit) -> str:
 
 
 def _values_in(text: str, room: int, count: Callable[[str], int], known: Shown | None) -> list[str]:
-    """Identifiers and values in their order that stand nowhere else in sight, while they fit."""
+    """Return identifiers and values that stand nowhere else in sight, in order, while they fit."""
     chosen: list[str] = []
     bare = redact(text[:INSPECTED_CHARS]).replace('"', " ")  # a quoted value of JSON is a value like any other
     lines = (without_routine(line) for line in bare.splitlines())
@@ -142,7 +145,7 @@ def _values_in(text: str, room: int, count: Callable[[str], int], known: Shown |
 
 
 def with_short_arguments(message: Message) -> Message:
-    """An old call without the long texts in its arguments, and without the reasoning that led to it."""
+    """Return an old call without the long texts in its arguments and without the reasoning that led to it."""
     calls = tuple(_short_call(call) for call in message.tool_calls)
     return replace(message, tool_calls=calls, provider_items=()) if calls != message.tool_calls else message
 

@@ -1,4 +1,4 @@
-"""Outcome of a strategy, and the units that it may touch at all."""
+"""The outcome of a strategy, and the units that a strategy may touch at all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +62,9 @@ def newest_user(units: Units) -> int:
 
 
 def task_of(units: Units) -> str:
-    """What the dialog is about now: its newest user message, after its first one. The query for relevance."""
+    """Return what the dialog is about now, as a query for relevance: its newest user message, followed by its
+    first.
+    """
     users = [unit for unit in units if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
     texts = [unit.text for unit in (users[:1] + users[-1:] if len(users) > 1 else users)]
     return "\n".join(reversed(texts))

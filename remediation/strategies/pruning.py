@@ -65,7 +65,7 @@ class PrunedReply:
 
 @dataclass(frozen=True, slots=True)
 class PrunerProblem:
-    """Why a reply cannot be used, for the log."""
+    """The reason why a reply cannot be used, for the log."""
 
     reason: str
 
@@ -80,7 +80,7 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What every batch knows of the conversation that it is a part of. Sizes are estimated tokens."""
+    """The facts about the whole conversation that every batch of it is told. Sizes are estimated tokens."""
 
     task: str
     est_tokens: int
@@ -91,7 +91,7 @@ class Whole:
 
 
 def whole_of(units: Units, target: int, batches: Sequence[Units]) -> list[Whole]:
-    """One for each batch: the task, the aim for all of them, and which part it is."""
+    """Return one for each batch: the task, the aim for all batches, and which part this is."""
     newest = {unit.id for unit in units[-RECENT_UNITS:]}
     return [
         Whole(
@@ -109,7 +109,8 @@ def pruner_prompt(
     earlier: str = "",
     prompt: Prompt | None = None,
 ) -> PrunerPrompt:
-    """What the pruning agent is asked. ``nonce`` must be unguessable, so that no text of the history can end the fence.
+    """Write the pruning agent's request. ``nonce`` must be unguessable, so that no text of the history can end
+    the fence.
 
     ``earlier`` is what the parts before this one said they removed.
     """
@@ -138,7 +139,7 @@ def _elsewhere(whole: Whole, earlier: str) -> str:
 
 
 def parse_pruned(reply_text: str) -> PrunedReply | PrunerProblem:
-    """Read the document's JSON. Fences and prose around it are tolerated, anything else is a problem."""
+    """Read the reply's JSON. Fences and prose around it are tolerated, anything else is a problem."""
     if len(reply_text) > MAX_REPLY_CHARS:
         return PrunerProblem(f"the reply has {len(reply_text):,} characters, more than {MAX_REPLY_CHARS:,}")
     start, end = reply_text.find("{"), reply_text.rfind("}")
@@ -190,7 +191,9 @@ def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int)
 
 
 def must_stay(units: Units, limit: int) -> set[int]:
-    """System, pinned, task, newest user message, running tool exchanges, and the last five units (three when large)."""
+    """Return the indices of system prompts, pinned units, the task, the newest user message, running tool
+    exchanges, and the last five units (three when they are large).
+    """
     since = range(max(newest_user(units) + 1, len(units) - RECENT_UNITS), len(units))
     kept = standing(units) | ({_task(units)} - {-1}) | {i for i in since if units[i].role is UnitRole.TOOL}
     recent = range(max(0, len(units) - RECENT_UNITS), len(units))
@@ -205,7 +208,7 @@ def _task(units: Units) -> int:
 
 
 def _matched(units: Units, reply: PrunedReply) -> dict[int, str | None]:
-    """The new text of each unit that the reply keeps; ``None`` for as it is."""
+    """Map each unit that the reply keeps to its new text, or to ``None`` if it stays as it is."""
     by_id = {unit.id: index for index, unit in enumerate(units)}
     by_text = {unit.text: index for index, unit in enumerate(units)}
     matched: dict[int, str | None] = {}
@@ -217,7 +220,7 @@ def _matched(units: Units, reply: PrunedReply) -> dict[int, str | None]:
 
 
 def _rewritten(unit: Unit, text: str | None, toolbox: Toolbox) -> Unit:
-    """The unit with the pruner's text, if that passes the gate: shorter, not empty, no tool protocol."""
+    """Give the unit the pruner's text if that passes the gate: shorter, not empty, no tool protocol."""
     if text is None or text.strip() == unit.text.strip() or unit.priority == 1 or unit.kind is UnitKind.PLAN_REF:
         return unit
     if _gate(text, unit.text, unit.est_tokens, toolbox):
@@ -231,7 +234,7 @@ def _gate(text: str, original: str, max_tokens: int, toolbox: Toolbox) -> str:
 
 
 def _summary_text(units: Units, reply: PrunedReply, toolbox: Toolbox) -> str:
-    """The reply's summary and its texts that belong to no unit, if they pass the gate; else nothing."""
+    """Return the reply's summary and its texts that belong to no unit, if they pass the gate; else nothing."""
     known = {unit.id for unit in units} | {unit.text for unit in units}
     strays = [entry.content for entry in reply.entries if entry.content and not {entry.id, entry.content} & known]
     text = redact("\n".join(part for part in (reply.summary, *strays) if part))
@@ -240,7 +243,7 @@ def _summary_text(units: Units, reply: PrunedReply, toolbox: Toolbox) -> str:
 
 
 def _with_summary(units: Units, view: dict[int, Unit], summary: str, toolbox: Toolbox) -> Units:
-    """The summary stands where the first removed unit stood."""
+    """Put the summary where the first removed unit stood."""
     gone = {index for index in range(len(units)) if index not in view and not is_ledger(units[index])}
     if not gone or not summary:
         return tuple(view[index] for index in sorted(view))
@@ -289,7 +292,7 @@ def fallback(
 
 
 def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox: Toolbox, limit: int) -> Units:
-    """The kept units as they now are, and one hand-off summary where the first of the others stood."""
+    """Return the kept units as they now are, with one hand-off summary where the first of the others stood."""
     stay = tuple(lighter[index] for index in sorted(kept))
     gone = {index for index in range(len(units)) if index not in kept and not is_ledger(units[index])}
     if not gone:
@@ -330,6 +333,6 @@ def split_for(units: Units, pruner_window: int) -> Batches:
 
 
 def merged(replies: Sequence[PrunedReply]) -> PrunedReply:
-    """The replies to all batches of one span, as one."""
+    """Combine the replies to all batches of one span."""
     entries = tuple(entry for reply in replies for entry in reply.entries)
     return PrunedReply(entries, "\n".join(reply.summary for reply in replies if reply.summary))

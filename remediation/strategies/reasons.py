@@ -1,4 +1,4 @@
-"""Strategies in words for people: their names, what each takes and why, and the notes on what it did."""
+"""Words for people about strategies: their names, what each takes and why, and the notes on what it did."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -66,12 +66,12 @@ WRITTEN_ANEW = "written anew by this rewrite"
 
 
 def name_of(strategy: str) -> str:
-    """Of a plug-in's strategy, its own name with spaces."""
+    """Return the strategy's name for people; a plug-in's own name with spaces in place of underscores."""
     return NAMES.get(strategy) or strategy.replace("_", " ")
 
 
 def reasons_of(strategies: Sequence[str], policy: str, steps: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One for each of the strategies that took or changed a piece. Of a plug-in's strategy, its own note."""
+    """Give a reason for each strategy that took or changed a piece; a plug-in's strategy gives its own note."""
     notes = {step["strategy"]: step["note"] for step in steps}
     words = REASONS | ({"prune": BY_AGENT} if policy == "autocompaction" else {})
     return [words.get(name) or notes.get(name) or name for name in dict.fromkeys(strategies)]

@@ -1,4 +1,4 @@
-"""Who said what in units, with turns: what ledger, account and coverage read."""
+"""The texts of units with their speaker and turn, as ledger, account and coverage read them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,9 +22,11 @@ BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 
 
 def said_in(units: Sequence[Unit], *, results: bool = False) -> list[Said]:
-    """In the order of ``units``. An account by rule is taken apart again, another summary is the agent's; placeholders
-    and ledgers say nothing. What tools printed is said only where ``results`` are asked for, and a program's source
-    never."""
+    """Return what was said, in the order of ``units``.
+
+    An account made by rule is taken apart again; another summary counts as the agent's; placeholders and ledgers
+    say nothing. What tools printed is included with ``results`` only, and a program's source never.
+    """
     return [said for unit in units for said in _said(unit, results)]
 
 
@@ -36,7 +38,9 @@ class Stale(NamedTuple):
 
 
 def superseded(units: Sequence[Unit]) -> dict[str, Stale]:
-    """By the ids of units. Texts that stand for others bear their marks already."""
+    """Map the ids of units to the messages that no longer hold. Texts that stand for others bear their marks
+    already.
+    """
     entries = [(unit, said) for unit in units for said in _said(unit, False) if said.role != CALL]
     stale: dict[str, Stale] = {}
     holding: set[str] = set()
@@ -73,12 +77,12 @@ def _is_mute(unit: Unit, text: str) -> bool:
 
 
 def is_by_rule(summary: str) -> bool:
-    """Whether a summary is an account by rule, whose labels are the runtime's own."""
+    """Check whether a summary is an account made by rule, whose labels are the runtime's own."""
     return BY_RULE in summary
 
 
 def _read_back(text: str) -> Iterator[Said]:
-    """Labels are believed in an account by rule alone: what a model writes is the agent's."""
+    """Read a summary. Labels are believed only in an account made by rule: what a model writes is the agent's."""
     by_rule = is_by_rule(text)
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip()) if by_rule else None
@@ -93,6 +97,6 @@ def labelled(said: Said, text: str) -> str:
 
 
 def _about(arguments: str) -> str:
-    """The first short value of a call's arguments: usually a path, a name or a command."""
+    """Return the first short value of a call's arguments: usually a path, a name or a command."""
     match = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])
     return match[1] if match else ""

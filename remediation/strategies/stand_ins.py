@@ -25,8 +25,9 @@ BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"
 def stand_in(
     kind: UnitKind, text: str, replaced: Sequence[Unit], toolbox: Toolbox, taken: Sequence[Unit], prefix: str = ""
 ) -> Unit:
-    """A unit saying ``text`` in place of ``replaced``, whose id no unit of ``taken`` bears.
-    Spoken in the user's role."""
+    """Make a unit that says ``text`` in the user's role in place of ``replaced``. Its id differs from all in
+    ``taken``.
+    """
     messages = (Message(role=Role.USER, text=text),)
     return Unit(
         id=_free_id(prefix or f"{kind.value}-", text, replaced, {unit.id for unit in taken}),
@@ -49,19 +50,21 @@ def _free_id(prefix: str, text: str, replaced: Sequence[Unit], taken: set[str]) 
 
 
 def summary_heading(replaced: Sequence[Unit]) -> str:
-    """Names the turns as the agent gives them to ``read_archive``, which shows what the summary stands for."""
+    """Name the turns in the form that the agent gives to ``read_archive``, which shows what the summary stands
+    for.
+    """
     source = sources_of(replaced)
     return f"[Summary of turns {source[0]}-{source[-1]}]\n" if source else SUMMARY_HEADING
 
 
 def turns_of_summary(text: str) -> tuple[int, int] | None:
-    """The first and last turn that a summary's heading names; None where it names none."""
+    """Return the first and last turn that a summary's heading names, or None."""
     result = _heading_of(text)
     return (int(result[1]), int(result[2])) if result and result[1] else None
 
 
 def heading_tokens(replaced: Sequence[Unit], toolbox: Toolbox) -> int:
-    """What a summary's message takes beside its words."""
+    """Count the tokens that a summary's message takes beside its words."""
     return toolbox.count((Message(role=Role.USER, text=summary_heading(replaced)),))
 
 
@@ -75,7 +78,7 @@ def sources_of(units: Sequence[Unit]) -> tuple[int, ...]:
 
 
 def placeholder(replaced: Sequence[Unit], detail: str, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
-    """Says that text stood here. ``linked`` names the turns, so that the agent can read them in the archive."""
+    """Write that text stood here. ``linked`` names the turns, so that the agent can read them in the archive."""
     text = BRIEF_PLACEHOLDER if detail == "brief" else _linked(sources_of(replaced))
     return stand_in(UnitKind.PLACEHOLDER, text, replaced, toolbox, taken)
 
@@ -91,7 +94,7 @@ def _linked(source: tuple[int, ...]) -> str:
 
 
 def own_text(unit: Unit) -> str:
-    """The text to summarise: what a unit says, without the frame of an earlier summary, so that summaries never nest.
+    """Return what a unit itself says, without an earlier summary's frame, so that summaries never nest.
 
     Placeholders, ledgers and lines of counts say nothing of their own.
     """
@@ -104,14 +107,15 @@ def own_text(unit: Unit) -> str:
 
 
 def without_heading(text: str) -> str:
-    """A summary without the frame that the model sees. A handover of an earlier version has no heading."""
+    """Return a summary without the frame that the model sees. A handover of an earlier version has no heading."""
     named = _heading_of(text)
     return text[named.end() :] if named else OPENING.sub("", text)
 
 
 def shortened(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
-    """The unit saying ``text``. A provider's opaque items would still say the old one,
-    so a plain message drops them."""
+    """Return the unit with ``text`` as its words. A provider's opaque items would still say the old ones, so they
+    are dropped.
+    """
     changed = unit.with_text(text, toolbox.count)
     if len(changed.messages) > 1 or not changed.messages[0].provider_items:
         return changed
@@ -120,13 +124,13 @@ def shortened(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
 
 
 def text_counter(toolbox: Toolbox) -> Callable[[str], int]:
-    """Counts the tokens of a text without the overhead of a message."""
+    """Return a function that counts the tokens of a text without the overhead of a message."""
     overhead = toolbox.count((Message(role=Role.USER, text=""),))
     return lambda text: max(0, toolbox.count((Message(role=Role.USER, text=text),)) - overhead)
 
 
 def put_in_place(units: Units, gone: set[int], unit: Unit) -> Units:
-    """``unit`` where the first of ``gone`` stood, and none of them."""
+    """Replace the ``gone`` units by ``unit``, where the first of them stood."""
     first = min(gone)
     kept_after = tuple(other for index, other in enumerate(units) if index > first and index not in gone)
     return (*units[:first], unit, *kept_after)

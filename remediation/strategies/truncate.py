@@ -10,8 +10,8 @@ from remediation.strategies.outcome import is_ledger, standing
 
 
 def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritten:
-    """System prompts, pinned units and the newest user message; then priority 1,
-    up to the limit; then the newest others.
+    """Keep system prompts, pinned units and the newest user message; then priority 1, up to the limit; then the
+    newest others.
 
     Others are kept without a gap, newest first, while they fit into ``target_tokens``.
     """
@@ -34,7 +34,9 @@ def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritte
 
 
 def newest_fitting(units: Units, candidates: list[int], room: int, skip: bool = False) -> set[int]:
-    """The newest candidates that fit into ``room`` tokens. The first that does not fit ends it, unless ``skip``."""
+    """Return the newest candidates that fit into ``room`` tokens. The first that does not fit ends the search,
+    unless ``skip`` is set.
+    """
     chosen: set[int] = set()
     for index in reversed(candidates):
         if units[index].est_tokens <= room:

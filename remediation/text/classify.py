@@ -106,7 +106,7 @@ TAG_CHARS = 40  # within which a tag and the signs around it stand
 
 
 def kind_of(unit: Unit) -> UnitKind:
-    """The kind of a unit by all that is known of it: what a tool printed is judged with the calls that it answers."""
+    """Return the kind of a unit. What a tool printed is judged together with the calls that it answers."""
     if unit.role is not UnitRole.TOOL:
         return classify(unit.text, unit.role)
     calls = {call.id: call for message in unit.messages for call in message.tool_calls}
@@ -129,12 +129,14 @@ def _kind_of_result(message: Message, call: ToolCall | None) -> UnitKind:
 
 
 def is_program(kind: UnitKind, text: str) -> bool:
-    """Whether a tool's text states nothing, as a program does; data state values, whatever file they were read from."""
+    """Check whether a tool's text is a program, which states no facts, and not data, which do, whatever file they
+    are from.
+    """
     return kind is UnitKind.CODE and not holds_data(text)
 
 
 def classify(text: str, role: UnitRole) -> UnitKind:
-    """Code, plan, log or plain message, by the text alone. Tool output that is not code is a log."""
+    """Tell code, plan, log and plain message apart by the text alone. Tool output that is not code is a log."""
     lines = _lines_of(text)
     if not lines:
         return UnitKind.OTHER
@@ -160,7 +162,7 @@ def _without_numbers(text: str) -> str:
 
 
 def _read_from_code(call: ToolCall) -> bool:
-    """Whether the call read a file whose name says that it holds code."""
+    """Check whether the call read a file whose name says that it holds code."""
     reads = READING_TOOL.search(call.name) and not WRITING_TOOL.match(call.name)
     return any(
         (bool(reads) and bool(PATH_FIELDS.search(name)) and is_code_file(value)) or _prints_code(value)
@@ -169,7 +171,7 @@ def _read_from_code(call: ToolCall) -> bool:
 
 
 def _arguments_of(call: ToolCall) -> Iterator[tuple[str, str]]:
-    """Names and values of a call's short texts."""
+    """Return the name and value of each short text among a call's arguments."""
     if len(call.arguments) > INSPECTED_CHARS:
         return
     try:
@@ -183,7 +185,7 @@ def _arguments_of(call: ToolCall) -> Iterator[tuple[str, str]]:
 
 
 def _prints_code(command: str) -> bool:
-    """A shell's command that only prints files of code."""
+    """Check whether a shell command does nothing but print files of code."""
     if not READING_COMMAND.search(command) or RUNNING_COMMAND.search(command):
         return False
     return any(is_code_file(word) for word in COMMAND_WORD.findall(command))
@@ -223,7 +225,7 @@ def _is_tools_code(lines: Sequence[str], text: str) -> bool:
 
 
 def _is_code(lines: Sequence[str]) -> bool:
-    """Mostly inside fences, or mostly lines that look like a program's."""
+    """Check whether most of the text is inside fences, or most of its lines look like a program's."""
     fenced, inside = 0, False
     for line in lines:
         if line.startswith("```"):
@@ -282,7 +284,7 @@ def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = 
 
 
 def tags_of(text: str) -> list[int]:
-    """The priorities that a message bears at its beginning and its end."""
+    """Return the priorities that someone wrote at the beginning and the end of the message."""
     text = text.strip()
     first, last = text[:INSPECTED_CHARS].partition("\n")[0], text[-TAG_CHARS:]
     results = (FIRST_TAG.match(first[:TAG_CHARS]), LAST_TAG.search(last))
@@ -290,7 +292,7 @@ def tags_of(text: str) -> list[int]:
 
 
 def has_tag(text: str) -> bool:
-    """Whether somebody wrote a priority into the message, as ``priority_of`` reads it."""
+    """Check whether someone wrote a priority into the message, in a form that ``priority_of`` reads."""
     return bool(tags_of(text))
 
 
@@ -300,7 +302,7 @@ def _area_in(text: str, areas: Sequence[str]) -> str:
 
 
 def _names(lowered: str, area: str) -> bool:
-    """The area stands in the text as words of its own: "Calendar" is not named by "calendars2"."""
+    """Check whether the text names the area in words of its own: "calendars2" does not name "Calendar"."""
     start = lowered.find(area)
     while start >= 0:
         before, after = lowered[start - 1 : start], lowered[start + len(area) : start + len(area) + 1]

@@ -60,19 +60,21 @@ class Shown:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """Of each word. To look through the whole text for each value took the square of a conversation's length."""
+        """Map each word to its places. Searching the whole text for each value took the square of a
+        conversation's length.
+        """
         places: dict[str, list[int]] = {}
         for place, word in enumerate(self._words):
             places.setdefault(word, []).append(place)
         return places
 
     def has_value(self, value: str) -> bool:
-        """The value stands there as a word of its own: 40 is not in 140."""
+        """Check whether the value occurs as a word of its own: 40 does not occur in 140."""
         words = _words_of(value)
         return not words or self._has_words(words) or self._has_signs(" ".join(words))
 
     def _has_words(self, words: list[str]) -> bool:
-        """One after the other. Where the rarest of them stands, the others may stand around it."""
+        """Check whether these words follow each other. It looks around the rarest of them only."""
         if len(words) == 1:
             return words[0] in self._places
         rarest = min(words, key=lambda word: len(self._places.get(word, ())))
@@ -81,11 +83,11 @@ class Shown:
         return any(begin >= 0 and self._words[begin : begin + after] == words for begin in begins)
 
     def _has_signs(self, words: str) -> bool:
-        """Chinese and Japanese are written without spaces between words."""
+        """Find signs of Chinese and Japanese, which are written without spaces between words."""
         return len(words) > 5 and CJK.search(words) is not None and words in self.text
 
     def share_of(self, text: str) -> float:
-        """Of the telling words of ``text``, how many stand here."""
+        """Return which share of the telling words of ``text`` occurs here, from 0 to 1; 1 where it has none."""
         stems = stems_of(text)
         return sum(map(self.stems.__contains__, stems)) / len(stems) if stems else 1.0
 
@@ -95,7 +97,9 @@ class Shown:
         return required.whole and self.share_of(required.statement.text) < WORDS_COVERED
 
     def says(self, statement: str, values: Sequence[str]) -> bool:
-        """Whether a ledger need not repeat it. ``values`` are its exact tokens."""
+        """Check whether this text already says the statement, with all its exact ``values``, so that a ledger
+        need not repeat it.
+        """
         if any(not self.has_value(value) for value in values):
             return False
         return self.share_of(statement) >= (WORDS_COVERED if values else STATEMENT_COVERED)
@@ -106,13 +110,13 @@ def folded(text: str) -> str:
 
 
 def telling(text: str) -> list[str]:
-    """The stems of the words that tell what a text is about; signs of Chinese and Japanese in pairs."""
+    """Return the stems of the words that tell what a text is about; Chinese and Japanese signs count in pairs."""
     return _stems_in(folded(text))
 
 
 @lru_cache(maxsize=REMEMBERED)
 def stems_of(text: str) -> tuple[str, ...]:
-    """The same of a statement, each stem once."""
+    """Return the same stems as ``telling``, each once."""
     return tuple(dict.fromkeys(telling(text)))
 
 
@@ -134,8 +138,9 @@ def _stems_in(text: str) -> list[str]:
 
 
 def required_of(texts: Sequence[RoleText]) -> list[Required]:
-    """What must not be lost of what people and the agent said. Of the agent's many figures, those of its decisions,
-    failures and results count."""
+    """Return what must not be lost of what people and the agent said. The agent states many figures: only those
+    of its decisions, failures and results count.
+    """
     return [
         required
         for statement in statements_of([entry for entry in texts if entry[0] in ("user", "assistant", "system")])
@@ -157,7 +162,7 @@ def missing_from(shown: Shown, required: Iterable[Required]) -> list[Required]:
 
 
 def covered_share(shown: Shown, required: Sequence[Required]) -> float:
-    """Of what is required, the share that is covered; 1 where nothing is."""
+    """Return the share of the required values that the text covers, from 0 to 1; 1 where nothing is required."""
     values = [value for one in required for value in one.values]
     if not values:
         return 1.0 - len(missing_from(shown, required)) / len(required) if required else 1.0
@@ -165,8 +170,9 @@ def covered_share(shown: Shown, required: Sequence[Required]) -> float:
 
 
 def is_about(summary: str, known: Shown, required: Sequence[Required]) -> bool:
-    """Whether a summary speaks of what it stands for, ``known``, rather than obeying,
-    refusing or making something up."""
+    """Check whether a summary speaks of ``known``, the text that it stands for, and neither obeys, refuses nor
+    invents.
+    """
     if len(required) < FEWEST_REQUIRED:
         return known.share_of(summary) >= LEAST_COVERAGE
     return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (

@@ -102,7 +102,7 @@ class Tokens:
 
 
 def tokens_in(text: str) -> Tokens:
-    """All of them in one pass over the text, which is most of the work."""
+    """Find all tokens in one pass over the text, since that pass is most of the work."""
     shaped = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
     folded = ((token.strip().lower(), WORTH[shape]) for token, shape in shaped)
     worths = tuple((token, worth) for token, worth in folded if REDACTED not in token)
@@ -117,12 +117,14 @@ def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def exact_tokens(text: str) -> tuple[str, ...]:
-    """Identifiers, values and quantities in their order, as they stand, without those inside others."""
+    """Return identifiers, values and quantities in their order, as written, without those that lie inside others."""
     return tuple(match.group().strip(INSIDE) for match in places_of_tokens(text) if match.lastgroup in EXACT)
 
 
 def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
-    """The best token counts whole, each further one half of the one before; one of many alike counts less."""
+    """Add up what tokens are worth: the best counts whole, each further one half of the one before, and one of
+    many alike counts less.
+    """
     if not values:
         return 0.0
     worths = [worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values]
@@ -130,5 +132,5 @@ def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str
 
 
 def shape_of(text: str) -> str:
-    """The text without its numbers: lines of a log that differ only in those are of one shape."""
+    """Return the text without its numbers. Lines of a log that differ only in numbers have the same shape."""
     return re.sub(r"\d+", "0", text)

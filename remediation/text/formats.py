@@ -103,10 +103,10 @@ PROGRAM_SIGN = re.compile(
 
 
 def format_of(text: str, by_person: bool = False) -> str:
-    """``diff``, ``markup``, ``json``, ``yaml``, ``settings``, ``sql``, ``shell``,
-    ``make`` or ``program``; empty for what is none.
+    """Name the format: ``diff``, ``markup``, ``json``, ``yaml``, ``settings``, ``sql``, ``shell``, ``make`` or
+    ``program``; empty for none of them.
 
-    People write about code, and quote it: a message of theirs is one only if nothing around it is prose.
+    People write about code and quote it, so a message of theirs has a format only if no prose surrounds it.
     """
     lines = [line[:LONGEST_LINE] for line in text[:MOST_CHARS].splitlines()[:MOST_LINES] if line.strip()]
     if lines and SCRIPT_START.match(lines[0]):
@@ -137,7 +137,9 @@ def format_of(text: str, by_person: bool = False) -> str:
 
 
 def holds_data(text: str) -> bool:
-    """Whether a text that is no prose holds values, like any other output, rather than a program. By its beginning."""
+    """Check by its beginning whether a text that is not prose holds values, like other output, and is not a
+    program.
+    """
     return format_of(text[:BEGINNING_CHARS]) in DATA
 
 
@@ -149,7 +151,7 @@ def _is_patch(lines: Sequence[str], text: str, by_person: bool) -> bool:
 
 
 def _is_minified(text: str) -> bool:
-    """A program in few lines, for machines. JSON in one line is an answer like any other."""
+    """Recognise a program in a few long lines, written for machines. JSON in one line is an answer like any other."""
     signs = sum(map(text.count, ";{}()="))
     return (
         len(text) > MINIFIED_CHARS * (text.count("\n") + 1)
@@ -166,7 +168,7 @@ def _is_markup(lines: Sequence[str], least: float) -> bool:
 
 
 def _is_yaml(lines: Sequence[str], least: float) -> bool:
-    """Pairs and items, some of them nested: a flat list of pairs is what many commands print."""
+    """Recognise pairs and items of which some are nested: a flat list of pairs is what many commands print."""
     nested = 0
     for line, following in pairwise(lines):
         deeper = _indent(following) - _indent(line)
@@ -194,7 +196,7 @@ def _is_settings(lines: Sequence[str], least: float) -> bool:
 
 
 def _is_commented(lines: Sequence[str], bare: Sequence[str]) -> bool:
-    """Settings without sections, as in most of /etc: more is said about them than they are."""
+    """Recognise settings without sections, as in most of /etc, by their comments, which outnumber the settings."""
     return len(lines) - len(bare) >= COMMENTED * len(lines) and all(
         _words_in_a_row(line) < WORDS_OF_PROSE for line in bare
     )

@@ -65,7 +65,7 @@ WORDS = re.compile(r"\S+")
 
 
 class _Line(NamedTuple):
-    """What may enter the ledger."""
+    """A line that may enter the ledger."""
 
     claim: int
     kind: Kind
@@ -119,9 +119,8 @@ def key_facts(
 
 
 def _read_back(line: str, order: int, alike: int) -> tuple[Statement, _Fact]:
-    """A line of an earlier ledger, as a statement of its time and as it stands.
-
-    It is worth less where many lines are ``alike``: what is said anew in their shape would otherwise never enter.
+    """Read a line of an earlier ledger as a statement of its time. It is worth less where many lines are
+    ``alike``: otherwise a new line of the same shape would never enter.
     """
     said = SAID_AT.search(line)
     role = ROLES[said[2]] if said else "assistant"
@@ -134,12 +133,12 @@ def _read_back(line: str, order: int, alike: int) -> tuple[Statement, _Fact]:
 
 
 def _words_of(line: str) -> str:
-    """A line without what the ledger adds to it."""
+    """Return a line without what the ledger adds to it."""
     return SAID_AT.sub("", line).removeprefix(RULE)
 
 
 def render_ledger(facts: Sequence[str]) -> str:
-    """The block that stands after the summary; empty without facts."""
+    """Write the block that stands after the summary; empty without facts."""
     return "\n".join((HEADING, *(f"- {fact}" for fact in facts))) if facts else ""
 
 
@@ -182,12 +181,12 @@ def _tokens_of(line: str, statement: Statement) -> Tokens:
 
 
 def _attributed(role: str, line: str) -> str:
-    """A tool's sentence that reads like a rule is marked as the tool's."""
+    """Mark a tool's sentence that reads like a rule as the tool's."""
     return TOOL + line if role == "tool" and STRONG_RULE.search(line) else line
 
 
 def _parts_of(statement: str) -> Iterator[str]:
-    """A short statement whole; of a longer one, each group of tokens with a few words around it."""
+    """Return a short statement whole, and of a longer one each group of tokens with a few words around it."""
     if len(statement) <= LONGEST_WHOLE:
         yield statement
         return
@@ -197,7 +196,9 @@ def _parts_of(statement: str) -> Iterator[str]:
 
 
 def _groups(statement: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """First and last word of each window around tokens; windows that touch are one, while it stays short."""
+    """Return the first and last word of each window around tokens. Windows that touch are joined while they stay
+    short.
+    """
     first, last = -1, -1
     starts = [word.start() for word in words]
     for result in places_of_tokens(statement[:LONGEST_STATEMENT]):
@@ -220,7 +221,9 @@ def _shortened(text: str) -> str:
 
 
 def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
-    """The best lines within the budget: rules in their share, failures in theirs, then what adds a new token."""
+    """Choose the best lines within the budget: rules in their share, failures in theirs, then lines that add a
+    new token.
+    """
     room = budget_tokens - count(HEADING)
     chosen: list[_Fact] = []
     lines: set[str] = set()
@@ -251,7 +254,8 @@ def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[
 
 
 def _ranked(facts: Iterable[_Fact], room: int, count: Count) -> list[tuple[_Fact, int]]:
-    """With their cost in tokens; the most worth for its cost first. Long lines are not punished in full measure.
+    """Return facts with their cost in tokens, the most worth for the cost first. Long lines are punished less
+    than in proportion to their length.
 
     Only as many of each claim as could ever fit are priced exactly: counting tokens is most of the work.
     """
@@ -274,7 +278,7 @@ def _by_density(priced: tuple[_Fact, int]) -> tuple[float, int]:
 
 
 def _within(chosen: list[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
-    """Tokens of parts do not add up exactly: the last chosen go until the whole fits."""
+    """Drop the last chosen lines until the whole fits, since tokens of parts do not add up exactly."""
     while chosen:
         order = sorted(chosen, key=lambda fact: (fact.line.kind, fact.order))
         lines = tuple(dict.fromkeys(fact.line.text for fact in order))

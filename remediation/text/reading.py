@@ -114,7 +114,7 @@ class Sentence:
 
 
 def sentences_of(text: str, role: str = "user") -> Iterator[Sentence]:
-    """The sentences of what somebody said, without secrets and without what states nothing."""
+    """Return the sentences of what someone said, without secrets and without sentences that state nothing."""
     for block in read(redact(_excerpt(text, role)), role):
         if block.kind is Kind.PROSE:
             speaker = (block.speaker or QUOTED) if block.quotes else ""
@@ -126,7 +126,7 @@ QUOTED = "somebody"
 
 
 def read(text: str, role: str = "user") -> tuple[Block, ...]:
-    """The blocks of a text in its order. Only people and agents quote; what a tool prints is its own."""
+    """Split a text into blocks, in order. Only people and agents quote others; what a tool prints is its own."""
     reader = _Reader(role)
     lines = text.splitlines()
     printed = _printed(lines, role)
@@ -206,8 +206,9 @@ def _is_tools_code(bare: str) -> bool:
 
 
 def _printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
-    """The places of lines that a program printed of files: with rising numbers before them,
-    or nothing but their names."""
+    """Return the places of lines that a program printed of files: numbered in rising order, or nothing but file
+    names.
+    """
     places: dict[int, Kind] = {}
     run: list[int] = []
     last = -1
@@ -234,7 +235,7 @@ def _printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
 
 
 def _close(run: list[int], lines: Sequence[str], role: str, places: dict[int, Kind]) -> None:
-    """People number points of theirs as well: of theirs, half must be code."""
+    """End a run of numbered lines. People number their points too, so in a message of theirs half must be code."""
     if len(run) < FEWEST_NUMBERED:
         return
     texts = [NUMBERED.match(lines[place]) for place in run]
@@ -255,7 +256,7 @@ def _sentences_in(block: Block, role: str) -> Iterator[str]:
 
 
 def _paragraphs(lines: Sequence[str], role: str) -> Iterator[str]:
-    """Lines, those that were wrapped joined. What a tool printed is not wrapped."""
+    """Join lines that were wrapped. What a tool printed is not wrapped."""
     if role == "tool":
         for line in lines:
             bare = without_routine(line.strip())
@@ -291,7 +292,7 @@ def _bounded(sentence: str) -> Iterator[str]:
 
 
 def _excerpt(text: str, role: str) -> str:
-    """The beginning and the end of a text that is too long to read whole."""
+    """Return the beginning and the end of a text that is too long to read whole."""
     most = TOOL_CHARS if role == "tool" else MOST_CHARS
     if len(text) <= most:
         return text
@@ -300,18 +301,18 @@ def _excerpt(text: str, role: str) -> str:
 
 
 def without_routine(line: str) -> str:
-    """A log line without clock time, level and durations where it reports nothing unusual."""
+    """Strip clock time, level and durations from a log line that reports nothing unusual."""
     routine = ROUTINE.match(line)
     return DURATION.sub("", line[routine.end() :]) if routine and routine.end() else line
 
 
 def fenced(text: str) -> str:
-    """The text with a bar before each further line, so that none of them can pass for a label of the runtime's."""
+    """Put a bar before each further line, so that none of them can pass for a label of the runtime's."""
     return "\n| ".join(text.splitlines())
 
 
 def is_code_line(line: str, role: str = "tool") -> bool:
-    """Whether a line is a program's. What people and agents write is prose unless it is code beyond doubt."""
+    """Check whether a line is a program's. What people and agents write is prose unless it is code beyond doubt."""
     bare = LOCATION.sub("", line.strip(), count=1).strip() if role == "tool" else line.strip()
     if not bare or VALUE.match(bare) or not CODE.match(bare):
         return False
@@ -319,7 +320,7 @@ def is_code_line(line: str, role: str = "tool") -> bool:
 
 
 def _reads_as_prose(line: str) -> bool:
-    """Several plain words in a row, or a sentence's end: a person may write about ``x = f(y)``."""
+    """Check for several plain words in a row or a sentence's end: a person may write about ``x = f(y)``."""
     if line.endswith((".", "?", "!", "。")) or BULLET.match(line):
         return True
     words = line.split()

@@ -1,4 +1,4 @@
-"""Secrets are taken out of whatever the runtime itself writes: summaries, ledgers, logs."""
+"""Removal of secrets from whatever the runtime itself writes: summaries, ledgers, logs."""
 
 import re
 
@@ -82,7 +82,7 @@ IN_NAMED = tuple(
 
 
 def redact(text: str) -> str:
-    """``text`` with API keys, tokens, passwords and private keys replaced by ``[redacted]``."""
+    """Return ``text`` with API keys, tokens, passwords and private keys replaced by ``[redacted]``."""
     if holds_any(text, IN_SHAPES):
         text = SHAPES.sub(REDACTED, text)
     folded = text.casefold()
@@ -94,7 +94,9 @@ def redact(text: str) -> str:
 
 
 def _without_value(match: re.Match[str]) -> str:
-    """The name stays. So does a value that is none: code that fetches it, prose about it, a count of tokens."""
+    """Keep the name and replace its value, unless that is no secret: code that fetches it, prose about it, a
+    token count.
+    """
     name, joint, value = match.groups()
     weak = name.lower() in ("token", "token_id", "token-id", "credential", "credentials")
     if REFERENCE.fullmatch(value) or ABOUT.fullmatch(value) or (weak and PLAIN.fullmatch(value)):

@@ -42,7 +42,7 @@ NARRATION = 0.35  # of "Let me look at the tests": what the agent was about to d
 
 
 class Kind(IntEnum):
-    """In the order of their claim on a ledger's budget."""
+    """The kind of a statement, in the order of its claim on a ledger's budget."""
 
     RULE = 0
     FAILURE = 1
@@ -72,7 +72,9 @@ class Statement:
 
     @property
     def marked(self) -> str:
-        """The words, with the mark of what no longer holds, within the sentence so that it stays a part of it."""
+        """Return the words with the mark of what no longer holds, placed within the sentence so that it stays a
+        part of it.
+        """
         if self.holds:
             return self.text
         bare = self.text.rstrip(".!。！;；")
@@ -218,9 +220,8 @@ _read = Bounded[tuple[_Sentence, ...]](REMEMBERED_CHARS)
 
 
 def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
-    """All statements of ``texts`` that say something, in their order, without secrets, source code and injected orders.
-
-    A quote of what was said in another text stands there alone.
+    """Return all statements of ``texts`` in order, without secrets, source code, injected orders and empty talk.
+    A sentence that quotes another text is left out here, since it stands there.
     """
     entries = [Said(*entry) for entry in texts]
     own = {
@@ -258,7 +259,7 @@ def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
 
 
 def statement_of(said: Said, order: int) -> Statement:
-    """One statement of a whole text, as a ledger carries it."""
+    """Read a whole text as one statement, as a ledger carries it."""
     one = _judged(said.role, Sentence(said.text))
     worth = (one.worth + worth_of_values(one.values, {})) * one.share
     return Statement(
@@ -289,7 +290,7 @@ def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
 
 
 def _judged(role: str, sentence: Sentence) -> _Sentence:
-    """What somebody quotes is told as a quote, and is nobody's rule here."""
+    """Judge one sentence. What someone quotes is told as a quote and is nobody's rule here."""
     gone = UNTIL_MARK.search(sentence.text)
     said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text
     earlier = QUOTE_MARK.match(said)
@@ -318,7 +319,7 @@ def _judged(role: str, sentence: Sentence) -> _Sentence:
 
 
 def _worth_of_words(role: str, text: str, strength: float, failure: bool, spelled: bool) -> float:
-    """What the words are worth, the values in them apart."""
+    """Return what the words are worth, apart from the values in them."""
     if role == "tool":
         return 2.0 * failure
     worth = strength + 2.0 * failure + MEMORABLE_WORTH * bool(MEMORABLE.search(text)) + spelled
@@ -328,7 +329,9 @@ def _worth_of_words(role: str, text: str, strength: float, failure: bool, spelle
 
 
 def rule_strength(role: str, text: str) -> float:
-    """0 if ``text`` is no rule. A model's own prose instructs nobody unless it says so strongly."""
+    """Return how much the text reads as a rule; 0 for none. A model's own prose instructs nobody unless it says
+    so strongly.
+    """
     if role == "tool" or text.endswith(("?", "？")):
         return 0.0
     if STRONG_RULE.search(text) and not REPORTS.search(text):

@@ -66,9 +66,11 @@ class _Sentence:
 
 
 def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
-    """The sentences of ``text`` that say most, in their order and word for word but for secrets; repeated ones once.
+    """Choose the sentences of ``text`` that say most, in order and word for word except for secrets; repeated
+    ones once.
 
-    Never more than ``max_tokens`` tokens by ``count``, nor more than ``text`` itself; empty if not even a word fits.
+    The result never has more than ``max_tokens`` tokens by ``count``, nor more than ``text``; it is empty if not
+    even a word fits.
     """
     max_tokens = min(max_tokens, count(text.strip()))
     text = redact(text.strip())
@@ -87,12 +89,14 @@ def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
 
 
 def without_reasoning(summary: str) -> str:
-    """A model's text without what it thought aloud before: whole blocks, and what ends with a closing tag."""
+    """Remove what a model thought aloud before its answer: whole blocks, and text that ends with a closing tag."""
     return CLOSING.split(_without_blocks(summary))[-1].strip()
 
 
 def _without_blocks(text: str) -> str:
-    """An expression for a whole block would look for the end of each block that has none, through all that follows."""
+    """Remove whole blocks of reasoning. A regular expression for them would search to the end of the text for
+    each opening tag without a closing one.
+    """
     kept, at, endless = [], 0, set()
     for opening in OPENING.finditer(text):
         name = opening[opening.lastindex or 0].lower()
@@ -110,10 +114,11 @@ def _without_blocks(text: str) -> str:
 def summary_problem(
     summary: str, original: str, count: Count, max_tokens: int, is_faithful: Callable[[], bool] = lambda: False
 ) -> str:
-    """Why a model's summary must not be used, or empty. It is judged by its form, without another model.
+    """Say why a model's summary must not be used; empty if it may. It is judged by its form, without another
+    model.
 
-    A text that begins like an error or a refusal is one unless it ``is_faithful``: a true summary may begin "Error: the
-    pool was empty" or "I cannot push".
+    A text that begins like an error or a refusal counts as one unless ``is_faithful`` says otherwise: a true
+    summary may begin "Error: the pool was empty" or "I cannot push".
     """
     text = summary.strip()
     if not text:
@@ -132,7 +137,9 @@ def summary_problem(
 
 
 def _is_cut_off(text: str) -> bool:
-    """By its last line: it ends in the middle of a clause, or alone among its like without a full stop."""
+    """Check by the last line whether a text is cut off: it ends within a clause, or it alone of the lines lacks a
+    full stop.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[-1]
     if UNFINISHED.search(last) or last.count("`") % 2 or last.count("(") > last.count(")"):
@@ -181,12 +188,12 @@ def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
 
 
 def _signal(text: str) -> float:
-    """As in accounts and ledgers: what a person's sentence of these words would be worth."""
+    """Return what a person's sentence of these words would be worth, as accounts and ledgers reckon it."""
     return 0.5 + statement_of(Said("user", text[:LONGEST_STATEMENT]), 0).worth
 
 
 def _best(sentences: list[_Sentence], max_tokens: int, count: Count) -> list[_Sentence]:
-    """Those with the highest score for their length that fit, in the text's order."""
+    """Choose the sentences with the highest score for their length that fit, in the text's order."""
     tokens = [count(sentence.separator + sentence.text) for sentence in sentences]
     ranked = sorted(
         range(len(sentences)), key=lambda place: (-sentences[place].score / (tokens[place] + 8) ** 0.7, place)
@@ -204,7 +211,7 @@ def _joined(sentences: list[_Sentence]) -> str:
 
 
 def _cut(text: str, max_tokens: int, count: Count) -> str:
-    """The longest beginning of ``text``, in whole words, that fits."""
+    """Return the longest beginning of ``text``, in whole words, that fits."""
     words = text.split()
     fitting = bisect_right(range(1, len(words) + 1), max_tokens, key=lambda number: count(" ".join(words[:number])))
     return " ".join(words[:fitting])

@@ -1,8 +1,8 @@
-"""What holds now: a newer statement about the same thing, by somebody who may say so, supersedes the older one.
+"""Supersession: a newer statement about the same thing, by someone entitled to say so, replaces an older one.
 
-No list of subjects: two statements are about the same thing if they share words that few others have and values of one
-kind (an amount, a date, a person, an identifier), and the newer one says that something changed or repeats the older
-one with another value.
+There is no list of subjects. Two statements are about the same thing if they share words that few others have,
+and values of one kind (an amount, a date, a person, an identifier), and the newer one says that something changed
+or repeats the older one with another value.
 """
 
 import re
@@ -47,8 +47,11 @@ SHORT = 12  # words
 
 
 def marked(statements: Sequence[Statement], beside: Sequence[Statement] = ()) -> list[Statement]:
-    """The statements, those that no longer hold with the turn that says so. What supersedes another is worth at least
-    as much, and a rule if that one was. ``beside`` are statements that stand elsewhere and may supersede these."""
+    """Return the statements, those that no longer hold marked with the turn that says so.
+
+    A statement that supersedes another is worth at least as much, and is a rule if that one was. Statements
+    ``beside`` these are not returned but may supersede them.
+    """
     both = [*statements, *beside]
     newer = dict(_superseded(both))
     results = [
@@ -80,8 +83,9 @@ def marked(statements: Sequence[Statement], beside: Sequence[Statement] = ()) ->
 
 
 class _Subject(NamedTuple):
-    """What a statement is about: its stems without those of its values, the kinds of these, and whether it says that
-    something changed."""
+    """The subject of a statement: its stems without those of its values, the kinds of these values, and whether
+    the statement says that something changed.
+    """
 
     stems: frozenset[str]
     kinds: frozenset[str]
@@ -93,14 +97,15 @@ _known = Bounded[_Subject](REMEMBERED)
 
 
 def _said_again(statements: Sequence[Statement]) -> list[bool]:
-    """Of each whether the same words follow later."""
+    """Tell for each statement whether the same words follow later."""
     last = {(one.role, one.text): place for place, one in enumerate(statements)}
     return [last[one.role, one.text] != place for place, one in enumerate(statements)]
 
 
 def _superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Places of older and newer statements. Each newer one supersedes one older one at most: the nearest in its words.
-    Only a statement with a value takes part."""
+    """Return pairs of places, older and newer. Each newer statement supersedes at most one older one, the nearest
+    in its words. Only a statement with a value takes part.
+    """
     subjects = {
         place: subject
         for place, one in enumerate(statements)
@@ -132,7 +137,7 @@ def _superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
 
 
 def _time_of(one: Statement) -> float:
-    """Its turn. Where that is not known, what an account carries is old, and all else new."""
+    """Return the statement's turn. Without one, what an account carries counts as old and everything else as new."""
     return one.turn or (0 if one.settled else inf)
 
 
@@ -168,7 +173,7 @@ def _kinds(one: Statement) -> frozenset[str]:
 
 
 def _nearest(subject: _Subject, candidates: Mapping[int, _Subject], weights: Mapping[str, float]) -> int | None:
-    """Of the older statements with a value of the same kind the one that shares most, if that is enough."""
+    """Find the older statement with a value of the same kind that shares most words, if it shares enough."""
     own = sum(weights[stem] for stem in subject.stems)
     best, most = None, 0.0
     for place, older in candidates.items():
@@ -184,7 +189,9 @@ def _nearest(subject: _Subject, candidates: Mapping[int, _Subject], weights: Map
 
 
 def _may_supersede(one: Statement, older: Statement) -> bool:
-    """A person's word outlasts the agent's; nobody takes back what was said in the same breath."""
+    """Check who may overrule whom: a person's word outlasts the agent's, and nobody overrules words of the same
+    message.
+    """
     is_other = one.turn != older.turn if one.turn or older.turn else one.source != older.source
     by_person = one.role != "assistant"
     return (
@@ -196,7 +203,7 @@ def _may_supersede(one: Statement, older: Statement) -> bool:
 
 
 def _repeats(one: Statement, subject: _Subject, older: Statement) -> bool:
-    """Whether one says the same sentence again with another value."""
+    """Check whether a statement says an older sentence again with another value."""
     return len(subject.stems) >= FEWEST_STEMS and _may_supersede(one, older) and _one_value_differs(one, older)
 
 

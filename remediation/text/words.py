@@ -44,7 +44,7 @@ ENDINGS = ("ings", "ing", "edly", "ed", "ers", "ern", "er", "em", "en", "es", "l
 
 
 def words(text: str) -> list[str]:
-    """The words of ``text`` in their order, function words left out, each in the form that is compared."""
+    """Return the words of ``text`` in order, without function words, each in the form that is compared."""
     results: list[str] = []
     if not text.isascii():
         text = unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
@@ -54,7 +54,7 @@ def words(text: str) -> list[str]:
 
 
 def _words_of(token: str) -> tuple[str, ...]:
-    """A token's words: its parts, and the whole where it has more than one."""
+    """Return a token's parts, and the whole token where it has more than one."""
     if not token.isascii() and WIDE.search(token):
         return _wide_words(token)
     token = token[:LONGEST_TOKEN].rstrip("./:@#%+'’-")
@@ -68,7 +68,7 @@ _known_words_of = lru_cache(maxsize=REMEMBERED_WORDS)(_words_of)
 
 
 def _formed(part: str) -> str:
-    """A part as it is compared, or empty for a function word or a single letter."""
+    """Return a part in the form that is compared, or nothing for a function word or a single letter."""
     word = part.casefold()
     if word.isdigit():
         return word.lstrip("0") or "0"
@@ -76,8 +76,9 @@ def _formed(part: str) -> str:
 
 
 def _wide_words(token: str) -> tuple[str, ...]:
-    """Pairs of neighbouring characters for scripts without blanks, single ones where they stand
-    alone; others as usual."""
+    """Split scripts without blanks into pairs of neighbouring characters (one that stands alone stays single),
+    and other words as usual.
+    """
     results: list[str] = []
     end = 0
     for run in WIDE.finditer(token):
@@ -89,7 +90,7 @@ def _wide_words(token: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """Without the endings that number, tense and case put on English and German words. At least three letters stay."""
+    """Strip the endings that number, tense and case put on English and German words. At least three letters stay."""
     if len(word) <= 3 or not word.isalpha():
         return word
     if word.endswith(("ies", "ied")) and len(word) > 4:

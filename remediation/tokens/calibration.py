@@ -32,8 +32,9 @@ DENSEST = 1.25  # tokens of a model for each that is counted, in texts unlike th
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A request as a counter counted it: its text with all that stands around messages, and its tools; and its images
-    by their provider's own rule, which nothing corrects. Tokens."""
+    """A request in tokens as a counter counted it: its text with all that stands around messages, its tools, and
+    its images by their provider's own rule, which nothing corrects.
+    """
 
     text: int
     tools: int = 0
@@ -49,10 +50,10 @@ Spread = tuple[float, float, float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What turns counts into a model's own: ``slope`` a text's, ``tools_share`` the tools', and ``offset`` tokens stand
-    in every request.
+    """A correction of counts towards a model's own: ``slope`` for text, ``tools_share`` for tools, and ``offset``
+    tokens that stand in every request.
 
-    ``spread`` is how sure that is: the covariance of the three, row by row from the diagonal on.
+    ``spread`` tells how sure that is: the covariance of the three, row by row from the diagonal on.
     """
 
     slope: float = 1.0
@@ -62,23 +63,25 @@ class Calibration:
 
     @classmethod
     def of_factor(cls, factor: float) -> "Calibration":
-        """One number for text and tools alike, as measured otherwise than by reports of whole requests."""
+        """Make a calibration of one factor for text and tools, as measured otherwise than by reports of whole
+        requests.
+        """
         slope = _between(*BOUNDS[0], factor)
         return cls(slope, slope, spread=(KNOWN_SLOPE_DEVIATION**2, *cls().spread[1:]))
 
     @classmethod
     def of_numbers(cls, numbers: Sequence[float]) -> "Calibration":
-        """The inverse of ``numbers``."""
+        """Read back what ``numbers`` returned."""
         slope, tools_share, offset, *spread = numbers
         return cls(slope, tools_share, offset, cast(Spread, tuple(spread)))
 
     @property
     def numbers(self) -> list[float]:
-        """As a row keeps it."""
+        """Return all values in the order in which a row stores them."""
         return [float(f"{number:.10g}") for number in (self.slope, self.tools_share, self.offset, *self.spread)]
 
     def expected(self, counted: Counted) -> float:
-        """The prompt that the provider is expected to report, in tokens."""
+        """Return the prompt that the provider is expected to report, in tokens."""
         return self.slope * counted.text + self.tools_share * counted.tools + self.offset + counted.images
 
 
@@ -113,7 +116,7 @@ def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> 
 
 
 def _bounded(values: list[float], covariances: list[float], at: int, least: float, most: float) -> list[float]:
-    """With the number at ``at`` within its bounds, and the others as that makes them likely."""
+    """Put the number at ``at`` within its bounds, and move the others as that makes them likely."""
     excess = values[at] - _between(least, most, values[at])
     if excess and covariances[at] > 0:
         values = [
@@ -123,9 +126,11 @@ def _bounded(values: list[float], covariances: list[float], at: int, least: floa
 
 
 def margin_of(expected: int, reported: int | None, slope: float) -> int:
-    """Tokens by which a calibrated prompt may exceed what is ``expected``: a hundredth of what was ``reported`` before,
-    and of the text that is new since, the densest of other kinds. A shorter prompt than that is made of earlier
-    text."""
+    """Return the tokens by which a calibrated prompt may exceed what is ``expected``.
+
+    It is a hundredth of what was ``reported`` before, and of the new text since, the densest of other kinds. A
+    prompt shorter than the report is made of earlier text.
+    """
     known = min(expected, reported or 0)
     return round(REPORTED_MARGIN * known + (DENSEST * max(1.0, 1 / slope) - 1) * (expected - known))
 
@@ -136,8 +141,9 @@ def _between(least: float, most: float, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RequestEstimate:
-    """What one request is expected to take of the window, in tokens:
-    ``counted`` as it was, ``input_tokens`` corrected."""
+    """An estimate of one request's share of the window, in tokens: ``counted`` before and ``input_tokens`` after
+    correction.
+    """
 
     counted: Counted
     input_tokens: int

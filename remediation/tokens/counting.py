@@ -79,7 +79,7 @@ def counter_for(model_name: str, tokenizer: str = "") -> "Counter":
 
 
 def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
-    """The vocabulary's name, a path, or ``characters``."""
+    """Return the vocabulary's name, a path, or ``characters``."""
     if tokenizer:
         return TOKENIZER_NAMES.get(tokenizer.lower(), tokenizer)
     family, name = family_of(model_name), model_name.lower()
@@ -94,14 +94,17 @@ def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
 
 
 def characters_per_four(text: str) -> int:
-    """The plain rule, ceil(characters / 4). It counts Chinese, Japanese and Korean at a quarter: see below."""
+    """Return ceil(characters / 4), the plain rule, which counts Chinese, Japanese and Korean at a quarter of
+    their tokens.
+    """
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
 def count_characters(text: str) -> int:
-    """ceil(characters / 4), where a wide East Asian character or an emoji is a token of its own.
+    """Return ceil(characters / 4), where a wide East Asian character or an emoji is a token of its own.
 
-    Measured on o200k_base such characters take 0.5 to 1.5 tokens each: the plain rule is 2 to 6 times too low for them.
+    Measured on o200k_base such characters take 0.5 to 1.5 tokens each: the plain rule is 2 to 6 times too low for
+    them.
     """
     if text.isascii():
         return characters_per_four(text)
@@ -142,7 +145,9 @@ class Counter:
         return tokens
 
     def count_tools(self, tools: Sequence[ToolSpec]) -> int:
-        """The tools as chat templates print them: one JSON object each, under the template's own words. None: 0."""
+        """Count the tools as chat templates print them: one JSON object each, under the template's own words; 0
+        without tools.
+        """
         if not tools:
             return 0
         return TOOLS_OVERHEAD + sum(self.count(_schema_text(tool)) for tool in tools)
@@ -167,7 +172,7 @@ def _key(text: str) -> str | bytes:
 
 
 def _well_formed(text: str) -> str:
-    """Without half surrogate pairs, which no vocabulary holds and the libraries refuse."""
+    """Replace half surrogate pairs, which no vocabulary holds and the libraries refuse."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

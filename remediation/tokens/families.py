@@ -36,6 +36,6 @@ REPLY_OVERHEAD = {Family.LLAMA3: 5, Family.LLAMA2: 1, Family.MISTRAL: 1, Family.
 
 
 def family_of(model_name: str) -> Family:
-    """The family of a model, by its name. Unknown names count as ``gpt``."""
+    """Return the tokenizer family of a model by its name. Unknown names count as ``gpt``."""
     name = model_name.lower()
     return next((family for part, family in NAME_PARTS if part in name), Family.GPT)

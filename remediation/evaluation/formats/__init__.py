@@ -43,7 +43,7 @@ def _read(path: Path, content: Any) -> Sequence[Dialog]:
 
 
 def _content(path: Path) -> Any:
-    """A file's JSON; of JSON lines, the list of their values."""
+    """Read a file's JSON, and JSON lines as a list of their values."""
     text = path.read_text(encoding="utf-8")
     try:
         return json.loads(text)

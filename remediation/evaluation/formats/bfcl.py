@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 
 def rows_of(content: Any) -> Sequence[Row]:
-    """A file's rows, none if it is of another kind. A file of one line is one row."""
+    """Return a file's rows, none if it is of another kind. A file of one line is one row."""
     rows = content if isinstance(content, list) else [content]
     return rows if all(map(_is_row, rows)) else ()
 
@@ -27,7 +27,7 @@ def _is_asked(row: Row) -> bool:
 
 
 def read(rows: Sequence[Row], name: str = "bfcl") -> tuple[Dialog, ...]:
-    """One dialog for each scenario. Rows with an answer are questions; the others are what was told."""
+    """Make one dialog for each scenario. Rows with an answer are questions; the others are what was told."""
     answers = {row["id"]: row["ground_truth"] for row in rows if "ground_truth" in row}
     by_scenario: dict[str, list[Row]] = defaultdict(list)
     asked: dict[str, list[Row]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Our own export of a dialog as JSON."""
+"""Dominds' own export of a dialog as JSON."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -41,7 +41,7 @@ def _is_message(item: Any) -> bool:
 
 
 def dialog_of(messages: Sequence[Mapping[str, Any]], name: str, form: str) -> Dialog:
-    """System and developer messages become the instructions."""
+    """Make a dialog of messages. System and developer messages become the instructions."""
     instructions = "\n\n".join(
         text_of(item.get("content")) for item in messages if item["role"] in ("system", "developer")
     )
@@ -49,8 +49,9 @@ def dialog_of(messages: Sequence[Mapping[str, Any]], name: str, form: str) -> Di
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
-    """Files repeat the ids of tool calls, so that each call gets its own; a result belongs to the
-    newest call of its id."""
+    """Read messages as turns. Files repeat the ids of tool calls, so each call gets its own id; a result belongs
+    to the newest call of its id.
+    """
     own_ids: dict[str, str] = {}
     for number, item in enumerate(messages, 1):
         role, text = item["role"], text_of(item.get("content"))
@@ -77,7 +78,7 @@ def _calls(item: Mapping[str, Any], number: int, own_ids: dict[str, str]) -> Ite
 
 
 def text_of(content: Any) -> str:
-    """A message's text: parts that are no text, such as images, are left out."""
+    """Return a message's text without parts that are no text, such as images."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

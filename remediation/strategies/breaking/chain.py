@@ -101,7 +101,7 @@ def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
 
 
 def _masked(progress: _Progress, run: _Run) -> _Progress:
-    """Old tool output goes before any strategy takes words away."""
+    """Mask old tool output, before any strategy takes words away."""
     masked = mask_old_output(cut_fresh_results(progress.units, run.aim, run.toolbox), run.aim, run.toolbox)
     if masked == progress.units:
         return progress
@@ -111,7 +111,9 @@ def _masked(progress: _Progress, run: _Run) -> _Progress:
 
 
 def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
-    """What strategies removed without a summary, in sentences chosen by rule, where the aim leaves room for them."""
+    """Add an account of what strategies removed without a summary, in sentences chosen by rule, where the aim
+    leaves room.
+    """
     spoken_for = {seq for unit in progress.units for seq in unit.source if unit.kind is UnitKind.SUMMARY}
     present = {unit.id for unit in progress.units}
     gone = tuple(
@@ -150,9 +152,8 @@ def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _P
 
 
 def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
-    """The other strategies again, pass after pass, while that makes the context smaller.
-
-    One pass is all that headroom below the limit is worth: each costs facts and time.
+    """Run the other strategies again, pass after pass, while that makes the context smaller. For headroom below
+    the limit one pass is enough, since each costs facts and time.
     """
     run.toolbox.report("hybrid", progress.tokens, run.limit)
     others = tuple(name for name in strategy.chain_order if name != "hybrid") or STRATEGY_NAMES[:-1]
@@ -177,7 +178,9 @@ def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _
 
 
 def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> int:
-    """Where a strategy may stop. Units are not removed where shortening them, later in the chain, will do."""
+    """Return the token count at which a strategy may stop. It need not remove what a later strategy will only
+    shorten.
+    """
     order = strategy.chain_order
     if name != "prioritize_recent" or "content_type_chunking" not in order[order.index(name) :]:
         return aim

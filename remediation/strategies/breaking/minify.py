@@ -1,7 +1,7 @@
-"""Code with fewer tokens and the same meaning: no comments, blank lines or trailing spaces.
+"""Minification of code: fewer tokens, the same meaning, no comments, blank lines or trailing spaces.
 
-Lines, indentation, strings and URLs stay as they are. One pass from left to right; whatever is found unterminated once
-is not looked for again, so the work stays linear on any input.
+Lines, indentation, strings and URLs stay as they are. One pass goes from left to right; a construct found
+unterminated once is not looked for again, so the work stays linear.
 """
 
 import re
@@ -87,7 +87,7 @@ class _Scanner:
         return [*results, ("".join(plain), False)]
 
     def _string_end(self, at: int) -> int:
-        """Where the string that starts here ends, or 0."""
+        """Return where the string that starts here ends, or 0 if none does."""
         quote = self.code[at]
         if quote not in "\"'`":
             return 0
@@ -111,7 +111,7 @@ class _Scanner:
         return 0
 
     def _comment_end(self, at: int) -> int:
-        """Where the comment that starts here ends, its newline not included, or 0."""
+        """Return where the comment that starts here ends, its newline excluded, or 0 if none starts here."""
         if self.language == "hash":
             return self._line_end(at) if self.code[at] == "#" and self._starts_word(at) and not self._shebang(at) else 0
         if self.code.startswith("/*", at):

@@ -26,13 +26,13 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
 
 
 def _judged(units: Units, recent_bias: float) -> list[int]:
-    """The touchable units that are neither among the newest share nor stand in for others."""
+    """Return the touchable units that are neither among the newest share nor stand in for others."""
     boundary = len(units) - ceil(len(units) * recent_bias)
     return [index for index in touchable(units) if index < boundary and units[index].kind not in STAND_INS]
 
 
 def scored(units: Units, indices: list[int], priority_boost: float, toolbox: Toolbox) -> dict[int, float]:
-    """Relevance to the task, times the boost of the priority: whole for 1, half of it for 2, none for 3."""
+    """Multiply relevance to the task by the priority's boost: the whole boost for 1, half of it for 2, none for 3."""
     if not indices:
         return {}
     relevance = toolbox.relevance([units[index].text for index in indices], task_of(units))
@@ -43,12 +43,14 @@ def scored(units: Units, indices: list[int], priority_boost: float, toolbox: Too
 
 
 def removal_order(units: Units, candidates: list[int], scores: Mapping[int, float]) -> list[int]:
-    """Priority 3 before 2, plan references last within their priority, then the least relevant, then the oldest."""
+    """Sort units by how soon they go: priority 3 before 2, plan references last within a priority, then the least
+    relevant, then the oldest.
+    """
     return sorted(candidates, key=lambda i: (-units[i].priority, units[i].kind is UnitKind.PLAN_REF, scores[i], i))
 
 
 def until_freed(units: Units, order: list[int], excess: int) -> set[int]:
-    """As many of ``order`` as it takes to free ``excess`` tokens."""
+    """Take as many units in ``order`` as are needed to free ``excess`` tokens."""
     gone: set[int] = set()
     for index in order:
         if excess <= 0:

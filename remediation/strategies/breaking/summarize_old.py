@@ -56,7 +56,9 @@ def _room(units: Units, chosen: set[int], options: SummarizeOld, toolbox: Toolbo
 
 
 def _least_important(units: Units, end: int, excess: int) -> set[int]:
-    """Those before ``end`` of priority 3, joined by those of priority 2 while they do not free ``excess`` tokens."""
+    """Choose units before ``end``: those of priority 3, and those of priority 2 too if that does not free
+    ``excess`` tokens.
+    """
     old = [i for i in touchable(units) if i < end and units[i].kind is not UnitKind.PLAN_REF]
     chosen = {index for index in old if units[index].priority >= 3}
     if sum(units[index].est_tokens for index in chosen) < excess:
@@ -65,7 +67,7 @@ def _least_important(units: Units, end: int, excess: int) -> set[int]:
 
 
 def replace_by_summary(units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
-    """One summary where the first of ``chosen`` stood; the units as they were when it would not save anything."""
+    """Put one summary where the first of ``chosen`` stood, or return the units unchanged if that saves nothing."""
     handed = hand_off(_those(units, chosen), without(units, chosen), max_tokens, toolbox)
     return _replaced(units, chosen, handed, max_tokens, toolbox)
 
