@@ -1,4 +1,4 @@
-"""What settings of an agent would do: its limits, its policy, and what they keep of past dialogs."""
+"""The preview of an agent's settings: their limits, their policy, and what they keep of past dialogs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,14 +20,16 @@ from remediation.tokens.counting import counter_for
 
 @dataclass
 class AgentPreview:
-    """``stored`` is the agent as it is, if it is already; ``proposed`` what the form says."""
+    """The effect of a form on an agent. ``stored`` is the agent as it is, if it exists; ``proposed`` follows the
+    form.
+    """
 
     stored: Agent | None
     proposed: Agent
 
     @cached_property
     def reason(self) -> str:
-        """Why it could not answer now, or empty."""
+        """Say why the agent could not answer now; empty if it could."""
         return limits.unusable_reason(self.proposed)
 
     @cached_property
@@ -43,7 +45,7 @@ class AgentPreview:
 
     @cached_property
     def limit(self) -> int | None:
-        """In tokens: where its policy keeps it."""
+        """Return the tokens within which its policy keeps the context; None where that is unknown."""
         try:
             return self.choice.policy.limit(facts_of(self.proposed, limits.model_of(self.proposed), self.thresholds))
         except UnknownModel:
@@ -51,7 +53,7 @@ class AgentPreview:
 
     @property
     def instruction_tokens(self) -> int:
-        """Estimated."""
+        """Estimate the tokens of the instructions."""
         return counter_for(self.proposed.model).count(self.proposed.instructions)
 
     @cached_property
@@ -62,7 +64,9 @@ class AgentPreview:
             return None
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """A figure, now and with these settings; ``now`` is empty for a new agent."""
+        """Yield the name of each figure, its value now and with these settings. The value now is empty for a new
+        agent.
+        """
         if self.tried is None:
             return
         before, after = dict(_figures(self.tried.before)), dict(_figures(self.tried.after))

@@ -16,7 +16,7 @@ BAR_SHARE = 0.7  # of its place
 
 
 def counted(number: float, kind: str) -> str:
-    """Whole where it is of a kind, and short at the axis."""
+    """Write a number whole where it is of a kind, and short at the axis."""
     if kind:
         return f"{number:,.0f} {_(kind)}"
     scale, unit = next(
@@ -74,8 +74,11 @@ def stacked(
     address: Callable[[datetime], str] = lambda moment: "",
     rest: Callable[[datetime], str] = lambda moment: "",
 ) -> Chart:
-    """A bar for each moment, its kinds upon each other; ``form`` writes the moment in its title, and ``rest`` what its
-    bar leaves out. Each ``every``-th bar has a label, and the axis goes to ``least`` where nothing is higher."""
+    """Make a bar for each moment, its kinds stacked on each other.
+
+    ``form`` writes the moment in the bar's title, and ``rest`` what the bar leaves out. Each ``every``-th bar has
+    a label. The axis goes to ``least`` where nothing is higher.
+    """
     top = ceiling(max((sum(counts.values()) for _, counts in table), default=0), least)
     step = 100 / max(1, len(table))
     bars, totals = [], defaultdict[str, float](float)
@@ -110,7 +113,7 @@ def _blocks(counts: dict[str, float], top: float) -> list[Block]:
 
 
 def ceiling(most: float, least: float = 0) -> float:
-    """The next number with one digit before its zeros whose half is as short."""
+    """Return the next number with one digit before its zeros whose half is as short."""
     most = max(most, least)
     if most <= 0:
         return 1

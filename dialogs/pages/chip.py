@@ -1,5 +1,6 @@
-"""Fullness of a context, in words and as parts of a gauge. Reported numbers only,
-and never a zero for what is unknown."""
+"""The fullness of a context, in words and as parts of a gauge. Numbers are reported ones, and unknown is never
+zero.
+"""
 
 from dataclasses import dataclass
 from typing import Any

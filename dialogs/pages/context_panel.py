@@ -94,7 +94,7 @@ class Panel:
 
     @property
     def is_mostly_fixed(self) -> bool:
-        """Whether a rewrite cannot help much: half of the limit stands in every request."""
+        """Check whether half of the limit stands in every request, so that a rewrite cannot help much."""
         return self.limit is not None and self.fixed * 2 > self.limit
 
     @property
@@ -107,7 +107,7 @@ def _number(number: int | None) -> str:
 
 
 def panel_of(dialog: Dialog) -> Panel | None:
-    """``None`` while the catalog does not know the dialog's model."""
+    """Build the panel, or return ``None`` while the catalog does not know the dialog's model."""
     try:
         materials = materials_of(dialog)
     except UnknownModel:
@@ -131,7 +131,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One rewrite as the transcript and the archive show it."""
+    """A rewrite as the transcript and the archive show it."""
 
     run: RemediationRun
     may_undo: bool = False
@@ -142,7 +142,7 @@ class RunLine:
 
     @property
     def is_handover(self) -> bool:
-        """Whether the agent went on from a handover, whichever policy led there."""
+        """Check whether the agent went on from a handover, whichever policy led there."""
         return self.run.recovered and HANDOVER_CLOSING in self.run.summary
 
     @property
@@ -154,7 +154,7 @@ class RunLine:
 
     @property
     def economy(self) -> str:
-        """What it saves and costs, for people; empty where no price of a cache is known."""
+        """Say what the rewrite saves and costs; empty where no price of a cache is known."""
         saving, reread = self.run.saving_usd, self.run.reread_usd
         if saving is None or reread is None:
             return ""
@@ -163,12 +163,12 @@ class RunLine:
 
     @property
     def summary(self) -> str:
-        """What was written in place of what was removed, without the frame that the model sees."""
+        """Return the text in place of what was removed, without the frame that the model sees."""
         return without_heading(self.run.summary).strip()
 
     @property
     def strategies(self) -> list[str]:
-        """Each strategy once, in words, with how often it ran; and the recovery, if nothing else helped."""
+        """Name each strategy once, with how often it ran, and the recovery if nothing else helped."""
         ran = Counter(step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step)
         names = [_(name_of(name)) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
         if self.run.recovered:
@@ -177,7 +177,7 @@ class RunLine:
 
     @property
     def removed(self) -> int:
-        """How many units; counted by ``run_lines``, which leaves the units themselves where they are."""
+        """Return how many units were removed, as counted by ``run_lines``, which does not load the units."""
         return int(getattr(self.run, "units_removed", 0))
 
 
@@ -195,7 +195,7 @@ def _economy(balance: Balance) -> str:
 
 
 def _waiting(dialog: Dialog, materials: Materials) -> str:
-    """Why a rewrite that is due by size has not come yet; empty where none is."""
+    """Say why a rewrite that is due by size has not come yet; empty where none is due."""
     served, view, _tools, sizes = materials
     economy, policy = economy_near_limit(dialog, served, view, sizes), served.policy
     if economy is None or policy.before_generation is None:
@@ -210,10 +210,11 @@ def _waiting(dialog: Dialog, materials: Materials) -> str:
 
 
 def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[RunLine]:
-    """Rewrites in their order, or the ``newest`` ones; only the newest that stands can be undone,
-    and only while nothing runs.
+    """List rewrites in their order, or the ``newest`` ones. Only the newest that stands can be undone, while
+    nothing runs.
 
-    Without what grows with the conversation: a rewrite of 5,000 units takes a tenth of a second to read.
+    Columns that grow with the conversation are left out: a rewrite of 5,000 units takes a tenth of a second to
+    read.
     """
     standing = standing_run(dialog)
     free = dialog.state in ("idle", "failed")

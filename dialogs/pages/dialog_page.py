@@ -1,4 +1,4 @@
-"""Pieces of a dialog page. The page, htmx answers and sockets all build their HTML from here."""
+"""The pieces of a dialog page. The page, htmx answers and sockets all build their HTML from here."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -107,7 +107,7 @@ class DialogPage:
 
     @property
     def fetches_images(self) -> bool:
-        """Whether a click on an image that an answer names shows it in its place."""
+        """Check whether a click on an image that an answer names shows the image in its place."""
         return bool(settings.REMOTE_IMAGES)
 
     @cached_property
@@ -132,7 +132,7 @@ class DialogPage:
 
     @property
     def activity(self) -> str:
-        """What is going on, in a few words; empty when nothing is."""
+        """Say in a few words what is going on; empty when nothing is."""
         if self.dialog.stop_requested and self.is_busy:
             return _("Stopping…")
         if self.state == State.QUEUED:
@@ -161,7 +161,7 @@ class DialogPage:
 
     @property
     def ways(self) -> list[Exit]:
-        """The exits that ask for nothing and can be taken back: a button each."""
+        """Return the exits that ask for nothing and can be taken back, each of which gets a button."""
         if self.question is None or not self.may_resolve:
             return []
         return [
@@ -172,13 +172,13 @@ class DialogPage:
 
     @property
     def failure_kind(self) -> str:
-        """Of the call that failed; empty where the failure was none of a call."""
+        """Return the error's kind if the dialog failed by a model call, else nothing."""
         kind, error = self._newest_error
         return kind if error and self.dialog.failure.startswith(error) else ""
 
     @property
     def awaited_kind(self) -> str:
-        """Of the call that is tried again later; empty while none is."""
+        """Return the error's kind if a call is to be tried again later, else nothing."""
         return self._newest_error[0] if self.state == State.QUEUED and self.dialog.wake_at else ""
 
     @cached_property
@@ -191,14 +191,14 @@ class DialogPage:
 
     @cached_property
     def may_retry(self) -> bool:
-        """Whether the newest message ended without an answer and nothing is going on."""
+        """Check whether the newest message ended without an answer and nothing is going on."""
         if self.state not in (State.IDLE, State.FAILED):
             return False
         return self.newest_status in (Turn.Status.FAILED, Turn.Status.STOPPED)
 
     @cached_property
     def newest_status(self) -> str:
-        """Of the newest message; empty while there is none."""
+        """Return the status of the newest message; empty while there is none."""
         return _newest_status.first(self.dialog.pk) or ""
 
     @cached_property
@@ -207,7 +207,7 @@ class DialogPage:
 
     @cached_property
     def rounds(self) -> list[tuple[Round, str]]:
-        """Newest first, each with the address of the place where it begins."""
+        """Return the rounds, newest first, each with the address of the place where it begins."""
         first = dict(_first_positions(self.dialog)) if self.dialog.round_number > 1 else {}
         end = self.dialog.last_position
         return [
@@ -217,12 +217,12 @@ class DialogPage:
 
     @property
     def send_to(self) -> str:
-        """Where the composer's form goes."""
+        """Return the address to which the composer's form is sent."""
         return reverse("post-message", args=[self.id])
 
     @property
     def new_message_id(self) -> str:
-        """Makes a repeated form harmless: the same message is accepted once."""
+        """Return an id that makes a form sent twice harmless: the same message is accepted once."""
         return str(uuid4())
 
     @cached_property
@@ -235,7 +235,7 @@ class DialogPage:
 
     @cached_property
     def rewrites(self) -> list[RewriteLine]:
-        """The last rewrites, newest first."""
+        """Return the last rewrites, newest first."""
         return [
             RewriteLine(row.pk, title_of(row.shown_as), row.est_before - row.est_after, bool(row.undone_at))
             for row in _newest_rewrites(self.dialog.pk)
@@ -243,22 +243,22 @@ class DialogPage:
 
     @property
     def by_hand(self) -> list[ByHand]:
-        """The rewrites that can be asked for."""
+        """Return the rewrites that people can ask for."""
         return [policy.by_hand for policy in by_hand() if policy.by_hand]
 
     @property
     def effective_by_hand(self) -> list[ByHand]:
-        """Those that are not known to change nothing."""
+        """Return the rewrites that are not known to change nothing."""
         return [hand for hand in self.by_hand if self.outcomes.get(hand.verb, "?")]
 
     @property
     def idle_by_hand(self) -> list[ByHand]:
-        """Those that would change nothing."""
+        """Return the rewrites that would change nothing."""
         return [hand for hand in self.by_hand if not self.outcomes.get(hand.verb, "?")]
 
     @property
     def may_rewrite(self) -> bool:
-        """Whether a rewrite may be asked for by hand; one that is under way must end first."""
+        """Check whether a person may ask for a rewrite; one that is under way must end first."""
         return self.state in (State.IDLE, State.FAILED, State.QUEUED, State.GENERATING) and not self.rewrite_pending
 
     @property
@@ -271,7 +271,7 @@ class DialogPage:
 
     @property
     def countdown(self) -> str:
-        """How far a countdown to an automatic clear has come; empty without one."""
+        """Say how far a countdown to an automatic clear has come; empty without one."""
         if self.dialog.agent.critical_policy != Agent.CriticalPolicy.COUNTDOWN or not self.dialog.guided_generations:
             return ""
         text = _("{number} of {all} guided answers, then its mind is cleared")
@@ -287,11 +287,11 @@ class DialogPage:
 
     @cached_property
     def forked_from(self) -> Dialog | None:
-        """What it branches off, if this person may see that."""
+        """Return the dialog that this one branches off, if this person may see it."""
         return Dialog.objects.for_user(self.viewer).filter(forks=self.dialog).first()
 
     def piece(self, name: str, **more: Any) -> str:
-        """One piece of the page as HTML, by the name of its template."""
+        """Render one piece of the page, by the name of its template."""
         return render_to_string(f"dialogs/_{name}.html", {"page": self, **more}, self.request)
 
     def entry(self, entry: Entry) -> str:
@@ -318,14 +318,16 @@ def _newest_status(dialog_id: UUID) -> QuerySet[Turn, str]:
 
 
 def newest_status(dialog_id: Any) -> QuerySet[Turn, str]:
-    """``dialog_id`` may be a column of a query around this one."""
+    """Build a query of the newest message's status. ``dialog_id`` may be a column of an outer query."""
     messages = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
     return messages.order_by("-position").values_list("status", flat=True)[:1]
 
 
 @Select
 def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
-    """``shown_as`` says fresh start, as the transcript does, of whatever ended in a handover."""
+    """Build a query of the newest rewrites. ``shown_as`` says fresh start, as the transcript does, for each
+    handover.
+    """
     is_handover = When(recovered=True, summary__contains=HANDOVER_CLOSING, then=Value(FRESH_START.name))
     rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
     newest = rows.order_by("-pk")[:REWRITES_SHOWN]
@@ -333,8 +335,11 @@ def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
 
 
 def _newest_snapshots(dialog_id: UUID, limit: int, **calls: Any) -> QuerySet[HealthSnapshot]:
-    """The snapshots of the newest calls for answers and clears, newest first. The calls first, by their index: else
-    PostgreSQL reads the snapshots of all dialogs from the newest back to these."""
+    """Return the snapshots of the newest calls for answers and clears, newest first.
+
+    The calls are found first, by their index: else PostgreSQL reads the snapshots of all dialogs, from the newest
+    back to those of this one.
+    """
     purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
     newest = Generation.objects.filter(purposes, dialog_id=dialog_id, **calls).order_by("-pk").values("pk")[:limit]
     return HealthSnapshot.objects.filter(generation__in=newest).order_by("-generation_id")
@@ -357,8 +362,11 @@ def _snapshots(limit: int) -> Select[Any]:
 
 
 def usage_points(dialog: Dialog, limit: int = SPARK_POINTS, room: int = SPARK_POINTS // 2) -> list[dict[str, Any]]:
-    """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents. The
-    chart has ``room`` for as many bars at least."""
+    """Return the prompt tokens of the newest kept generations as bars of a small chart, oldest first, with
+    heights in percent.
+
+    The chart has ``room`` for as many bars at least.
+    """
     rows = _snapshots(limit)(dialog.pk)[::-1]
     top = highest(rows)
     points = []
@@ -369,7 +377,7 @@ def usage_points(dialog: Dialog, limit: int = SPARK_POINTS, room: int = SPARK_PO
 
 
 def highest(rows: Iterable[Any]) -> int:
-    """Tokens of a chart's full height: the largest window, or a longer prompt."""
+    """Return the tokens of a chart's full height: the largest window, or a longer prompt."""
     return max((max(row.model_context_limit or 0, row.prompt_tokens or 0) for row in rows), default=0) or 1
 
 
@@ -379,5 +387,5 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
 
 
 def agents() -> list[tuple[Agent, str]]:
-    """The enabled agents, each with the reason why it cannot be used now, if there is one."""
+    """Return the enabled agents, each with the reason why it cannot be used now, if there is one."""
     return [(agent, limits.unusable_reason(agent)) for agent in Agent.objects.filter(enabled=True)]

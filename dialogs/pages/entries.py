@@ -84,7 +84,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """What the page shows of the turn's text beside files; the whole has an address of its own."""
+        """Return the part of the turn's text that the page shows beside files; the whole text has its own address."""
         return self.typed[: TURN_CHARS.most]
 
     @property
@@ -97,7 +97,9 @@ class Entry:
 
     @property
     def images(self) -> list[dict[str, Any]]:
-        """With the size at which a page shows them, so that it keeps their room before they are there."""
+        """Return the images with the size at which a page shows them, so that it reserves their room before they
+        load.
+        """
         files = (self.turn.attachments if self.turn else None) or ()
         return [file | _shown_size(file["width"], file["height"]) for file in files if "width" in file]
 
@@ -110,12 +112,12 @@ class Entry:
 
     @property
     def is_long(self) -> bool:
-        """A message that is folded: somebody pasted a document."""
+        """Check whether the message is long enough to be folded, as a pasted document is."""
         return len(self.text) > FOLDED_CHARS or self.text.count("\n") >= FOLDED_LINES
 
     @property
     def is_bare(self) -> bool:
-        """An assistant's turn that shows nothing of its own."""
+        """Check whether it is an assistant's turn that shows nothing of its own."""
         assert self.turn is not None
         return not (self.turn.text or self.calls or self.asked or self.reasoning)
 
@@ -136,7 +138,9 @@ def _shown_size(width: int, height: int) -> dict[str, int]:
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
-    """Turns as entries, with a divider where a round begins. ``opens``: these are the oldest turns there are."""
+    """Turn rows into entries, with a divider where a round begins. ``opens`` says that the oldest turn is among
+    them.
+    """
     rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
     entries: list[Entry] = []
     last = 0 if opens else None
@@ -149,7 +153,7 @@ def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) ->
 
 
 def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """Turns as entries, without what stands between them."""
+    """Turn rows into entries, without what stands between them."""
     calls = calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
@@ -163,8 +167,9 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
-    """The calls without a result in the order in which they run, ``clear_mind`` last;
-    none runs while a question is open."""
+    """Return the calls without a result in the order in which they run, ``clear_mind`` last. None runs while a
+    question is open.
+    """
     pending = sorted(
         (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
     )
@@ -178,7 +183,7 @@ def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
 
 
 def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"], answered: set[str]) -> dict[str, Question]:
-    """The questions to people that these calls asked, or that ask whether they may run, by call id."""
+    """Map call ids to the questions that these calls asked, or that ask whether they may run."""
     is_waiting = dialog.state == State.WAITING
     ids = [
         call_id
@@ -191,7 +196,9 @@ def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"], answered: se
 
 
 def _approvals_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, Question]:
-    """What allowed or refused the calls that have these results, by call id. Only such a result has an author."""
+    """Map call ids to the questions that allowed or refused the calls with these results. Only such a result has
+    an author.
+    """
     tools = {turn.tool_call_id: turn.tool_name for turn in turns if turn.role == Turn.Role.TOOL and turn.author_id}
     if not tools:
         return {}
@@ -204,7 +211,7 @@ def _approvals_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, Question]:
 
 
 def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """The rewrites that were made between these turns."""
+    """Return the rewrites that were made between these turns."""
     if not turns:
         return []
     first, last = turns[0].position or 0, turns[-1].position or 0
@@ -215,7 +222,7 @@ def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def run_entry(line: RunLine) -> Entry:
-    """After what was said before it; its policy's first notice stands between."""
+    """Place a rewrite after what was said before it. Its policy's first notice stands between."""
     has_notice = any(policy.notices for policy in rewriting() if policy.name == line.run.policy)
     return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
 
@@ -254,7 +261,7 @@ AskedCall = tuple[dict[str, str], Turn]  # a call, and the turn that made it
 
 
 def calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, AskedCall]:
-    """The calls that these turns' results belong to; one or two may stand on an older page."""
+    """Return the calls to which these turns' results belong; one or two may stand on an older page."""
     calls = {call["id"]: (call, turn) for turn in turns for call in turn.tool_calls or ()}
     missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
     if missing:
@@ -280,7 +287,7 @@ def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
 
 
 def _arguments(text: str) -> tuple[str, str]:
-    """The arguments laid out, and the first of them as a hint."""
+    """Lay out the arguments, with the first of them as a hint."""
     try:
         given = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
@@ -294,18 +301,22 @@ def _arguments(text: str) -> tuple[str, str]:
 
 
 def _hint(text: str) -> str:
-    """The beginning, on one line."""
+    """Return the beginning on one line."""
     return " ".join(text[: 10 * HINT_CHARS].split())[:HINT_CHARS]
 
 
 def address_of(dialog: Dialog, position: int, anchor: str) -> str:
-    """Where the transcript shows a place: on its newest page, or on the older one that also holds the turn before."""
+    """Return the address at which the transcript shows a place: its newest page, or the older one that also holds
+    the turn before.
+    """
     is_old = dialog.last_position - position >= PAGE_TURNS - 1
     return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"
 
 
 def all_entries(dialog: Dialog, before: int | None = None) -> tuple[list[Entry], int | None]:
-    """One page of the transcript, and the position to ask for the next older one with, if there is one."""
+    """Return one page of the transcript, and the position with which to ask for the next older page, if there is
+    one.
+    """
     turns = view.visible_turns(dialog, before, PAGE_TURNS)
     first = turns[0].position if turns else None
     older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
@@ -314,7 +325,7 @@ def all_entries(dialog: Dialog, before: int | None = None) -> tuple[list[Entry],
 
 
 def _fork_line(dialog: Dialog, turns: Sequence[Turn], before: int | None) -> list[Entry]:
-    """On the page that holds the first own turn; while there is none, at the end."""
+    """Return the fork's line on the page that holds the first own turn; while there is none, at the end."""
     own_from = dialog.own_from
     first, last = (turns[0].position or 0, turns[-1].position or 0) if turns else (1, 0)
     is_here = first <= own_from <= last or (before is None and own_from == last + 1)
@@ -322,7 +333,7 @@ def _fork_line(dialog: Dialog, turns: Sequence[Turn], before: int | None) -> lis
 
 
 def _empty_round(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """The divider of the current round while it has no turn of its own."""
+    """Return the divider of the current round while it has no turn of its own."""
     if dialog.round_number == 1 or any(turn.round_number == dialog.round_number for turn in turns[-1:]):
         return []
     begun = dialog.turns.filter(round_number=dialog.round_number, position__isnull=False).exists()

@@ -27,7 +27,9 @@ RECENT = 5
 
 @dataclass
 class HomePage:
-    """What somebody sees who has not yet said anything. ``chosen`` and ``model`` came with the form or the address."""
+    """The page of somebody who has not yet said anything. ``chosen`` and ``model`` came with the form or the
+    address.
+    """
 
     viewer: User
     chosen: str = ""
@@ -45,8 +47,9 @@ class HomePage:
 
     @cached_property
     def agents(self) -> list[tuple[Agent, str]]:
-        """Who was chosen or spoken with last first, then the default; each with the reason why
-        it cannot be used now."""
+        """Return the agents, each with the reason why it cannot be used now. The chosen one comes first, then the
+        one used last, then the default.
+        """
         newest = Dialog.objects.filter(owner=self.viewer).order_by("-active_at").values_list("agent", flat=True).first()
         order = (self.chosen, newest)
 
@@ -58,22 +61,24 @@ class HomePage:
 
     @property
     def agent(self) -> Agent | None:
-        """The one that is ticked."""
+        """Return the agent that is ticked."""
         return next((agent for agent, reason in self.agents if not reason), None)
 
     @cached_property
     def models(self) -> list[tuple[str, list[ModelInfo]]]:
-        """By provider."""
+        """Return the models to choose from, by provider."""
         return choosable_models()
 
     @cached_property
     def offers_connection(self) -> bool:
-        """To who may change providers, as long as no agent answers with a real model."""
+        """Check whether to offer a provider: the person may change providers, and no agent answers with a real
+        model.
+        """
         return all(agent.is_demo for agent, _ in self.agents) and may(self.viewer, OPERATE)
 
     @property
     def suggestions(self) -> list[tuple[Agent, list[str]]]:
-        """Three for each agent."""
+        """Return three suggestions for each agent."""
         usual = [_(text) for text in SUGGESTIONS]
         return [(agent, _texts(agent.suggestions) or usual) for agent, reason in self.agents if not reason]
 
@@ -83,12 +88,13 @@ class HomePage:
 
 
 def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:
-    """By provider, those that one can choose: servers whose keys are there,
-    and the scripts of the provider ``script_of``."""
+    """Return the models that one can choose, by provider: those of servers whose keys are there, and the scripts
+    of the provider ``script_of``.
+    """
     offered = [model for model in limits.offered_models() if model.kind.is_server or model.provider_id == script_of]
     return [(name, list(models)) for name, models in groupby(offered, key=lambda model: model.provider_id)]
 
 
 def _texts(stored: object) -> list[str]:
-    """The column may hold any JSON: an agent that is damaged must not take the page along."""
+    """Return the texts of a column. It may hold any JSON, and a damaged agent must not take the page down."""
     return [text for text in stored if isinstance(text, str)][:3] if isinstance(stored, list) else []

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def known(name: str) -> str:
-    """``name`` if there is a translation, or else English."""
+    """Return ``name`` if there is a translation, or else English."""
     return name if name in dict(settings.LANGUAGES) else str(settings.LANGUAGE_CODE)
 
 

@@ -58,7 +58,7 @@ Env = MutableMapping[str, Any]
 
 
 def render(text: str) -> str:
-    """The whole text as safe HTML."""
+    """Render the whole text as safe HTML."""
     return _cached(text) if len(text) <= CACHED_MAX_CHARS else _render(text)
 
 
@@ -72,7 +72,9 @@ _cached = functools.lru_cache(maxsize=512)(_render)
 
 
 def finished_chars(text: str) -> int:
-    """How much of a growing text no later text can change: of its complete lines, all blocks but an open last one."""
+    """Return how many characters of a growing text no later text can change: the blocks of its complete lines,
+    except an open last one.
+    """
     complete = text[: text.rfind("\n") + 1]
     blocks = [token for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
     if (
@@ -89,7 +91,7 @@ def finished_chars(text: str) -> int:
 
 
 def _is_closed(block: Token, lines: list[str]) -> bool:
-    """Whether a block has an end of its own, so that nothing after it can belong to it."""
+    """Check whether a block has an end of its own, so that nothing after it can belong to it."""
     if block.type == "fence" and block.map:
         closing = re.compile(rf" {{0,3}}{block.markup}{block.markup[0]}*[ \t]*")
         return block.map[1] - block.map[0] > 1 and closing.fullmatch(lines[block.map[1] - 1]) is not None
@@ -110,8 +112,9 @@ class GrowingText:
         return self.text[self._finished :]
 
     def newly_finished(self) -> tuple[int, str]:
-        """How many characters of the tail are finished by now, and their HTML.
-        Changes nothing, so any thread may ask."""
+        """Return how many characters of the tail are finished by now, and their HTML. It changes nothing, so any
+        thread may call it.
+        """
         tail = self.tail
         if len(self.text) > min(MARKDOWN_MAX_CHARS, TURN_CHARS.most) or not (chars := finished_chars(tail)):
             return 0, ""
@@ -186,7 +189,7 @@ def _is_wide(character: str) -> bool:
 
 
 class _Addresses(LinkifyIt):  # type: ignore[misc]  # it ships no types
-    """Addresses in a text. One ends before full-width punctuation, which is the sentence's."""
+    """A finder of addresses in a text. One ends before full-width punctuation, which is the sentence's."""
 
     def match(self, text: str) -> list[Match] | None:
         found: list[Match] = []
@@ -228,7 +231,9 @@ def _coloured(code: str, language: str, env: Env) -> str:
 
 
 def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """A link. No image is fetched by itself: its address could carry out what the model has read."""
+    """Render an image as a link. No image is fetched by itself: its address could carry out what the model has
+    read.
+    """
     name = f"[image: {escape(renderer.renderInlineAsText(tokens[index].children or [], options, env))}]"
     address = str(tokens[index].attrGet("src") or "")
     if env.get("in_link") or not (host := _host_of(address)):
@@ -237,7 +242,7 @@ def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options:
 
 
 def _host_of(address: str) -> str:
-    """Of a web address; empty where it is none."""
+    """Return the host of a web address; empty where it is none."""
     try:
         parts = urlsplit(address)
         return parts.hostname or "" if parts.scheme in ("http", "https") else ""
@@ -260,7 +265,7 @@ def _link_close(renderer: RendererHTML, tokens: Sequence[Token], index: int, opt
 
 
 def _heading(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """The page has headings of its own: a reply's begin two levels below."""
+    """Lower a reply's headings by two levels, since the page has headings of its own."""
     token = tokens[index]
     level = min(int(token.tag[1]) + 2, 6)
     return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
@@ -275,14 +280,14 @@ def _table_close(renderer: RendererHTML, tokens: Sequence[Token], index: int, op
 
 
 def _cell(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """Alignment as a class: the pages allow no inline style."""
+    """Write alignment as a class, since the pages allow no inline style."""
     token = tokens[index]
     side = str(token.attrGet("style") or "").removeprefix("text-align:")
     return f'<{token.tag} class="{side}">' if side in ("center", "right") else f"<{token.tag}>"
 
 
 def _list_item(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """A box that nobody can tick is a sign, no control."""
+    """Write a box that nobody can tick as a sign, not as a control."""
     is_ticked = tokens[index].meta.get("checked")
     return "<li>" if is_ticked is None else f'<li class="task">{"☑" if is_ticked else "☐"} '
 
@@ -296,7 +301,7 @@ def _way_back(renderer: RendererHTML, tokens: Sequence[Token], index: int, optio
 
 
 def _www(linkify: Any, text: str, start: int) -> int:
-    """How many characters after ``www.`` belong to an address."""
+    """Return how many characters after ``www.`` belong to an address."""
     pattern_match = _AFTER_WWW.match(text, start)
     return len(pattern_match[0].rstrip("?!.,:*_~'\"")) if pattern_match else 0
 
@@ -345,8 +350,11 @@ _PLACES = re.compile(r'<sup>(\d+)</sup>|<li class="note">|<span class="back"></s
 
 
 def _linked(html: str) -> str:
-    """Marks of footnotes lead to their notes, and notes back to the first mark. Their names are ours alone, and made
-    after the cleaning: of what the notes say, so that two answers on a page do not share them."""
+    """Link marks of footnotes to their notes, and notes back to the first mark.
+
+    The ids are made after the cleaning, so nobody else can choose them, and from the notes' text, so that two
+    answers on a page do not share them.
+    """
     start = html.rfind(_NOTES)
     if start < 0:
         return html

@@ -42,7 +42,9 @@ MATH_ATTRIBUTES = {
 
 
 def add_math(parser: MarkdownIt, *, is_growing: bool = False) -> None:
-    """``is_growing``: more text may follow, so a block that is not closed yet is a token of its own, ``math_open``."""
+    """Teach a parser formulas. With ``is_growing`` more text may follow, so a block that is not yet closed
+    becomes a token ``math_open`` of its own.
+    """
 
     def block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return _block(state, start, end, silent, is_growing=is_growing)
@@ -83,7 +85,9 @@ def _is_word(character: str) -> bool:
 
 
 def _block(state: StateBlock, start: int, end: int, silent: bool, *, is_growing: bool) -> bool:
-    """A formula whose lines would begin lists and headings if they were read as Markdown. A blank line ends none."""
+    """Parse a formula whose lines would begin lists and headings if they were read as Markdown. A blank line ends
+    none.
+    """
     begin = state.bMarks[start] + state.tShift[start]
     opening = state.src[begin : begin + 2]
     if state.is_code_block(start) or opening not in _DISPLAYED:
@@ -124,7 +128,7 @@ def _render(renderer: RendererHTML, tokens: Sequence[Token], index: int, options
 
 
 def _mathml(content: str, *, is_displayed: bool) -> str | None:
-    """``None`` where this is no formula that can be drawn."""
+    """Return MathML, or ``None`` where this is no formula that can be drawn."""
     if len(content) > MATH_MAX_CHARS or _TAG_IN_TEXT.search(content):
         return None
     try:

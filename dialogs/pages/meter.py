@@ -1,5 +1,6 @@
-"""The instrument behind the ring: the last reported prompt by category, what changed it last,
-and how long its room lasts."""
+"""The panel behind the ring: the last reported prompt by category, what changed it last, and how long its room
+lasts.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,8 +49,9 @@ class Meter:
 
 
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
-    """``tokens`` are those of the last prompt; ``snapshots``, oldest first,
-    know what requests started from and held."""
+    """Build the meter. ``tokens`` are those of the last prompt; ``snapshots``, oldest first, tell what requests
+    held.
+    """
     if tokens is None or not snapshots:
         parts = _parts(Sent(), tokens, 0, health["model_context_limit"]) if tokens is not None else ()
         return Meter(_standing(health, tokens), parts)
@@ -71,12 +73,14 @@ def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any
 
 
 def _standing(health: dict[str, Any], tokens: int | None) -> str:
-    """How things stand, where there is nothing to forecast; empty where that is unknown."""
+    """Say how things stand where there is nothing to forecast; empty where that is unknown."""
     return _(STANDINGS[health["level"]]) if tokens is not None and health["level"] in STANDINGS else ""
 
 
 def _parts(sent: Sent, tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
-    """By category, then what is kept for the answer and what is left of the window, where that is known."""
+    """Return the parts by category, then what is kept for the answer and what is left of the window, where that
+    is known.
+    """
     split = {category.value: share for category, share in split_by_chars(sizes_of(sent), tokens).items()}
     named = {**(split or {PROMPT: tokens}), RESERVE: reserve, FREE: max(0, (window or 0) - tokens - reserve)}
     whole, upto, parts = window or tokens + reserve, 0, list[Part]()
@@ -90,7 +94,9 @@ def _parts(sent: Sent, tokens: int, reserve: int, window: int | None) -> tuple[P
 
 
 def _forecast(health: dict[str, Any], tokens: int, growth: float) -> list[str]:
-    """A clause for each level that lies ahead, the nearer first; nothing of a level that is unknown or the last."""
+    """Write a clause for each level that lies ahead, the nearer first; nothing for a level that is unknown or the
+    last.
+    """
     optimal, critical = health["optimal_max_tokens"], health["critical_max_tokens"]
     if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
         return []

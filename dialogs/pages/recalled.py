@@ -1,4 +1,4 @@
-"""Recalled turns of a request, computed from the references that its generation remembers."""
+"""The recalled turns of a request, computed from the references that its generation remembers."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

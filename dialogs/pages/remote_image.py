@@ -1,4 +1,4 @@
-"""An image that an answer names by its address, fetched once somebody asked for it: never by itself."""
+"""Fetching of an image that an answer names by its address, only once somebody asks for it."""
 
 from http.client import HTTPException
 
@@ -22,9 +22,11 @@ WINDOW_SECONDS = 60  # from a person's first image on
 
 
 def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attached:
-    """The image at ``address``, which turn ``seq`` of this dialog names, by the server: the image's host learns neither
-    the reader's address nor their cookies. Raises ``NotFound``, ``Invalid``, and ``RateLimited`` when this person had
-    many."""
+    """Fetch the image at ``address``, which turn ``seq`` of this dialog names.
+
+    The server fetches it, so the image's host learns neither the reader's address nor their cookies. Raises
+    ``NotFound``, ``Invalid``, and ``RateLimited`` when this person had many.
+    """
     if not settings.REMOTE_IMAGES:
         raise NotFound("This server fetches no images: DOMINDS_REMOTE_IMAGES is off.")
     turn = dialog.turns.filter(seq=seq, role=Turn.Role.ASSISTANT).first()
@@ -40,8 +42,11 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
 
 
 def _fetched(address: str, user_id: int) -> tuple[int, bytes]:
-    """The status and the body. The largest image is charged before, and what it did not take given back: fetches at the
-    same time stay within the bound together."""
+    """Return the status and the body.
+
+    The largest image is charged before, and what it did not take given back, so that fetches at the same time
+    stay within the bound together.
+    """
     images, received = (f"dominds:images:{kind}:{user_id}" for kind in ("number", "bytes"))
     reserved = min(ATTACHMENT_BYTES.most, REMOTE_IMAGE_BYTES.most)
     _charge(images, 1, REMOTE_IMAGES)
@@ -64,7 +69,7 @@ def _fetched(address: str, user_id: int) -> tuple[int, bytes]:
 
 
 def _charge(key: str, amount: int, bound: Budget) -> None:
-    """Nothing is fetched that cannot be counted."""
+    """Count the bytes against the person's bound. Nothing is fetched that cannot be counted."""
     try:
         with client().pipeline() as pipe:
             pipe.set(key, 0, ex=WINDOW_SECONDS, nx=True)

@@ -1,5 +1,6 @@
-"""One rewrite, aligned: what stood before beside what stands now, in the order of the dialog,
-and why each piece went."""
+"""The page of one rewrite: what stood before beside what stands now, in the dialog's order, and why each piece
+went.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +68,7 @@ class Line:
 
 
 def aligned(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
-    """The pieces by the oldest turn that each is made of; a text that stands for others goes before them."""
+    """Return the pieces by the oldest turn that each is made of; a text that stands for others goes before them."""
     gone_by_id = {item["id"]: item for item in removed}
     changed = {item["id"] for item in view if item.get("is_new") and item["id"] in gone_by_id}
     rows: list[tuple[tuple[int, int, int], Item | None, Item | None]] = []
@@ -91,7 +92,9 @@ def _oldest(item: Item) -> int:
 
 
 def _stand_ins(rows: Sequence[tuple[Any, Item | None, Item | None]]) -> dict[int, int]:
-    """The place of the text that stands for each turn; of two the first, and a ledger only where there is no other."""
+    """Map each turn to the place of the text that stands for it; of two the first, and a ledger only where there
+    is no other.
+    """
     places: dict[int, int] = {}
     new = [(place, item) for place, (_, gone, item) in enumerate(rows) if item and item.get("is_new") and not gone]
     for place, item in sorted(new, key=lambda entry: (_is_ledger(entry[1]), entry[0])):
@@ -109,7 +112,7 @@ def _stand_in_of(gone: Item, stand_ins: Mapping[int, int]) -> int | None:
 
 
 def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page: int) -> list[Line]:
-    """The pieces of one page with their texts: three queries, whatever the rewrite's size."""
+    """Return one page of pieces with their texts, in three queries whatever the rewrite's size."""
     start = (page - 1) * ROWS
     shown = pieces[start : start + ROWS]
     units = {
@@ -137,12 +140,12 @@ def is_summary(unit: RemovedUnit) -> bool:
 
 
 def is_markdown(unit: RemovedUnit) -> bool:
-    """What a model wrote, beside what people and tools did."""
+    """Check whether a model wrote the unit, and so in Markdown."""
     return unit.role == UnitRole.ASSISTANT or unit.kind == UnitKind.SUMMARY
 
 
 def link_summaries(dialog: Dialog, units: Sequence[Any]) -> None:
-    """Lets each unit of the archive say which rewrite wrote it, where it is a summary: ``made_by``."""
+    """Set ``made_by`` on each summary of the archive: the rewrite that wrote it."""
     summaries = [unit for unit in units if is_summary(unit)]
     makers = makers_of(dialog, [unit.text for unit in summaries])
     for unit in summaries:
@@ -150,7 +153,7 @@ def link_summaries(dialog: Dialog, units: Sequence[Any]) -> None:
 
 
 def makers_of(dialog: Dialog, summaries: Sequence[str], before: int | None = None) -> dict[str, int]:
-    """The newest rewrite that wrote each of these summaries, by the beginning of its text."""
+    """Map summaries, by the beginning of their text, to the newest rewrite that wrote each."""
     if not summaries:
         return {}
     runs = RemediationRun.objects.filter(dialog=dialog).annotate(start=Left("summary", SUMMARY_START)).order_by("pk")
@@ -199,7 +202,9 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
 
 
 def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:
-    """A strategy that chooses among messages masks old tool output first, as a part of its step."""
+    """Say why a piece went. A strategy that chooses among messages first masks old tool output, as a part of its
+    step.
+    """
     if stands and any(message["text"].startswith(OPENING) for message in stands["messages"]):
         return REASONS["mask"]
     if reasons := reasons_of(gone.get("by") or (), run.policy, run.steps):

@@ -1,5 +1,4 @@
-"""A person's dialogs in the navigation: what is pinned, folders, then the newest by the day on
-which something happened."""
+"""A person's dialogs in the navigation: pinned ones, folders, then the newest by the day of their last activity."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ Rows = Callable[[QuerySet[Dialog]], QuerySet[Dialog, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """``dialogs`` come with the words for their states."""
+    """A group of dialogs under one heading. They come with the words for their states."""
 
     title: str
     dialogs: list[tuple[Dialog, str]]
@@ -34,7 +33,7 @@ class Section:
 
 
 def sections(user: User) -> list[Section]:
-    """Days are those of the current time zone."""
+    """Return the sections. Days are those of the current time zone."""
     own = Dialog.objects.filter(owner=user, archived_at=None).select_related("agent")
     result = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
         F("pinned_at").desc(nulls_last=True), "-active_at"
@@ -53,7 +52,7 @@ def sections(user: User) -> list[Section]:
 
 
 def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
-    """What the template shows for these words; without words, what it shows else."""
+    """Return the template's values for a search; without words, those of the usual navigation."""
     if not words:
         return {"sections": sections(user)}
     shown = [Section(_("Found"), _labelled(dialogs))] if dialogs else []
@@ -61,7 +60,7 @@ def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
 
 
 def marks(dialogs: Iterable[Any]) -> list[tuple[str, str, str, int]]:
-    """What open pages need to keep up: id, state, its words and the number of turns of the newest dialogs."""
+    """Return what open pages need to keep up: id, state, its words and the number of turns of the newest dialogs."""
     return [(str(row.pk), row.state, state_label(row.state), row.last_turn_seq) for row in dialogs]
 
 
@@ -85,13 +84,15 @@ def recent_dialogs(user: User, limit: int) -> list[Dialog]:
 
 
 def recent_states(user: User, limit: int) -> list[Any]:
-    """Of the same dialogs ``pk``, ``state`` and ``last_turn_seq``: a tenth of what a dialog is."""
+    """Return ``pk``, ``state`` and ``last_turn_seq`` of the same dialogs: a tenth of what a dialog is."""
     return _recent(user, limit, _states)
 
 
 def _recent(user: User, limit: int, rows: Rows) -> list[Any]:
-    """Their own and those of their groups, each by its index: the two together have none.
-    Most people have no groups."""
+    """Return a person's own dialogs and those of their groups, newest first.
+
+    No index covers the two together, so each is read by its own. Most people have no groups.
+    """
     result = {row.pk: row for row in _own_recent(limit, rows)(user.pk)}
     if groups := reach_of(user).groups:
         result |= {row.pk: row for row in rows(_newest(Dialog.objects.filter(group__in=groups), limit))}

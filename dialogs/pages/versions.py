@@ -33,7 +33,7 @@ class Versions:
 
 
 def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
-    """By position, where the conversation has more versions than one that this person may see."""
+    """Map positions to versions, where the conversation has more than one that this person may see."""
     if dialog.forked_from_id is None and not dialog.fork_count:
         return {}
     line = lineage(dialog)

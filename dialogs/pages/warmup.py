@@ -1,4 +1,4 @@
-"""Warm-up of web processes: code that they load as soon as they run. See ``dominds.web.startup``."""
+"""Warm-up of web processes: code that they load as soon as they run (see ``dominds.web.startup``)."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from remediation.tokens.counting import counter_for
 
 
 def for_pages() -> None:
-    """The model catalog, the vocabularies that estimates count by, and the pieces of a page: half a second."""
+    """Load the model catalog, the vocabularies for estimates, and the pieces of a page, which takes half a second."""
     configured = current_config().tokenizer
     for model in models_in_use():
         for tokenizer in {model.tokenizer, configured}:
