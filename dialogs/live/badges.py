@@ -17,7 +17,7 @@ ReadBadges = Callable[[int, Collection[str]], dict[str, dict[str, Any]] | None] 
 
 
 class Person:
-    """One person's listeners in this process, and the badges that they share."""
+    """A person as this process knows them: their listeners, and the badges that these share."""
 
     def __init__(self, user_id: int) -> None:
         self.user_id = user_id
@@ -29,8 +29,10 @@ class Person:
         self._counting: asyncio.Task[None] | None = None
 
     def show_badges(self, listener: Listener, read: ReadBadges) -> None:
-        """Send this listener the badges, now and whenever they change. ``read`` is the same for all: programs listen
-        without it, and so without the pages."""
+        """Send this listener the badges, now and whenever they change.
+
+        ``read`` is the same for all. Programs listen without it, and so without the pages.
+        """
         self._read = read
         self._shown[listener] = None
         if self._due or listener.language not in self._badges:

@@ -1,8 +1,8 @@
 """The sockets of pages: one per open page, which only receives.
 
-A socket may miss any message of Redis and still end up right: what it sends is read from the database by the number of
-the last event it sent. The page acknowledges by answering ``ping`` frames; what it does not read in time is not queued
-but read again later.
+A socket may miss any message of Redis and still end up right: what it sends is read from the database by the
+number of the last event it sent. The page acknowledges by answering ``ping`` frames. For a page that is too slow
+nothing is queued: it is read again later.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ class PageSocket(AsyncWebsocketConsumer):
     language = ""
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """As Channels does, without checking the database connections at every acknowledgement."""
+        """Dispatch as Channels does, but without checking the database connections at every acknowledgement."""
         await getattr(self, message["type"].replace(".", "_"))(message)
 
     @property
     def _scope(self) -> dict[str, Any]:
-        """The scope with what middlewares and the router added."""
+        """Return the scope with what middlewares and the router added."""
         return cast(dict[str, Any], self.scope)
 
     async def connect(self) -> None:
@@ -163,7 +163,7 @@ class PageSocket(AsyncWebsocketConsumer):
         return self._may_have_missed or self._announced_seq > self._sent_seq
 
     def _read_if_due(self, now: float) -> None:
-        """Read beside the writing: live text must not wait until events are rendered."""
+        """Start a read beside the writing: live text must not wait until events are rendered."""
         due = self._is_behind or now - self._session_at >= SESSION_SECONDS
         if due and self._reading is None:
             self._reading = asyncio.create_task(self._read_new())
@@ -205,7 +205,7 @@ class PageSocket(AsyncWebsocketConsumer):
 
     async def _render(self, feed: Feed, rendering: Rendering) -> list[Frame] | None:
         def begin() -> Callable[[], list[Frame] | None]:
-            """Called when its turn has come: whatever is announced from now on may not be among what is read."""
+            """Note the turn's begin: whatever is announced from now on may not be among what is read."""
             rendering.begun_at = time.monotonic()
             rendering.started_generation = feed.generation  # whose start is an event before its live text
             return partial(
@@ -284,7 +284,7 @@ class PageSocket(AsyncWebsocketConsumer):
             self._sent_seq = frame["seq"]
 
     async def _drained(self) -> bool:
-        """Wait a moment for acknowledgements; whether more may be sent then."""
+        """Wait a moment for acknowledgements, and return whether more may be sent then."""
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
                 while self._flow.is_slow(time.monotonic()):
@@ -356,23 +356,23 @@ class PageSocket(AsyncWebsocketConsumer):
 
 
 def _cursor(query: bytes) -> int:
-    """The event number after ``after=``; anything else means from the beginning."""
+    """Return the event number after ``after=``; anything else means from the beginning."""
     value = parse_qs(query.decode("latin-1")).get("after", ["0"])[-1]
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
 def _database_generation(query: bytes) -> str | None:
-    """The generation of the database in which the cursor counts; pages send it, programs need not."""
+    """Return the generation of the database in which the cursor counts. Pages send it; programs need not."""
     return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("of", [None])[-1]
 
 
 def _language(query: bytes) -> str:
-    """The language of the page that opened the socket; programs get English."""
+    """Return the language of the page that opened the socket; programs get English."""
     return known(parse_qs(query.decode("latin-1")).get("lang", [""])[-1].lower())
 
 
 def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:
-    """The person's number, and why they may not listen here, or 0 when they may."""
+    """Return the person's number, and why they may not listen here, or 0 when they may."""
     person = person_of(session_key)
     if person is None:
         return 0, LOGGED_OUT

@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 
 class FairReads:
-    """The reads of one process' sockets. For one event loop."""
+    """The scheduler of one process' socket reads, for one event loop."""
 
     def __init__(self, seconds: float = READ_SECONDS) -> None:
         self._seconds = seconds
@@ -107,7 +107,7 @@ class FairReads:
 
     @asynccontextmanager
     async def _limited(self, key: tuple[str, object], most: int) -> AsyncIterator[None]:
-        """At most ``most`` at once for this dialog or person."""
+        """Run at most ``most`` at once for this dialog or person."""
         limit = self._limits[key]
         limit.users += 1
         limit.semaphore = limit.semaphore or asyncio.Semaphore(most)
@@ -132,6 +132,8 @@ async def _cancel(work: Work[Any]) -> None:
 
 
 def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
-    """Whoever waited may have gone; asyncio logs exceptions that nobody retrieves."""
+    """Retrieve the exception, since whoever waited may have gone, and asyncio logs exceptions that nobody
+    retrieves.
+    """
     if not task.cancelled():
         task.exception()

@@ -31,18 +31,18 @@ _render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="live-tex
 
 
 class Listener(Protocol):
-    """A socket. Called on the loop; must not block."""
+    """A socket, as feeds call it on the event loop. Its methods must not block."""
 
     user_id: int
     language: str  # of what is rendered for it
 
     def on_poke(self, seq: int) -> None:
-        """The dialog has events up to ``seq``; 0: some may have been missed."""
+        """Hear that the dialog has events up to ``seq``; 0 says that some may have been missed."""
 
     def on_live_text(self, frame: dict[str, Any]) -> None: ...
 
     def on_frame(self, frame: dict[str, Any]) -> None:
-        """Something for the person behind the socket, or the newest line of a tool."""
+        """Hear something for the person behind the socket, or the newest line of a tool."""
 
 
 class Rendering:
@@ -56,7 +56,7 @@ class Rendering:
 
 
 class Feed:
-    """One dialog as this process watches it: its sockets, and the live text that they share."""
+    """A dialog as this process watches it: its sockets, and the live text that they share."""
 
     def __init__(self, dialog_id: UUID, redis: Redis) -> None:
         self.dialog_id = dialog_id
@@ -73,7 +73,7 @@ class Feed:
         self._loading: asyncio.Task[None] | None = None
 
     def receive(self, frame: dict[str, Any]) -> None:
-        """A poke: the dialog has events up to ``seq``."""
+        """Pass on that the dialog has events up to ``seq``."""
         self.seq = max(self.seq, int(frame["seq"]))
         for listener in tuple(self.listeners):
             listener.on_poke(self.seq)
@@ -84,7 +84,9 @@ class Feed:
         announced_at: float,
         render: Callable[[Rendering], Coroutine[Any, Any, list[dict[str, Any]] | None]],
     ) -> Rendering:
-        """One that includes what was announced until ``announced_at``: another socket's, if it has the same key."""
+        """Return a rendering that includes what was announced until ``announced_at``: another socket's, if it has
+        the same key.
+        """
         result = self._renderings.get(key)
         if result is None or result.begun_at < announced_at:
             result = self._renderings[key] = Rendering()
@@ -101,13 +103,13 @@ class Feed:
             del self._renderings[key]
 
     def end(self, generation: int) -> None:
-        """A generation's live text is over: its turn, or nothing, takes its place."""
+        """End a generation's live text: its turn, or nothing, takes its place."""
         self.ended = max(self.ended, generation)
         if self.generation <= self.ended:
             self.live_text = None
 
     def snapshot(self) -> dict[str, Any] | None:
-        """The live text from its beginning, for a socket that has none of it."""
+        """Return the live text from its beginning, for a socket that has none of it."""
         if self.live_text is None:
             return None
         growing = self.live_text
@@ -126,7 +128,7 @@ class Feed:
             self._loading = asyncio.create_task(self._load())
 
     def extend(self, generation: int, position: int, text: str, *, reasoning: bool = False) -> None:
-        """A piece of the live text, or of its reasoning, has come."""
+        """Add a piece of the live text, or of its reasoning."""
         if generation <= self.ended or generation < self.generation:
             return
         if generation > self.generation:
@@ -148,7 +150,7 @@ class Feed:
             self._finishing = asyncio.create_task(self._finish(self.live_text))
 
     def show_line(self, call_id: str, line: str) -> None:
-        """A running tool has printed or reported something."""
+        """Show what a running tool has printed or reported."""
         self.tool_line = {"type": "tool_line", "call": call_id, "line": line}
         for listener in tuple(self.listeners):
             listener.on_frame(self.tool_line)
@@ -199,7 +201,7 @@ class Feed:
 
 
 def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
-    """A frame of live text as far as its turn will be shown on a page; None when it says nothing before that."""
+    """Cut a frame of live text to what a page will show of its turn; None when nothing remains."""
     most, end, tail = TURN_CHARS.most, frame["end"], frame.get("tail")
     reasoning, reasoning_at = frame.get("reasoning") or "", frame.get("reasoning_pos") or 0
     if end <= most and reasoning_at + len(reasoning) <= most:
@@ -222,7 +224,7 @@ def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
 
 
 def _reasoning_part(position: int, text: str) -> dict[str, Any]:
-    """A frame's reasoning, from a position on."""
+    """Return a frame's reasoning from a position on."""
     return {"reasoning": text, "reasoning_pos": position}
 
 
@@ -235,7 +237,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
-    """The live text from its beginning, for a page that polls. Without Redis there is none."""
+    """Return the live text from its beginning, for a page that polls. Without Redis there is none."""
     generation = _running_replies.first(dialog_id)
     if not generation:
         return None

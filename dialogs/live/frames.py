@@ -54,7 +54,9 @@ Frame = dict[str, Any]
 
 
 def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: str | None = None) -> list[Frame] | None:
-    """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
+    """Return the next events after ``seq`` with their HTML; ``None`` when this person may no longer see the
+    dialog.
+    """
     # Before the rest: pieces may be newer than their event, never older.
     rows, turns = events.read(dialog_id, seq, BATCH)
     dialog = _dialog.first(dialog_id)
@@ -81,7 +83,9 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: s
 
 @Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    """With what pieces need of other rows: a statement for each would cost more than this one."""
+    """Build a query of the dialog with what pieces need of other rows: a statement for each would cost more than
+    this one.
+    """
     return (
         Dialog.objects.filter(pk=dialog_id)
         .select_related("agent", "owner", "client", "group")
@@ -94,7 +98,7 @@ def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
 
 
 def _viewer(dialog: Dialog, user_id: int) -> User | None:
-    """The person, if they may see the dialog now."""
+    """Return the person, if they may see the dialog now."""
     if dialog.owner_id == user_id:
         return dialog.owner if dialog.owner.is_active else None
     viewer = active_person(user_id)
@@ -102,7 +106,7 @@ def _viewer(dialog: Dialog, user_id: int) -> User | None:
 
 
 def resync(seq: int) -> Frame:
-    """The page must reload: its cursor is from before a restored backup."""
+    """Return the frame that makes a page reload, since its cursor is from before a restored backup."""
     return {"type": "resync", "seq": seq}
 
 
@@ -130,7 +134,7 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
 
 
 def _for_page(turn: Frame) -> Frame:
-    """Without long values, the beginning of which is in the HTML."""
+    """Drop long values, the beginning of which is in the HTML."""
     short = {**turn, "text": turn.get("text", "")[: TURN_CHARS.most]}
     short.pop("reasoning", None)
     if len(orjson.dumps(short.get("tool_calls"))) > TURN_CHARS.most:
@@ -147,7 +151,7 @@ def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:
 
 
 def _turn_pieces(page: DialogPage, turns: Mapping[int, Turn]) -> dict[int, list[str]]:
-    """Each turn once, and the turns whose tool cards a result moves out of."""
+    """Render each turn once, and the turns whose tool cards a result moves out of."""
     rows = sorted((turn for turn in turns.values() if turn.position is not None), key=lambda turn: turn.position or 0)
     owners = _asking_turns(page.dialog, rows)
     entries = {entry.turn.seq: entry for entry in turn_entries(page.dialog, rows + owners) if entry.turn}
@@ -160,7 +164,7 @@ def _turn_pieces(page: DialogPage, turns: Mapping[int, Turn]) -> dict[int, list[
 
 
 def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
-    """The assistant turns, not among ``rows``, whose calls these results answer."""
+    """Return the assistant turns, not among ``rows``, whose calls these results answer."""
     results = [turn for turn in rows if turn.role == Turn.Role.TOOL]
     if not results:
         return []
@@ -171,8 +175,9 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
 
 
 def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
-    """The newest turn with calls, unless its own event renders it: a page may show it from before
-    its question was asked."""
+    """Render the newest turn with calls, unless its own event does: a page may show it from before its question
+    was asked.
+    """
     calling = page.dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__isnull=False)
     turn = calling.select_related("generation__snapshot", "author").order_by("-position").first()
     if turn is None or turn.seq in turns:
@@ -181,7 +186,7 @@ def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
 
 
 def _round_pieces(page: DialogPage, number: int | None) -> list[str]:
-    """The divider where a round begins: before its first turn, or at the end while it has none."""
+    """Render the divider where a round begins: before its first turn, or at the end while it has none."""
     row = page.dialog.rounds.filter(number=number).first() if number is not None else None
     if row is None or row.number == 1:
         return []
@@ -194,7 +199,7 @@ def _start_of(dialog: Dialog, row: Round) -> float:
 
 
 def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
-    """The newest rewrites of the dialog, since an undo moves the right to undo to the one before."""
+    """Render the newest rewrites, since an undo moves the right to undo to the one before."""
     lines = run_lines(page.dialog, newest=NEWEST_RUNS)
     newest = next((line for line in lines if line.run.pk == run_id), None)
     pieces = [page.entry(run_entry(line)) for line in lines[-3:]]
@@ -202,14 +207,17 @@ def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
 
 
 def _standing_run_piece(page: DialogPage) -> list[str]:
-    """The newest rewrite again: whether it can be undone follows the dialog's state."""
+    """Render the newest rewrite again, since the dialog's state decides whether it can be undone."""
     standing = getattr(page.dialog, "standing_run", None)
     return [page.entry(run_entry(line)) for line in run_lines(page.dialog, pk=standing)] if standing else []
 
 
 def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, Frame] | None:
-    """How many questions wait for this person and how their dialogs stand, as a frame in each of the languages; the
-    newest question for a notification, and how they want their pages."""
+    """Return the badges as a frame in each of the languages.
+
+    They hold how many questions wait for this person and how their dialogs stand, the newest question for a
+    notification, and how they want their pages.
+    """
     viewer = _with_settings.first(user_id)
     if viewer is None:
         return None
@@ -231,7 +239,9 @@ def _badge_words(dialogs: Sequence[Any], waiting: int) -> Frame:
 
 
 def _appearance(own: PersonSettings) -> dict[str, Any]:
-    """The attributes by which a page follows the settings: of its root, of its body, and of the breaking bar."""
+    """Return the attributes by which a page follows the settings: of its root, of its body, and of the breaking
+    bar.
+    """
     return {
         "theme": own.theme,
         "notify": "on" if own.notifications else "off",

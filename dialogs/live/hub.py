@@ -46,7 +46,7 @@ def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:
 
 
 class Hub:
-    """Which socket listens to which channel, and the Redis connection that serves them."""
+    """The Redis connection that serves all sockets of the process, and who listens to which channel."""
 
     def __init__(self) -> None:
         self.redis = redis.asyncio.Redis.from_url(
@@ -115,9 +115,11 @@ class Hub:
         self._people[user_channel(listener.user_id)].show_badges(listener, read)
 
     def write_soon(self, write: Callable[[], Awaitable[None]]) -> None:
-        """One task writes the live text of all sockets: waking one for each frame costs more than the frame.
+        """Queue a socket's live text for the one task that writes for all: waking a task per frame costs more
+        than the frame.
 
-        ``write`` must not wait for a slow reader. Daphne's ``send`` never does, and sockets send nothing to a slow one.
+        ``write`` must not wait for a slow reader. Daphne's ``send`` never does, and sockets send nothing to a
+        slow one.
         """
         self._writes.append(write)
         self._to_write.set()
@@ -136,7 +138,7 @@ class Hub:
                     log.exception("live_text_not_written")
 
     async def _send_command(self, command: str, channels: list[str]) -> None:
-        """After a failure the reader reconnects and subscribes to everything again."""
+        """Send a command. After a failure the reader reconnects and subscribes to everything again."""
         if not channels:
             return
         with suppress(RedisError, OSError, asyncio.TimeoutError):
@@ -218,7 +220,7 @@ class Hub:
                 feed.extend(int(frame["generation"]), int(frame["pos"]), str(frame["text"]), reasoning=is_reasoning)
 
     def _refresh_all(self) -> None:
-        """Frames may have been missed: everyone reads again, spread over some time."""
+        """Let everyone read again, spread over some time, because frames may have been missed."""
         loop = asyncio.get_running_loop()
         seconds = max(1.0, len(self._feeds) / REFRESHES_PER_SECOND)
         for feed in self._feeds.values():
@@ -254,7 +256,7 @@ _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 
 
 def hub() -> Hub:
-    """The hub of the running event loop."""
+    """Return the hub of the running event loop."""
     loop = asyncio.get_running_loop()
     if loop not in _hubs:
         _hubs[loop] = Hub()

@@ -17,7 +17,7 @@ from dominds.db.prepared import Select
 
 
 def person_of(session_key: str) -> User | None:
-    """The active person whose session still stands, and whose password has not changed since it began."""
+    """Return the active person whose session still stands, and whose password has not changed since it began."""
     stored = _session.first(session_key) if session_key else None
     session = SessionStore().decode(stored) if stored else {}
     number = str(session.get(SESSION_KEY, ""))
