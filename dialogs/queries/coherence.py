@@ -1,4 +1,6 @@
-"""Likeness of the text before and after a rewrite: measured on demand, since it takes longer than the rewrite."""
+"""The likeness of the text before and after a rewrite, measured on demand, since that takes longer than the
+rewrite.
+"""
 
 from dialogs.context.view import units_of_view
 from remediation.models import RemediationRun
@@ -8,8 +10,9 @@ from remediation.strategies.outcome import text_of
 
 
 def measure(run_id: int) -> float:
-    """A rewrite's coherence, from 0 to 1, by MiniLM where it is installed.
-    Its row has it, and its reward, from now on."""
+    """Measure a rewrite's coherence, from 0 to 1, by MiniLM where it is installed, and store it and the reward in
+    its row.
+    """
     run = RemediationRun.objects.get(pk=run_id)
     if run.coherence is not None:
         return run.coherence
@@ -22,7 +25,7 @@ def measure(run_id: int) -> float:
 
 
 def text_before(run: RemediationRun) -> str:
-    """What is no longer seen, from the archive, and what still stands, in the order of the dialog."""
+    """Return the text before the rewrite, in the dialog's order: the archive's part of it, and what still stands."""
     turns = {unit["id"]: unit["turns"] for unit in run.removed}
     gone = [
         (min(turns.get(name) or (0,)), text) for name, text in run.units.order_by("pk").values_list("unit_id", "text")

@@ -1,5 +1,8 @@
-"""Report of the context as the model would see it now: the context panel, the API's dry run, the archive.
-All sizes are estimates."""
+"""The report of the context as the model would see it now, for the context panel, the API's dry run and the
+archive.
+
+All sizes are estimates.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,8 +26,9 @@ TEXT_SHOWN = 400
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
-    """The view with its estimated sizes and scores of importance; with ``preview``, a verb,
-    what its rewrite would remove."""
+    """Return the view with its estimated sizes and scores of importance; with ``preview``, a verb, what its
+    rewrite would remove.
+    """
     materials = materials_of(dialog)
     policy = materials.served.policy
     sizes = materials.sizes.under(policy_with(preview) if preview else policy)
@@ -73,7 +77,7 @@ def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
 
 
 def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
-    """What each rewrite would come to now, in a few words by its verb. Empty: it would change nothing."""
+    """Say in a few words, by verb, what each rewrite would come to now; empty where it would change nothing."""
     materials, predictions = materials_of(dialog), dict[str, str]()
     for verb in verbs:
         result = _preview(dialog, materials, verb)
@@ -115,12 +119,12 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
 
 
 def archive(dialog: Dialog) -> QuerySet[RemovedUnit]:
-    """What rewrites took out of the model's sight, newest first."""
+    """Return what rewrites took out of the model's sight, newest first."""
     return RemovedUnit.objects.filter(dialog=dialog).order_by("-id")
 
 
 def found_in_archive(dialog: Dialog, query: str, most: int) -> list[tuple[RemovedUnit, search.Hit]]:
-    """What holds a word of the query, in any form, best first."""
+    """Return units that hold a word of the query, in any form, best first."""
     hits = [hit for hit in search.in_removed_units(dialog.pk, query, most) if hit.text.is_match]
     rows = archive(dialog).in_bulk([hit.text.number for hit in hits])
     return [(rows[hit.text.number], hit) for hit in hits]

@@ -1,4 +1,4 @@
-"""Evaluation over history: what an agent's settings, as they are and as they might be, keep of its newest dialogs.
+"""Evaluation of an agent's settings, present and proposed, on its newest dialogs: what does each keep of them?
 
 No model is asked, so summaries are chosen by rule, and nothing is changed.
 """
@@ -39,7 +39,7 @@ COLUMNS = ("seq", "role", "text", "tool_calls", "tool_call_id", "status", "posit
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one set of settings over all dialogs together."""
+    """The outcome of one set of settings over all dialogs together."""
 
     policy: str
     problem: str
@@ -48,7 +48,7 @@ class Outcome:
     result: Result
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """For people."""
+        """Yield the figures with their names for people."""
         result, facts = self.result, self.result.tallies.get(FACTS, Tally())
         needed = self.result.tallies.get(NEEDED_LATER, Tally())
         yield "policy", f"{self.policy}: {self.problem}" if self.problem else self.policy
@@ -84,8 +84,11 @@ class DryRun:
 def dry_run(
     agent: Agent, proposed: Agent, config: ContextConfig | None = None, dialog_id: UUID | None = None
 ) -> DryRun:
-    """``proposed`` is the same agent with other settings, not saved; ``config`` is tried with it in place of the one in
-    force; ``dialog_id`` names one dialog in place of the newest ones. Raises ``UnknownModel``."""
+    """Evaluate an agent and ``proposed``, the same agent with other settings, not saved. Raises ``UnknownModel``.
+
+    ``config`` is tried with it in place of the one in force; ``dialog_id`` names one dialog in place of the
+    newest ones.
+    """
     in_force = current_config()
     dialogs = list(_newest_dialogs(agent.dialogs.filter(pk=dialog_id) if dialog_id else agent.dialogs.all()))
     return DryRun(
@@ -97,8 +100,10 @@ def dry_run(
 
 
 def preview(agent: Agent | None, proposed: Agent) -> DryRun:
-    """The same of fewer turns, for a page on which settings are being chosen. An agent that is new, or that nobody has
-    talked with, is tried on the newest dialogs of all. Raises ``UnknownModel``."""
+    """Evaluate fewer turns, for a page on which settings are being chosen. Raises ``UnknownModel``.
+
+    An agent that is new, or with which nobody has talked, is tried on the newest dialogs of all.
+    """
     own = agent.dialogs.filter(last_turn_seq__gt=0) if agent else Row.objects.none()
     dialogs = list(_newest_dialogs(own if own.exists() else Row.objects.all(), PREVIEW_TURNS))
     after = _outcome(proposed, dialogs, current_config())
@@ -107,7 +112,7 @@ def preview(agent: Agent | None, proposed: Agent) -> DryRun:
 
 
 def _newest_dialogs(value: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Dialog]:
-    """Each whole, until they are ``room`` turns together; of the last one its newest turns."""
+    """Return whole dialogs until they are ``room`` turns together; of the last one its newest turns."""
     newest = value.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
     for dialog_id, instructions in newest.values_list("pk", "agent__instructions")[:MOST_DIALOGS]:
         turns = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
@@ -134,7 +139,7 @@ def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outc
 
 
 def _evaluated(policy: Policy, config: ContextConfig) -> evaluated.Policy:
-    """The product's policy as evaluation calls it."""
+    """Return the product's policy in the form in which evaluation calls it."""
     if policy.rewrite is None:
         return evaluated.Policy(policy.name, None)
     rewrite_task = policy.rewrite

@@ -1,5 +1,4 @@
-"""A dialog, whole, as a file. Pieces come one by one and each is read for itself,
-so that a long dialog is never in memory."""
+"""Export of a whole dialog as a file. Pieces are read and sent one by one, so a long dialog is never in memory."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def as_markdown(dialog: Dialog, zone: tzinfo = UTC) -> Iterator[str]:
-    """What was said, in its order, under a heading per turn."""
+    """Write what was said, in its order, under a heading per turn."""
     begun = f"{dialog.created_at.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
     yield f"# {dialog}\n\nAgent: {dialog.agent} · {begun}\n"
     rounds = {row.number: row for row in dialog.rounds.all()}
@@ -39,7 +38,7 @@ def as_markdown(dialog: Dialog, zone: tzinfo = UTC) -> Iterator[str]:
 
 
 def many_as_json(viewer: User, ids: Sequence[UUID]) -> Iterator[str]:
-    """A list of whole dialogs, in pieces; those that this person may not see are left out."""
+    """Write a list of whole dialogs, in pieces; those that this person may not see are left out."""
     yield "["
     between = ""
     for dialog in Dialog.objects.for_user(viewer).filter(pk__in=ids).order_by("-active_at", "pk"):
@@ -78,8 +77,9 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def as_json(dialog: Dialog) -> Iterator[str]:
-    """One object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns, generations and
-    images, these as base64 by the ``sha256`` that their turns give."""
+    """Write one object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns,
+    generations and images. Images are base64, by the ``sha256`` that their turns give.
+    """
     head = {
         "dialog": overviews.of_dialog(dialog),
         "rounds": [_round_json(row) for row in dialog.rounds.all()],
@@ -102,14 +102,14 @@ def as_json(dialog: Dialog) -> Iterator[str]:
 
 
 def _images(dialog: Dialog) -> Iterator[dict[str, Any]]:
-    """One by one: each may have megabytes."""
+    """Write images one by one, since each may have megabytes."""
     for pk in list(dialog.attachments.values_list("pk", flat=True)):
         image = dialog.attachments.get(pk=pk)
         yield {"sha256": image.sha256, "media_type": image.media_type, "data": b64encode(image.content).decode()}
 
 
 def _readable(shape: Callable[[Any], dict[str, Any]], row: Any) -> dict[str, Any]:
-    """The row's shape; of a damaged one what tells which it is, so that all others are still exported."""
+    """Return the row's shape. A damaged row keeps only what identifies it, so that all others are still exported."""
     try:
         return shape(row)
     except UNREADABLE:
@@ -137,7 +137,7 @@ def _turns(dialog: Dialog) -> QuerySet[Turn]:
 
 
 def _in_batches(rows: QuerySet[Row], by: str) -> Iterator[Row]:
-    """So that no cursor stays open between two pieces."""
+    """Read rows in batches, so that no cursor stays open between two pieces."""
     last = 0
     while batch := list(rows.filter(**{f"{by}__gt": last}).order_by(by)[:BATCH]):
         yield from batch

@@ -1,4 +1,4 @@
-"""Fate of the facts that a rewrite removed: in sight, one search away, or lost. Measured on demand."""
+"""The fate of the facts that a rewrite removed: in sight, one search away, or lost. Measured on demand."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def _measured(run: RemediationRun) -> dict[str, Any]:
 
 
 def _texts_of(run: RemediationRun) -> list[tuple[str, str]]:
-    """Newest first while they fit, given back in their order."""
+    """Take the newest texts while they fit, and return them in their order."""
     texts: list[tuple[str, str]] = []
     room = MOST_CHARS
     for role, text in run.units.exclude(role="tool").order_by("-pk").values_list("role", "text").iterator():

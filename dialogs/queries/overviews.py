@@ -17,7 +17,9 @@ def of_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
 
 
 def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
-    """``model_context_limit`` is the model's window, ``context_limit`` the agent's budget; both in tokens."""
+    """Describe an agent. ``model_context_limit`` is the model's window, ``context_limit`` the agent's budget;
+    both in tokens.
+    """
     reason = limits.unusable_reason(agent)
     window = _window(agent)
     choice = limits.policy_of(agent)
@@ -48,7 +50,9 @@ def _window(agent: Agent) -> int | None:
 
 
 def of_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
-    """One query for the open questions of them all; give dialogs with their ``agent`` and ``group``."""
+    """Describe dialogs, which should come with their ``agent`` and ``group``. One query finds all their open
+    questions.
+    """
     rows = list(dialogs)
     waiting = {row.dialog_id: row for row in Question.objects.filter(dialog__in=rows, state=Question.State.OPEN)}
     return [_overview(row, waiting.get(row.pk)) for row in rows]
