@@ -46,7 +46,7 @@ class AgentForm(AgentRules):
 
 
 class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Settings to try on past dialogs. Never saved."""
+    """A form with settings to try on past dialogs. It is never saved."""
 
     context_policy = forms.ChoiceField(required=False)
     settings = forms.CharField(
@@ -107,7 +107,7 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
         return [path("<slug:agent_id>/dry-run/", view, name="dialogs_agent_dry_run"), *super().get_urls()]
 
     def dry_run(self, request: HttpRequest, agent_id: str) -> HttpResponse:
-        """What the settings keep of the agent's newest dialogs, before and after a change that is not made."""
+        """Show what the settings keep of the agent's newest dialogs, before and after a change that is not made."""
         agent = get_object_or_404(Agent, pk=agent_id)
         if not self.has_view_permission(request, agent):
             raise PermissionDenied
@@ -139,7 +139,7 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.register(ConnectedProvider)
 class ConnectedProviderAdmin(RecordAdmin):
-    """Without the key, sealed or not."""
+    """Connected providers, without their keys, sealed or not."""
 
     list_display = ("provider_id", "name", "kind", "base_url", "connected_at")
     fields = ("provider_id", "name", "kind", "base_url", "model_ids", "connected_at")
@@ -147,7 +147,7 @@ class ConnectedProviderAdmin(RecordAdmin):
 
 @admin.register(ToolServer)
 class ToolServerAdmin(RecordAdmin):
-    """Without the key, sealed or not."""
+    """Tool servers, without their keys, sealed or not."""
 
     list_display = ("server_id", "url", "enabled", "added_at")
     fields = ("server_id", "url", "enabled", "added_at")

@@ -71,7 +71,7 @@ class DialogAdmin(RecordAdmin):
     inlines = (RoundInline, ReminderInline, OpenQuestionInline)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Dialog]:
-        """Superusers see the deleted ones, too."""
+        """Include the deleted dialogs for superusers."""
         if not sees_deleted(request):
             return super().get_queryset(request)
         return Dialog._base_manager.filter(Q(removed_at=None) | Q(expires_at__isnull=False)).order_by(*self.ordering)
@@ -117,14 +117,14 @@ class DialogAdmin(RecordAdmin):
 
 
 class OfDialog(RecordAdmin):
-    """Rows of one table, most often looked at for one dialog."""
+    """Rows of one table, which are mostly looked up for one dialog."""
 
     list_select_related: ClassVar[tuple[str, ...]] = ("dialog",)
     search_fields: ClassVar[tuple[str, ...]] = ("=dialog__id",)
 
 
 class NumberedInDialog(OfDialog):
-    """Rows with a ``seq``, by which an index has those of one dialog."""
+    """Rows with a ``seq``, which an index finds for one dialog."""
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         return ("-seq",) if request.GET.keys() & {"q", "dialog__id__exact"} else ("-pk",)
@@ -180,7 +180,9 @@ class TypeFilter(admin.SimpleListFilter):
 
 @admin.register(Event)
 class EventAdmin(NumberedInDialog):
-    """A row holds several events: the list names them, the page of the row shows each with its time and data."""
+    """Event rows, each of which holds several events: the list names them, a row's page shows each with its time
+    and data.
+    """
 
     list_display = ("seq", "dialog", "types", "created_at")
     list_filter = (TypeFilter,)

@@ -78,7 +78,7 @@ class PromptTemplateAdmin(RecordAdmin):
 
 @admin.register(PersonSettings)
 class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    """Of what people choose for themselves, an operator sets the monthly budget alone."""
+    """Personal settings, of which an operator sets the monthly budget alone."""
 
     list_display = ("user", "monthly_budget_usd", "theme", "notifications", "progress_detail")
     list_select_related = ("user",)
@@ -98,7 +98,7 @@ class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-ar
 
 @admin.register(SiteSettings)
 class SiteSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    """The one row; it can be made while there is none."""
+    """The one row of the site's settings, which can be added while there is none."""
 
     list_display = ("__str__", "pruning_agent", "keep_discarded_outputs", "webhook_url")
     list_select_related = ("pruning_agent",)
@@ -115,7 +115,7 @@ _log_in = admin.site.login
 
 
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Within the limits of the other login page, which is also where others than passwords lead in."""
+    """Log in within the limits of the other login page, which also offers sign-in without a password."""
     if request.method != "POST":
         if settings.OIDC_PROVIDERS and not request.user.is_authenticated:
             return redirect_to_login(request.GET.get("next") or reverse("admin:index"))

@@ -54,7 +54,7 @@ class QuestionAdmin(RecordAdmin):
     actions = ("cancel_selected",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
-        """None of deleted dialogs for anybody: their pages would be none."""
+        """Leave out questions of deleted dialogs, whose pages do not exist."""
         return super().get_queryset(request).filter(dialog__removed_at=None)
 
     @admin.display(description="question")
@@ -90,7 +90,7 @@ class QuestionAdmin(RecordAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The evidence, and while the question is open the ways out of it."""
+        """Show the evidence, and while the question is open the ways out of it."""
         try:
             return self._page(request, UUID(object_id))
         except ValueError:
