@@ -1,4 +1,4 @@
-"""The rows. Columns and predicates on them only: what changes them lives in the services beside this room."""
+"""Rows: columns, and predicates on them. Services elsewhere in ``dialogs`` change them."""
 
 from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal, ToolServer
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse

@@ -1,4 +1,4 @@
-"""The kinds of agents, and how each answers: who acts for an agent asks its kind, and never which kind that is."""
+"""The kinds of agents. Code that acts for an agent asks its kind how it answers, and never which kind it is."""
 
 import math
 from dataclasses import dataclass
@@ -8,10 +8,13 @@ from dominds.llm.retry import MAX_TRIES
 
 @dataclass(frozen=True, slots=True)
 class AgentKind:
-    """``is_guided``: it has tools, and gets words of the runtime's: guidance, nudges, forced clears. ``recalls``: what
-    is out of sight comes back. ``prepares_rewrites``: while its dialogs rest. ``needs_rewrites``: nothing else makes
-    its context shorter. ``outlasts_circuits``: its message waits until a model that fails for all can be called
-    again."""
+    """A kind of agent, by how it answers.
+
+    ``is_guided``: it has tools, and gets guidance, nudges and forced clears. ``recalls``: text out of sight comes
+    back. ``prepares_rewrites``: rewrites are prepared while its dialogs rest. ``needs_rewrites``: nothing else
+    makes its context shorter. ``outlasts_circuits``: its message waits until a model that fails for all can be
+    called again.
+    """
 
     is_guided: bool
     recalls: bool

@@ -8,7 +8,7 @@ from dialogs.models.database_defaults import EMPTY_LIST, EMPTY_OBJECT
 
 
 class Agent(models.Model):
-    """Who answers. Synchronised from ``team.yaml``, or made in the admin under the same validation."""
+    """An agent, which answers. It comes from ``team.yaml``, or from the pages under the same validation."""
 
     class CriticalPolicy(models.TextChoices):
         ESCALATE = "escalate"
@@ -104,7 +104,7 @@ class Agent(models.Model):
 
 
 class ForcingRefusal(models.Model):
-    """A model that refused to be made to call a tool, against what the catalog says of it."""
+    """A model that, against the catalog, refused to be forced to call a tool."""
 
     provider = models.CharField(max_length=80)
     model = models.CharField(max_length=120)
@@ -119,7 +119,7 @@ class ForcingRefusal(models.Model):
 
 
 class ConnectedProvider(models.Model):
-    """A provider that somebody connected on the page. Where ``llm.yaml`` speaks of it, the file holds."""
+    """A provider that somebody connected on the page. Where ``llm.yaml`` describes it too, the file wins."""
 
     provider_id = models.CharField(primary_key=True, max_length=80)
     name = models.CharField(max_length=120)
@@ -137,7 +137,7 @@ class ConnectedProvider(models.Model):
 
 
 class ToolServer(models.Model):
-    """An MCP server that somebody added on the page. Where ``mcp.yaml`` speaks of it, the file holds."""
+    """An MCP server that somebody added on the page. Where ``mcp.yaml`` describes it too, the file wins."""
 
     server_id = models.CharField(primary_key=True, max_length=32)
     url = models.URLField(max_length=500)

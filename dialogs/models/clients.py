@@ -43,7 +43,7 @@ class ApiKey(models.Model):
 
 
 class Client(models.Model):
-    """The side of a dialog that a client of ``/v1`` holds: by which key, and what its newest request brought along."""
+    """The client's side of a ``/v1`` dialog: its key, and what its newest request brought along."""
 
     dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -81,7 +81,7 @@ class Client(models.Model):
 
 
 class EmbeddingUse(models.Model):
-    """What the embeddings of one person's key took in one quarter of an hour. Nothing else is kept of them."""
+    """The use of embeddings by one person's key in one quarter of an hour. Nothing else is kept of them."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")

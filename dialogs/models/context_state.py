@@ -1,4 +1,4 @@
-"""What is known of a dialog's context between two generations."""
+"""The state of a dialog's context between two generations."""
 
 from django.db import models
 
@@ -12,7 +12,7 @@ class ContextState(models.Model):
     """
 
     class Report(models.TextChoices):
-        """What the last generation that counts for health told us."""
+        """The kind of report from the last generation that counts for health."""
 
         AWAITING = "awaiting"
         REPORTED = "reported"

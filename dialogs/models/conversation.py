@@ -1,4 +1,4 @@
-"""A dialog and what was said in it."""
+"""A dialog and its turns."""
 
 import uuid
 from decimal import Decimal
@@ -24,18 +24,22 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         return self if permissions.reach_of(user).all else self.shared_with(user)
 
     def shared_with(self, user: User) -> "DialogQuerySet":
-        """A person's own, and those of their groups."""
+        """Return a person's own dialogs and those of their groups."""
         return self.filter(permissions.within(user.pk, permissions.reach_of(user).groups))
 
     def newest_first(self, user: User) -> "DialogQuerySet":
-        """By activity: everybody's by their index, a person's sorted. PostgreSQL would read the index from its end on,
-        until enough of this person's came by; of who was away for long that is all of it."""
+        """Sort by activity, by the index only where everybody's dialogs are listed.
+
+        For one person PostgreSQL would read that index backwards until enough of theirs came by: for somebody who
+        was away for long, all of it. Theirs are sorted instead.
+        """
         at = models.F("active_at") if permissions.reach_of(user).all else Coalesce("active_at", "created_at")
         return self.order_by(at.desc(), "pk")
 
     def whole(self) -> "DialogQuerySet":
-        """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders,
-        and the owner's budget and whether a webhook wants to hear of it."""
+        """Join what a worker needs for each step: agent and client, whether there are calls to run and reminders,
+        the owner's budget, and whether a webhook is to be told.
+        """
         replies = Turn.objects.filter(
             dialog=models.OuterRef("pk"),
             round_number=models.OuterRef("round_number"),
@@ -59,14 +63,14 @@ _AnyDialogs = models.Manager.from_queryset(DialogQuerySet)
 
 
 class DialogManager(_AnyDialogs):  # type: ignore[type-arg]  # of such a class mypy knows no argument
-    """Dialogs that there are. Of one that was removed only sums may still tell, by its generations."""
+    """The dialogs that exist. A removed one still counts in sums, by its generations."""
 
     def get_queryset(self) -> Any:
         return super().get_queryset().filter(removed_at__isnull=True)
 
 
 class DeletedDialogManager(_AnyDialogs):  # type: ignore[type-arg]
-    """Those that their owners deleted and can still bring back."""
+    """The dialogs that their owners deleted and can still bring back."""
 
     def get_queryset(self) -> Any:
         return super().get_queryset().filter(removed_at__isnull=False, expires_at__isnull=False)
@@ -210,24 +214,25 @@ class Dialog(Drive, ContextState):
 
     @property
     def all_placed(self) -> bool:
-        """Each turn has a place in the conversation, so none is queued. False proves nothing:
-        one may have been taken back."""
+        """Check whether each turn has a place in the conversation, so that none is queued. False proves nothing:
+        a message may have been taken back.
+        """
         return self.last_turn_seq == self.last_position
 
     @property
     def chosen_policy(self) -> str:
-        """The name of the context policy that was chosen, if one was."""
+        """Return the name of the context policy that was chosen, if one was."""
         return self.context_policy or self.agent.context_policy
 
     @property
     def budget_in_force(self) -> Decimal | None:
-        """USD that it may cost; None: as much as it will."""
+        """Return the USD that the dialog may cost; None for no limit."""
         return self.agent.dialog_budget_usd if self.budget_usd is None else self.budget_usd
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
     def queued(self) -> "TurnQuerySet":
-        """Messages that wait. None has a position yet, and by that the index finds them."""
+        """Return messages that wait. None has a position yet, which is how the index finds them."""
         return self.filter(status=Turn.Status.QUEUED, position__isnull=True)
 
 
@@ -312,7 +317,7 @@ class Turn(models.Model):
 
 
 class Reminder(models.Model):
-    """What the agent wants to keep in sight: part of every request, over all rounds."""
+    """A note that the agent keeps in sight: part of every request, over all rounds."""
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="reminders")
     position = models.PositiveSmallIntegerField()

@@ -1,6 +1,5 @@
-"""Defaults of JSON columns in the database itself.
-
-A process of the last release inserts rows without the columns that it does not know.
+"""Defaults of JSON columns in the database itself, since a process of the last release inserts rows without new
+columns.
 """
 
 from django.db.models import JSONField, Value

@@ -1,4 +1,4 @@
-"""What a worker needs of a dialog to drive it."""
+"""The part of a dialog's row that a worker needs to drive it."""
 
 from decimal import Decimal
 
@@ -71,7 +71,7 @@ class Drive(models.Model):
 
     @property
     def has_work(self) -> bool:
-        """Whether there is something to drive besides queued messages."""
+        """Check whether there is something to drive besides queued messages."""
         return self.answering_seq is not None or self.continuing or bool(self.requested_rewrite)
 
     def count_from_zero(self) -> None:

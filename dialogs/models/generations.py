@@ -12,9 +12,11 @@ from dialogs.models.database_defaults import EMPTY_LIST
 
 class GenerationQuerySet(models.QuerySet["Generation"]):
     def newest_of(self, dialog_id: UUID) -> "GenerationQuerySet":
-        """A dialog's calls, the newest first, by their index. In the order of ids alone PostgreSQL may read the calls
-        of all dialogs from the newest back to those of an old one; and what equals a constant it leaves out of an
-        order, so that a range of one dialog is asked for."""
+        """Return a dialog's calls, newest first, by their index.
+
+        Ordered by id alone, PostgreSQL may read the calls of all dialogs from the newest back to those of an old
+        one. It also drops from an order what equals a constant, which is why the filter is a range of one dialog.
+        """
         return self.filter(dialog__gte=dialog_id, dialog__lte=dialog_id).order_by("dialog_id", "-id")
 
 
@@ -105,10 +107,12 @@ class Generation(models.Model):
 
 
 class CallTotals(models.Model):
-    """What the calls of one person that began in one quarter of an hour came to, by one agent and model: sums of rows
-    that change no more, made by the sweeper when a day of UTC is over. The statistics read them in place of the calls.
+    """Sums of the calls that one person began in one quarter of an hour, by agent and model.
 
-    A quarter, because the days of every time zone begin at one: sums by hour would cut those of India at half past."""
+    The sweeper makes them when a day of UTC is over and its rows no longer change; statistics read them in place
+    of the calls. A quarter, because the days of every time zone begin at one: hourly sums would split those of
+    India at half past.
+    """
 
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, db_constraint=False, related_name="+"

@@ -1,4 +1,4 @@
-"""What a dialog's turns stand in and what is kept beside them: rounds, events, and parts of requests."""
+"""Rows beside a dialog's turns: rounds, events, and parts of requests."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -31,7 +31,8 @@ class Round(models.Model):
 
 
 class Event(models.Model):
-    """What happened, numbered per dialog without gaps. ``data`` holds references; texts are read from their rows.
+    """Something that happened, numbered per dialog without gaps. ``data`` holds references; texts are read from
+    their rows.
 
     ``more`` holds the events that followed this one and have no rows of their own: see ``dialogs.store.events``.
     """
@@ -58,9 +59,12 @@ class Event(models.Model):
 
 
 class RequestPart(models.Model):
-    """What many requests have in common, stored once: instructions, tools, a model's settings, reminders as stated.
-    Never guidance: that is made again from its prompt. What somebody said belongs to its dialog and goes with it; what
-    agents and models bring is shared."""
+    """A part that many requests have in common, stored once: instructions, tools, a model's settings, reminders
+    as stated.
+
+    Guidance is never stored, since its prompt makes it again. What people said belongs to its dialog and goes
+    with it; what agents and models bring is shared.
+    """
 
     digest = models.CharField(primary_key=True, max_length=32)
     dialog = models.ForeignKey(Dialog, null=True, on_delete=models.PROTECT, related_name="+")

@@ -1,4 +1,4 @@
-"""Questions that a person is to answer."""
+"""Questions that wait for a person's answer."""
 
 import uuid
 
@@ -12,7 +12,7 @@ from dialogs.models.database_defaults import EMPTY_LIST
 
 
 class Question(models.Model):
-    """Q4H: the agent, or the runtime, needs a human."""
+    """A question for a human (Q4H), asked by the agent or the runtime."""
 
     class Kind(models.TextChoices):
         QUESTION = "question"
@@ -74,15 +74,15 @@ class Question(models.Model):
 
     @property
     def tool(self) -> str:
-        """The name of the tool whose call it allows, if it is about that."""
+        """Return the name of the tool whose call the question is to allow, if it is about that."""
         return self.approves.rpartition("/")[2]
 
     @property
     def arguments(self) -> str:
-        """Of the call that it is about, as JSON."""
+        """Return the arguments of the call that the question is about, as JSON."""
         return self.text.partition("\n\n")[2] if self.approves else ""
 
     @property
     def is_from_outside(self) -> bool:
-        """Whether a program asked that runs elsewhere: no agent here waits for the answer."""
+        """Check whether an outside program asked, so that no agent here waits for the answer."""
         return self.kind == self.Kind.QUESTION and not self.tool_call_id

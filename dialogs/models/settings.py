@@ -18,7 +18,7 @@ MOST_ASKED = 10  # people, one after another, about one question
 
 
 class PersonSettings(models.Model):
-    """How one person wants the pages."""
+    """One person's choices for the pages."""
 
     class Detail(models.TextChoices):
         MINIMAL = "minimal", _("Minimal")
@@ -84,12 +84,12 @@ class PersonSettings(models.Model):
 
     @property
     def zone_in_force(self) -> ZoneInfo:
-        """The chosen one, or else that of the browser that was used last."""
+        """Return the chosen time zone, or else that of the browser that was used last."""
         return zone_named(self.zone or self.seen_zone)
 
 
 class PromptTemplate(models.Model):
-    """A text that a person begins messages with, by its name after a slash."""
+    """A text with which a person begins messages, called by its name after a slash."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="prompt_templates")
     name = models.CharField(
@@ -106,7 +106,7 @@ class PromptTemplate(models.Model):
 
 
 class SiteSettings(models.Model):
-    """What holds for everybody. At most one row; ``current()`` reads it or its defaults."""
+    """Settings for everybody. There is at most one row; ``current()`` reads it or its defaults."""
 
     singleton = models.BooleanField(default=True, unique=True, editable=False)
     pruning_agent = models.ForeignKey(
@@ -175,15 +175,16 @@ class SiteSettings(models.Model):
 
     @property
     def asked_next(self) -> list[tuple[str, int]]:
-        """The addresses of who is asked about overdue questions, in this order,
-        each with the minutes until the next one is."""
+        """Return whom to ask about overdue questions, in order: each address with the minutes until the next one
+        is asked.
+        """
         lines = (line.split() for line in self.escalation_address.splitlines())
         usual = self.question_deadline_minutes or 0
         return [(address, int(minutes[0]) if minutes else usual) for address, *minutes in lines]
 
     @classmethod
     def begin_generation(cls, using: str) -> None:
-        """Say that the database was restored: what counted before does not count on."""
+        """Note that the database was restored, so that numbers from before no longer count on."""
         cls.objects.using(using).update_or_create(singleton=True, defaults={"generation": uuid4().hex})
 
     @classmethod
@@ -192,7 +193,7 @@ class SiteSettings(models.Model):
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """UTC where it is no zone's name, or none that this machine knows."""
+    """Return the time zone of this name; UTC where this machine knows none."""
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):
@@ -200,7 +201,7 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def _problem_with(lines: list[list[str]]) -> str:
-    """What is wrong with the lines of ``escalation_address``, in words; empty where nothing is."""
+    """Say what is wrong with the lines of ``escalation_address``; empty where nothing is."""
     if len(lines) > MOST_ASKED:
         return gettext("At most {most} people are asked one after another.").format(most=MOST_ASKED)
     for address, *minutes in lines:

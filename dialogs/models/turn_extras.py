@@ -7,7 +7,7 @@ from dialogs.models.conversation import Dialog
 
 
 class RecallChoice(models.Model):
-    """What a person decided about one turn: recalled first in each request, or never in this dialog."""
+    """A person's decision about one turn: recalled first in each request, or never in this dialog."""
 
     class Choice(models.TextChoices):
         PINNED = "pinned"
