@@ -76,7 +76,9 @@ class Change:
         return turn
 
     def act(self, by: User | None, what: str) -> None:
-        """A line of the page that names who did this, where it was not the owner. Call it where the action is done."""
+        """Add a line to the page that names who did this, where it was not the owner. Call it where the action is
+        done.
+        """
         if by is not None and by.pk != self.dialog.owner_id:
             text = f"{by.get_username()} {what}."
             self.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text, author_id=by.pk)
@@ -111,7 +113,7 @@ class Change:
         self.event("turn", turn=turn.seq)
 
     def begin_message(self, seq: int) -> None:
-        """Answer this user turn from now on; what was counted for the one before starts at zero."""
+        """Answer this user turn from now on; the counters of the one before restart at zero."""
         dialog = self.dialog
         dialog.count_from_zero()
         dialog.answering_seq = seq
@@ -136,12 +138,12 @@ class Change:
             wakeups.wake(dialog.pk)
 
     def _asks_more(self) -> bool:
-        """Whether a person asked for something that the pages show at once, though the dialog's state stays."""
+        """Check whether a person asked for something that the pages show at once, though the dialog's state stays."""
         now = vars(self.dialog)
         return any(now[name] and now[name] != self._before[name] for name in ("stop_requested", "requested_rewrite"))
 
     def _write(self) -> None:
-        """Only what differs from what was read: most changes touch a few of the row's many columns."""
+        """Write only what differs from what was read: most changes touch a few of the row's many columns."""
         before, now = self._before, vars(self.dialog)
         columns = {name: now[name] for name in _WRITTEN if now[name] != before[name]}
         # A step on the way is not worth a new place in the index of recent dialogs.
@@ -153,8 +155,9 @@ class Change:
             prepared.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
-        """From the row alone where that is enough: an open question shows in the state before,
-        or in an event of this change."""
+        """Derive the facts from the row alone where that is enough: an open question shows in the state before,
+        or in an event of this change.
+        """
         asked = any(kind == "question" for kind, _ in self._new_events)
         if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not self.dialog.all_placed:
             return facts_of(self.dialog)
@@ -189,20 +192,20 @@ def open_change(
 
 
 def poke_people(dialog: Dialog) -> None:
-    """The badges and the navigation of who takes part."""
+    """Announce new badges and navigation to everybody who takes part."""
     members = () if dialog.group_id is None else members_of(dialog.group_id)
     for person in {dialog.owner_id, *members}:
         wakeups.poke_user(person)
 
 
 def _locked(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
-    """The row, locked, with what only the database's clock can decide about its lease."""
+    """Return the locked row, with what only the database's clock can decide about its lease."""
     relaxed = not durable and connection.vendor == "postgresql"
     return _LOCKS[relaxed, whole].first(dialog_id)
 
 
 def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
-    """``relaxed`` is SET LOCAL of synchronous_commit, without a round trip of its own."""
+    """Build the locking query. ``relaxed`` is SET LOCAL of synchronous_commit, without a round trip of its own."""
     annotations: dict[str, Any] = {
         "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
         "awake": Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),

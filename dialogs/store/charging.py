@@ -1,8 +1,8 @@
-"""At whose cost models are asked: that of the API key whose call set a dialog to work, or of its person alone.
+"""Charging of model calls: to the API key whose call set a dialog to work, or to its person alone.
 
-The key of the request under way is noted where the request comes in. A change that sets a dialog to work takes it from
-here, whatever call it belongs to, and is refused where the key's budget is used up. Each model call's row names the
-key.
+The key of the request under way is noted where the request comes in. A change that sets a dialog to work takes it
+from here, whatever call it belongs to, and is refused where the key's budget is used up. Each model call's row
+names the key.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ _key: ContextVar[ApiKey | None] = ContextVar("charged_key", default=None)
 
 
 def charge(key: ApiKey) -> None:
-    """What the request under way sets to work is at the cost of this key."""
+    """Charge this key for what the request under way sets to work."""
     _key.set(key)
 
 
@@ -44,7 +44,7 @@ def of_one_request(get_response: Handler) -> Handler:
 
 
 def charged() -> int | None:
-    """The id of the key that pays; None: no key does. Raises ``BudgetSpent``."""
+    """Return the id of the key that pays; None where no key does. Raises ``BudgetSpent``."""
     key = _key.get()
     if key is None:
         return None
@@ -53,7 +53,7 @@ def charged() -> int | None:
 
 
 def check_budget_of(key: ApiKey) -> None:
-    """Raises ``BudgetSpent`` where what a key may cost in a month is used up."""
+    """Raise ``BudgetSpent`` where a key's monthly budget is used up."""
     if key.budget_usd is not None and (spent := costs_of_keys([key.pk])[key.pk].usd) >= key.budget_usd:
         next_month = (month_begin() + timedelta(days=32)).replace(day=1)
         raise BudgetSpent(
@@ -64,13 +64,13 @@ def check_budget_of(key: ApiKey) -> None:
 
 
 def costs_of_keys(keys: Collection[int]) -> Mapping[int, Spent]:
-    """By key: this month's model calls that it set to work, and its embeddings."""
+    """Return, by key, the cost of this month's model calls that it set to work, and of its embeddings."""
     calls, embeddings = of_this_month()
     return sums((calls, "key"), (embeddings, "key"), of=keys)
 
 
 def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
-    """Model calls and embeddings, with ``unknown``, the calls without a cost; months are UTC."""
+    """Return this month's model calls and embeddings, with ``unknown``, the calls without a cost; months are UTC."""
     free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # without a report
     unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())
     calls = Generation.objects.filter(started_at__gte=month_begin()).annotate(unknown=unknown)
@@ -79,7 +79,7 @@ def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
 
 
 def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int, Spent]:
-    """By the numbers that these columns hold."""
+    """Add costs up by the numbers that these columns hold."""
     result: defaultdict[int, Spent] = defaultdict(Spent)
     for rows, column in tables:
         grouped = rows.filter(**{f"{column}__in": of}).order_by().values_list(column)
@@ -89,7 +89,7 @@ def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int
 
 
 def quarter_of(moment: datetime) -> datetime:
-    """When the quarter of an hour began that sums hold it in."""
+    """Return the start of the quarter of an hour to which sums count this moment."""
     return moment.replace(minute=moment.minute // 15 * 15, second=0, microsecond=0)
 
 

@@ -13,8 +13,11 @@ from remediation.models import RemediationRun, RemovedUnit
 
 
 def check_number(turns: QuerySet[Turn], dialog_id: UUID) -> None:
-    """Raises ``OverBudget`` where a fork with these turns of a dialog, and its archive, is too much for one
-    transaction. Counts no further than the bound."""
+    """Raise ``OverBudget`` where a fork with these turns of a dialog, and its archive, is too much for one
+    transaction.
+
+    It counts no further than the bound.
+    """
     most = FORK_ROWS.most + 1
     archived = RemovedUnit.objects.filter(dialog=dialog_id)
     FORK_ROWS.check(turns[:most].count() + archived[:most].count(), "The fork would copy")
@@ -38,7 +41,7 @@ def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
 
 
 def copy_rewrites(runs: QuerySet[RemediationRun], made: Dialog) -> None:
-    """With their archive. Only the first ones keep a reward."""
+    """Copy rewrites with their archive. Only the originals keep a reward."""
     for run in runs.order_by("pk"):
         units = RemovedUnit.objects.filter(run=run.pk)
         run.pk, run.dialog, run.reward, run.reward_record = None, made, None, None

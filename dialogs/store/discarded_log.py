@@ -1,5 +1,4 @@
-"""The log of discarded outputs. They stand nowhere else, and here for 7 days,
-or not at all if an operator wants that."""
+"""The log of discarded outputs, which stand nowhere else. It keeps 7 days, or nothing if an operator wants that."""
 
 import contextlib
 import time

@@ -70,7 +70,7 @@ def store(dialog: Dialog, first: int, new_events: Sequence[NewEvent], *, is_step
 
 
 def _rows(dialog: Dialog, first: int, new_events: Sequence[NewEvent]) -> Iterator[Event]:
-    """One row, unless a whole conversation of a client is imported."""
+    """Make rows of events: one, unless a whole conversation of a client is imported."""
     start = 0
     while start < len(new_events):
         (kind, data), end, more = new_events[start], start + 1, ""
@@ -98,7 +98,7 @@ def _added(dialog_id: UUID, new_events: Sequence[NewEvent]) -> bool:
 
 
 def _written(item: NewEvent) -> str:
-    """An item of ``more``, with the comma before it."""
+    """Write an item of ``more``, with the comma before it."""
     kind, data = item
     names = SHAPES.get(kind)
     values = [data[name] for name in names] if names and data.keys() == set(names) else [data]
@@ -109,12 +109,14 @@ def _written(item: NewEvent) -> str:
 
 
 def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
-    """The events after ``seq`` as the page and the API receive them, oldest first."""
+    """Return the events after ``seq`` as the page and the API receive them, oldest first."""
     return hydrated(*read(dialog_id, seq, limit))
 
 
 def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict[int, Turn]]:
-    """The next events, and by ``seq`` the turns that they name: a ``turn`` event stores no more than that number."""
+    """Return the next events, and by ``seq`` the turns that they name: a ``turn`` event stores no more than that
+    number.
+    """
     last = seq + limit  # numbers have no gaps
     rows = _rows_with(dialog_id, seq + 1, last)
     events = [event for row in rows for event in events_in(row) if seq < event.seq <= last]
@@ -127,7 +129,7 @@ def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict
 
 
 def events_in(row: Event) -> Iterator[StoredEvent]:
-    """The events of one row."""
+    """Return the events of one row."""
     yield StoredEvent(row.seq, row.type, row.data, row.created_at)
     seq, moment = row.seq, row.created_at
     for item in orjson.loads(f"[0{row.more}]"):
@@ -145,7 +147,7 @@ def events_in(row: Event) -> Iterator[StoredEvent]:
 
 
 def rows_with(rows: QuerySet[Event], kind: str) -> QuerySet[Event]:
-    """Those rows that hold an event of this type."""
+    """Return those rows that hold an event of this type."""
     return rows.filter(Q(type=kind) | Q(more__contains=f',["{kind}",'))
 
 
@@ -164,7 +166,9 @@ def hydrated(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[d
 
 @Select
 def _rows_with(dialog_id: UUID, first: int, last: int) -> QuerySet[Event]:
-    """The rows that hold the events ``first`` to ``last``: the one that ``first`` is in, and those after it."""
+    """Return the rows that hold the events ``first`` to ``last``: the one that ``first`` is in, and those after
+    it.
+    """
     rows = Event.objects.filter(dialog_id=dialog_id)
     begun = Subquery(rows.filter(seq__lte=first).order_by("-seq").values("seq")[:1])
     return rows.filter(seq__gte=Coalesce(begun, Value(0)), seq__lte=last).order_by("seq")

@@ -16,7 +16,7 @@ def when(moment: datetime | None) -> str | None:
 
 
 def usd(cost: Decimal | None) -> str | None:
-    """Dollars as digits, so that no reader rounds them; at least cents."""
+    """Write dollars as digits, so that no reader rounds them; at least cents."""
     if cost is None:
         return None
     digits = format(cost, "f")
@@ -35,7 +35,7 @@ def usage(row: Generation | HealthSnapshot | Dialog | None) -> dict[str, int | N
 
 
 def tool_calls(calls: list[dict[str, str]] | None) -> list[dict[str, Any]]:
-    """Arguments as an object where they are one; malformed ones stay the text that the model wrote."""
+    """Return calls with their arguments as an object. Malformed arguments stay the text that the model wrote."""
     return [
         {"id": call["id"], "name": call["name"], "arguments": _arguments(call["arguments"])} for call in calls or []
     ]
@@ -73,7 +73,7 @@ def turn(row: Turn) -> dict[str, Any]:
 
 
 def health(context_state: ContextState, judgement: Judgement, thresholds: Thresholds) -> dict[str, Any]:
-    """The indicator: the last report of the dialog, judged by the limits of now. Unknown numbers are null."""
+    """Return the indicator: the last report of the dialog, judged by the present limits. Unknown numbers are null."""
     return {
         "level": judgement.level.value,
         "reason": judgement.reason.value if judgement.reason else None,

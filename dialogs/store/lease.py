@@ -60,7 +60,7 @@ class Lease:
 
     @contextmanager
     def interruptible(self, interrupt: Callable[[], None], deadline: float | None = None) -> Iterator[None]:
-        """While the block runs, stop, loss of the lease and the monotonic ``deadline`` call ``interrupt``."""
+        """Let stop, loss of the lease and the monotonic ``deadline`` call ``interrupt`` while the block runs."""
         self._interrupt, self.deadline = interrupt, deadline
         try:
             if self.stopping or self.lost:
@@ -70,12 +70,12 @@ class Lease:
             self._interrupt, self.deadline = None, None
 
     def read_dialog(self) -> Dialog:
-        """The row as it is; the first time, as the claim has just left it."""
+        """Return the current row; the first time, as the claim has just left it."""
         claimed, self.claimed = self.claimed, None
         return claimed or _whole.one(self.dialog_id)
 
     def work_for(self, answering_seq: int | None) -> None:
-        """Work for this message from now on; a stop that was pressed for the one before is void."""
+        """Work for this message from now on. A stop that was pressed for the one before is void."""
         self.answering_seq, self.stopping = answering_seq, False
 
     def note_stop(self, answering_seq: int | None, *, stop: bool) -> None:
@@ -99,7 +99,7 @@ class Lease:
             interrupt()
 
     def change(self, *, durable: bool = True) -> AbstractContextManager[Change]:
-        """A transaction that commits only while this lease is the current one."""
+        """Open a transaction that commits only while this lease is the current one."""
         return open_change(self.dialog_id, epoch=self.epoch, durable=durable)
 
 
@@ -150,7 +150,9 @@ def _take(dialog_id: UUID) -> Lease | None:
 
 
 def _is_claimable(dialog: Dialog) -> bool:
-    """``lease_over`` and ``awake`` come from the database's clock, see ``change.open_change``."""
+    """Check whether a lease may be taken. ``lease_over`` and ``awake`` come from the database's clock
+    (``change.open_change``).
+    """
     if dialog.state not in (State.QUEUED, State.GENERATING) or not dialog.awake:
         return False
     return not dialog.is_leased or dialog.lease_over
@@ -180,8 +182,11 @@ def release(change: Change) -> None:
 
 
 def _give_back(lease: Lease, *, crashed: bool) -> None:
-    """A run that ended without its release leaves the dialog to the next worker: at once after a drain, and after an
-    error when the sweeper wakes it, so that a dialog that always fails cannot keep a worker busy."""
+    """Leave a dialog whose run ended without its release to the next worker.
+
+    After a drain that is at once; after an error it is when the sweeper wakes it, so that a dialog that always
+    fails cannot keep a worker busy.
+    """
     if lease.released:
         return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
@@ -227,7 +232,7 @@ class Keeper:
             self._leases.discard(lease)
 
     def drain(self) -> None:
-        """The worker was asked to go: claim nothing more, and hand every dialog on."""
+        """Claim nothing more and hand every dialog on, because the worker was asked to go."""
         self.draining = True
         for lease in self._held():
             lease.lost = True

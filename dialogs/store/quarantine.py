@@ -1,4 +1,4 @@
-"""The end of a dialog whose rows cannot be read: by one statement that reads none of them."""
+"""Quarantine of a dialog whose rows cannot be read, by one statement that reads none of them."""
 
 from uuid import UUID
 

@@ -5,12 +5,12 @@ REPLACEMENT = "\ufffd"
 
 
 def storable(text: str) -> str:
-    """The text with a stand-in for each character that cannot be stored; models and tools do send them."""
+    """Return the text with a stand-in for each character that cannot be stored; models and tools do send them."""
     return text.replace(NUL, REPLACEMENT).encode("utf-8", "replace").decode()
 
 
 def unstorable_reason(text: str) -> str:
-    """Why the text cannot be stored as it is, behind the name of what holds it; empty when it can."""
+    """Say why the text cannot be stored as it is, to follow the name of what holds it; empty when it can."""
     if NUL in text:
         return "holds a NUL character, which cannot be stored"
     try:

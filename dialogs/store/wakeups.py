@@ -55,24 +55,25 @@ def client() -> redis.Redis:
 
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
-    """After commit: the dialog has events up to ``seq``. A step, which others follow at once,
-    needs no notification of its own."""
+    """Announce after the commit that the dialog has events up to ``seq``. A step, which others follow at once,
+    needs no notification of its own.
+    """
     poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
     transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)
 
 
 def poke_user(user_id: int) -> None:
-    """After commit: the person's badges (open questions, dialog states) changed."""
+    """Announce after the commit that the person's badges (open questions, dialog states) changed."""
     transaction.on_commit(lambda: _publisher.add(user_channel(user_id), BADGES), robust=True)
 
 
 def wake(dialog_id: UUID) -> None:
-    """After commit: a worker should drive the dialog. The sweeper repeats what is lost here."""
+    """Have a worker drive the dialog after the commit. The sweeper repeats what is lost here."""
     transaction.on_commit(lambda: _enqueue_soon(DRIVE, str(dialog_id)), robust=True)
 
 
 def deliver(delivery_id: int) -> None:
-    """After commit: a worker should send a notice. The sweeper repeats what is lost here."""
+    """Have a worker send a notice after the commit. The sweeper repeats what is lost here."""
     transaction.on_commit(lambda: _enqueue_soon(DELIVER, delivery_id), robust=True)
 
 
