@@ -1,4 +1,4 @@
-"""From a model server to an agent that answers with one of its models: what the page Connect a model does."""
+"""The page Connect a model: from a model server to an agent that answers with one of its models."""
 
 import re
 from collections.abc import Container, Iterator
@@ -26,7 +26,7 @@ _asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="model-servers")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model server: what somebody typed, or what stands in ``DOMINDS_LOCAL_SERVERS``."""
+    """A model server, as somebody typed it or as it stands in ``DOMINDS_LOCAL_SERVERS``."""
 
     kind: ProviderKind
     base_url: str
@@ -34,7 +34,9 @@ class Server:
 
     @classmethod
     def at(cls, kind: str, address: str, key: str = "") -> "Server":
-        """Without a kind: that of the known provider at this address, or the one that most servers speak."""
+        """Make a server. Without a kind, it is of the known provider's kind at this address, or the one that most
+        servers speak.
+        """
         chosen = KINDS[kind or COMMON]
         server = cls(chosen, base_of(chosen, address), key)
         if not kind and (known := next((entry for entry in _at(address) if entry.kind.name in KINDS), None)):
@@ -52,7 +54,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model of a server, and what is known of it now: its window, or why it cannot answer yet."""
+    """A model that a server offers, and what is known of it now: its window, or why it cannot answer yet."""
 
     model: str
     window: int | None = None
@@ -97,8 +99,9 @@ def _offer(server: Server, model: str) -> Offer:
 
 
 def test(server: Server) -> Listing:
-    """What a server at a typed address answers. The rules of ``dominds.outbound_http`` hold,
-    but for this machine itself."""
+    """Ask a server at a typed address for its models. The rules of ``dominds.outbound_http`` hold, but for this
+    machine.
+    """
     return _listed(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
 
 
@@ -107,7 +110,9 @@ def _listed(server: Server, seconds: float, *, allow_private: bool) -> Listing:
 
 
 def _answered(server: Server) -> Listing:
-    """Raises ``Invalid`` in the server's words. One that the operator names as local is asked whatever its address."""
+    """Return a local server's answer. Raises ``Invalid`` in the server's words. One that the operator names as
+    local is asked whatever its address.
+    """
     is_local = replace(server, key="") in local_servers()
     listing = _listed(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
     if listing.failure:
@@ -152,7 +157,7 @@ def _origin(address: str) -> tuple[str, str]:
 
 
 def used_by(provider_id: str) -> str:
-    """A sentence about what cannot answer without this provider."""
+    """Say in a sentence which agents cannot answer without this provider."""
     agents = [str(agent) for agent in Agent.objects.filter(provider=provider_id, enabled=True)]
     dialogs = Dialog.objects.filter(provider=provider_id, closed_at=None).count()
     users = [f"the agent{'s' if len(agents) > 1 else ''} {', '.join(agents)}"] if agents else []
@@ -164,7 +169,7 @@ def used_by(provider_id: str) -> str:
 
 
 def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
-    """The id of the provider at this address. One that files describe in full is left as it is."""
+    """Return the id of the provider at this address. One that files describe in full is left as it is."""
     known = limits.catalog()
     same = next((entry for entry in _at(server.base_url) if entry.kind.name == server.kind.name), None)
     if same and server.key and "apiKeyEnvVar" in known.in_file.get(same.provider_id, ()):
@@ -186,13 +191,15 @@ def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
 
 
 def _at(address: str) -> Iterator[ProviderInfo]:
-    """The known providers at an address."""
+    """Return the known providers at an address."""
     wanted = address.strip().rstrip("/")
     return (entry for entry in limits.catalog().providers.values() if entry.base_url.rstrip("/") == wanted)
 
 
 def _agent(provider_id: str, model: str, server_name: str) -> Agent:
-    """One that answers with this model already, or a new one, which goes before the demo agents as the default."""
+    """Return an agent that answers with this model, or a new one, which becomes the default before the demo
+    agents.
+    """
     agent = Agent.objects.filter(provider=provider_id, model=model, enabled=True, proxy=False).first()
     if agent is None:
         name = model.rpartition("/")[2][:120]

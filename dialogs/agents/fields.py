@@ -64,10 +64,11 @@ REQUIRED = ("provider", "model")
 
 
 def checked(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict[str, Any], list[FieldProblem]]:
-    """The fields that can be used, and what is wrong with the others. None and empty text count as not stated.
+    """Return the fields that can be used, and what is wrong with the others. None and empty text count as not
+    stated.
 
-    A provider or model that the catalog does not know is reported and stays: the agent is unusable until it is known.
-    ``with_model=False`` does not look into the catalog, a part of which is in the database.
+    A provider or model that the catalog does not know is reported and stays: the agent is unusable until it is
+    known. ``with_model=False`` does not look into the catalog.
     """
     sound: dict[str, Any] = {}
     problems: list[FieldProblem] = []
@@ -116,7 +117,7 @@ def _model(sound: Mapping[str, Any], problems: list[FieldProblem]) -> ModelInfo 
 
 
 def _unfit_policy(name: str, model: ModelInfo) -> str:
-    """Why this policy is not for this model, or empty."""
+    """Say why this policy does not suit this model; empty if it does."""
     policy = next((policy for policy in registry.choices() if policy.name == name), None)
     if policy is None or policy.allows(model.kind.family):
         return ""
@@ -125,7 +126,7 @@ def _unfit_policy(name: str, model: ModelInfo) -> str:
 
 
 def _unfit_params(settings: Mapping[str, Any], model: ModelInfo | None) -> str:
-    """What no request of this model could hold, or empty."""
+    """Name the settings that no request of this model could hold; empty if there are none."""
     dialects = {name: kind.params for name, kind in KINDS.items()}
     return "; ".join(f"{name}: {reason}" for name, reason in params.faults_of_settings(model, settings, dialects))
 
@@ -137,7 +138,9 @@ def _check_proxy(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
 
 
 def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
-    """A group that is not known gives nothing. One that is to be left out and is not known leaves out all of them."""
+    """Check names of toolsets. An unknown toolset gives no tools; an unknown toolset to leave out leaves out all
+    tools.
+    """
     for name in list(sound.get("toolsets", ())):
         if not (reason := toolset_problem(name)):
             continue
@@ -150,7 +153,7 @@ def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None
 
 
 def _unknown_tool(name: str) -> str:
-    """Why there is no such tool, or empty."""
+    """Say why there is no such tool; empty if there is."""
     if name.startswith(mcp.PREFIX):
         return mcp.problem_with(name)
     known = builtin_tools()

@@ -1,5 +1,6 @@
-"""Agents that people make on the page. What ``team.yaml`` names is read from there at each
-start, and not changed here."""
+"""Agents that people make on the page. Agents of ``team.yaml`` are read from there at each start, and not changed
+here.
+"""
 
 from django.db import transaction
 
@@ -10,18 +11,20 @@ from dialogs.models import Agent
 
 
 def blank(provider: str = "", model: str = "") -> Agent:
-    """A new one. What the database would fill in is stated, since a form shows it."""
+    """Return a new agent. Values that the database would fill in are stated, since a form shows them."""
     return Agent(provider=provider, model=model, description="", prepare_rewrites=True, proxy=False)
 
 
 def copy_of(agent: Agent) -> Agent:
-    """With all that it does, and no id; not saved."""
+    """Return a copy with another name and no id, not saved."""
     return Agent(**{name: getattr(agent, name) for name in FIELDS} | {"name": f"{agent.name} 2"[:120]})
 
 
 def save(agent: Agent) -> Agent:
-    """Store it, a new one under an id made of its name; a default takes the place of the one before.
-    Raises ``Conflict`` where the file speaks."""
+    """Store an agent, a new one under an id made of its name. A default takes the place of the one before.
+
+    Raises ``Conflict`` for an agent that the file describes.
+    """
     with transaction.atomic():
         taken = set(Agent.objects.select_for_update().values_list("pk", flat=True))
         if agent.is_listed:
@@ -34,6 +37,6 @@ def save(agent: Agent) -> Agent:
 
 
 def switch(agent: Agent, *, on: bool) -> None:
-    """A file's as well: who was switched off stays so at the next start."""
+    """Enable or disable an agent, also one of a file: it stays disabled at the next start."""
     agent.enabled = on
     agent.save(update_fields=["enabled"])

@@ -22,7 +22,9 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The sound fields of each member by id, and everything that was wrong. ``usable``: the file could be read."""
+    """The sound fields of each member by id, and everything that was wrong. ``usable`` says that the file could
+    be read.
+    """
 
     members: Mapping[str, Fields] = field(default_factory=dict)
     default_responder: str = ""
@@ -33,7 +35,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Synchronised:
-    """What a synchronisation found: ids of agents listed and newly disabled, and the problems."""
+    """The result of a synchronisation: ids of agents listed and newly disabled, and the problems."""
 
     listed: tuple[str, ...]
     disabled: tuple[str, ...]
@@ -48,7 +50,7 @@ def current_team(*, with_models: bool = True) -> Team:
 
 
 def read_team(path: Path, *, with_models: bool = True) -> Team:
-    """Without models no database is asked: one may have been connected on the page."""
+    """Read a file. Without models no database is asked, where one may have been connected on the page."""
     reading = Reading.of(path)
     top = reading.fields(
         reading.document,
@@ -109,8 +111,10 @@ def synchronise() -> Synchronised:
 
 
 def _demo_members(team: Team, demo: Team, problems: list[Problem]) -> dict[str, Fields]:
-    """Without those whose id an agent of one's own has: ``team.yaml`` may well name one,
-    but in the admin it is a slip."""
+    """Return the demo agents, without those whose id an agent of one's own has.
+
+    ``team.yaml`` may well describe a demo agent, but an agent of the pages with such an id is reported as a slip.
+    """
     own = set(Agent.objects.filter(pk__in=demo.members, is_demo=False).values_list("pk", flat=True))
     for member_id in sorted(own - set(team.members)):
         problems.append(Problem(str(DEMO_FILE), f"members.{member_id}", "an agent of your own has this id; it stays"))
@@ -130,7 +134,9 @@ def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
 
 
 def _choose_default(team: Team, demo: Team) -> None:
-    """``default_responder``; else who is it now, unless disabled or a mere demo beside a team; else the first."""
+    """Choose ``default_responder``; else the present default, unless it is disabled or a mere demo beside a team;
+    else the first agent.
+    """
     standing = Agent.objects.filter(is_default=True, enabled=True).order_by("is_demo", "pk").first()
     chosen = team.default_responder
     if not chosen and standing and not (standing.is_demo and team.members):
