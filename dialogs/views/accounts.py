@@ -49,7 +49,7 @@ def setup(request: HttpRequest) -> HttpResponse:
 
 
 def _first_in(request: HttpRequest, user: User, seconds: int | None = None) -> HttpResponse:
-    """``seconds``: how long their session lasts, if not as long as others."""
+    """Log the first administrator in. ``seconds`` is the length of the session, where it differs from the usual."""
     if create_first_administrator(user):
         login(request, user, backend=BACKEND)
         request.session.set_expiry(seconds)
@@ -84,8 +84,10 @@ class Login(LoginView):
 
 
 def login_page(request: HttpRequest, refusal: Exception, status: int, to: str) -> HttpResponse:
-    """The page with the reason why nobody was logged in; ``to`` is where they wanted to go. Who is logged in wanted to
-    link a sign-in, and is told on the page where they began."""
+    """Show the login page with the reason why nobody was logged in; ``to`` is where they wanted to go.
+
+    Whoever is logged in wanted to link a sign-in, and is told on the page where they began.
+    """
     if request.user.is_authenticated:
         messages.error(request, str(refusal))
         return redirect("change-password")
@@ -97,7 +99,7 @@ def login_page(request: HttpRequest, refusal: Exception, status: int, to: str) -
 
 
 def next_page(request: HttpRequest) -> str:
-    """Where a request wants to go after the login, if that is a page of this server; otherwise home."""
+    """Return where a request wants to go after the login, if that is a page of this server; otherwise home."""
     view = Login()
     view.setup(request)
     return view.get_success_url()
@@ -108,5 +110,5 @@ class Logout(LogoutView):
 
 
 def absolute(request: HttpRequest, path: str) -> str:
-    """Where people reach a page of this server."""
+    """Return the address at which people reach a page of this server."""
     return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)

@@ -31,8 +31,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ByLink:
-    """Where the question of a link is answered, and the templates of its page and of the one
-    that says that it is done."""
+    """A question that is answered by a link: its address, and the templates of its page and of the page that says
+    it is done.
+    """
 
     address: str
     page: str
@@ -51,12 +52,12 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_operators(view: Callable[..., HttpResponseBase]) -> View:
-    """For everybody else the page does not exist."""
+    """Show a view to operators; for everybody else the page does not exist."""
     return _for(lambda user: may(user, OPERATE), view)
 
 
 def for_administrators(view: Callable[..., HttpResponseBase]) -> View:
-    """Who may do everything; for everybody else the page does not exist."""
+    """Show a view to those who may do everything; for everybody else the page does not exist."""
     return _for(lambda user: user.is_superuser, view)
 
 
@@ -113,15 +114,16 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """The pieces of the page that changed since ``dialog`` was read, up to the event that the header names:
-    the socket may be faster."""
+    """Render the pieces of the page that changed since ``dialog`` was read, up to the event that the header
+    names: the socket may be faster.
+    """
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     last_seq = frames[-1]["seq"] if frames else dialog.last_event_seq
     return HttpResponse("".join(frame.get("html", "") for frame in frames), headers={"X-Dominds-Seq": last_seq})
 
 
 def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
-    """A refusal: a toast for htmx, a message on the page for a plain form."""
+    """Answer a refusal: a toast for htmx, a message on the page for a plain form."""
     if not request.htmx:
         messages.error(request, refusal.message)
         return redirect(back_to)
@@ -130,7 +132,7 @@ def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpRespo
 
 
 def say_not_saved(request: HttpRequest, *forms: Any) -> None:
-    """At the top of the page that comes next: why nothing was saved. The fields say it too, but may be out of sight."""
+    """Say at the top of the next page why nothing was saved. The fields say it too, but may be out of sight."""
     messages.error(request, _("Not saved. {reason}").format(reason=" ".join(problems_of(*forms))))
 
 

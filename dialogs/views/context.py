@@ -1,4 +1,4 @@
-"""Views of a dialog's context: its health over time, one turn's usage, the whole as a file."""
+"""Views of a dialog's context: its health over time, one turn's usage, and the whole as a file."""
 
 from django.db.models import Q
 from django.http import Http404, HttpResponse
@@ -20,7 +20,7 @@ FEWEST_DRAWN = 4
 
 @dialog_page
 def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Every model call with the level it led to; discarded ones too, without their text."""
+    """List every model call with the level it led to; discarded ones too, without their text."""
     generations = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
     points = usage_points(dialog, CHART_POINTS, CHART_ROOM)
     top = highest(point["snapshot"] for point in points)
@@ -39,14 +39,16 @@ def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """The panels beside a conversation that weigh its whole context; a page fetches them while they are seen."""
+    """Render the panels beside a conversation that weigh its whole context; a page fetches them while they are in
+    view.
+    """
     page = DialogPage(dialog, request.user, request=request)
     return HttpResponse(page.piece("context_panel") + page.piece("usage_panel"))
 
 
 @dialog_page
 def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Where the numbers under one answer come from."""
+    """Show where the numbers under one answer come from."""
     turn = dialog.turns.select_related("generation__snapshot").filter(seq=seq).first()
     # The call of a copied turn stands where it was made.
     if turn is not None and dialog.forked_from_id and (turn.position or 0) < dialog.own_from:
@@ -68,8 +70,11 @@ def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
 
 @dialog_page
 def whole_turn(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """One turn as plain text, whole: what was said, or a call's arguments and result; with
-    ``?text`` its text alone. Pages cut what is long."""
+    """Return one turn whole as plain text: what was said, or a call's arguments and result; with ``?text`` its
+    text alone.
+
+    Pages cut what is long.
+    """
     turn = get_object_or_404(dialog.turns, seq=seq)
     if "text" in request.GET:
         return HttpResponse(turn.text, content_type="text/plain; charset=utf-8")

@@ -43,7 +43,7 @@ ROWS = 30
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """One's dialogs by activity; staff find everybody's."""
+    """List one's dialogs by activity; staff see everybody's."""
     form = ListFilter(request.GET)
     form.is_valid()
     given = form.cleaned_data
@@ -72,7 +72,7 @@ def index(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_GET
 def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
-    """Passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
+    """Find passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
     query, all_of_it = request.GET.get("q", ""), bool(request.GET.get("all"))
     dialog, leaves_out = owned(dialog_id, request.user) if dialog_id else None, False
     if dialog:
@@ -92,7 +92,7 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
 
 
 def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | None:
-    """The folder that the list shows, with what may be done with all of it."""
+    """Return the folder that the list shows, with what may be done with all of it."""
     number = folders.held(request.user, name).count() if name and state not in ("archived", "deleted") else 0
     if not number:
         return None
@@ -100,7 +100,7 @@ def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | N
 
 
 def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, search.Hit]]:
-    """Each with its turn and the address of its place, to be read: what agents wrote without Markdown's marks."""
+    """Return each passage with its turn and address, in readable form: what agents wrote has no marks of Markdown."""
     shown = {text.number for _, hit in hits for text in (hit.text, *hit.beside)}
     named = {"dialog__in": {pk for pk, _ in hits}, "seq__in": shown}
     rows = Turn.objects.filter(**named, position__isnull=False).select_related("dialog").defer("text")
@@ -113,8 +113,7 @@ def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, 
 
 
 def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:
-    """Those that are looked for, and whether only the newest were looked through,
-    since no index knows what they have."""
+    """Return the dialogs that match the filters, and whether only the newest were searched, for lack of an index."""
     is_deleted = given.get("state") == "deleted"
     dialogs = Dialog.deleted.filter(owner=request.user) if is_deleted else Dialog.objects.for_user(request.user)
     narrowed = (given.get("q") or given.get("origin")) and not given.get("all")
@@ -143,7 +142,7 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[D
 
 
 def _shown(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
-    """With all that their rows show, in the order of the list."""
+    """Return the dialogs with all that their rows show, in the order of the list."""
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
     there = Dialog.deleted if given.get("state") == "deleted" else Dialog.objects
     dialogs = there.select_related("agent", "owner", "group").prefetch_related(waiting)
@@ -161,7 +160,7 @@ _ACTS: dict[str, Callable[[User, Sequence[UUID]], folders.Done]] = {
 @login_required
 @require_POST
 def selected(request: PersonRequest) -> HttpResponseBase:
-    """What one button of the list does with the dialogs that were ticked."""
+    """Apply one button of the list to the dialogs that were ticked."""
     form = SelectionForm(request.POST)
     if not form.is_valid():
         messages.error(request, _unselected(request, form))
@@ -177,7 +176,7 @@ def selected(request: PersonRequest) -> HttpResponseBase:
 @login_required
 @require_POST
 def folder(request: PersonRequest) -> HttpResponseBase:
-    """What one button of a folder does with all its dialogs."""
+    """Apply one button of a folder to all its dialogs."""
     try:
         given = checked(FolderForm(request.POST))
         name, to = given["folder"], f"{reverse('dialogs')}?{urlencode({'folder': given['folder']})}"
@@ -212,7 +211,7 @@ def undo(request: PersonRequest) -> HttpResponse:
 
 
 def _say(request: PersonRequest, done: folders.Done) -> None:
-    """On the page that comes next, with a button to undo it."""
+    """Tell on the next page what was done, with a button to undo it."""
     messages.success(request, done.sentence, extra_tags=done.undo)
 
 
@@ -228,7 +227,7 @@ def _unselected(request: PersonRequest, form: SelectionForm) -> str:
 
 
 def _is_list(path: str) -> bool:
-    """A place of ours to go back to: the list with its filters, nothing else."""
+    """Check whether an address is the list with its filters, the only page to go back to."""
     return path.partition("?")[0] == reverse("dialogs")
 
 
@@ -238,7 +237,9 @@ def show(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
-    """The page is good up to the event that the dialog had when it was read; the socket goes on from there."""
+    """Show a dialog's page. It is good up to the dialog's event at the time of reading; the socket goes on from
+    there.
+    """
     before = before_of(request)
     entries, older = all_entries(page.dialog, before)
     context = {
@@ -252,13 +253,15 @@ def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
 
 
 def before_of(request: HttpRequest) -> int | None:
-    """The position that the asked page of a transcript ends before; anything else means the newest page."""
+    """Return the position before which the requested page of a transcript ends; anything else means the newest
+    page.
+    """
     return number_in(request.GET.get("before"))
 
 
 @dialog_page
 def menu(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """What the navigation offers for a dialog. Without scripts the dialog's own menu does."""
+    """Show the navigation's menu of a dialog. Without scripts the dialog's own menu serves."""
     if not request.htmx:
         return redirect("dialog", dialog_id=dialog.pk)
     named = Dialog.objects.filter(owner=request.user, archived_at=None, folder__isnull=False)
@@ -273,7 +276,7 @@ def menu(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """The next page of the transcript upward, to stand before what is there."""
+    """Return the next older page of the transcript, to stand above what is there."""
     page = DialogPage(dialog, request.user, request=request)
     entries, older_than = all_entries(dialog, before_of(request))
     return render(request, "dialogs/_older.html", {"page": page, "entries": entries, "older": older_than})
@@ -281,8 +284,9 @@ def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def frames(request: PersonRequest, dialog: Dialog) -> JsonResponse:
-    """What the socket would have sent after ``after``, for a page whose socket cannot connect;
-    asked every two seconds."""
+    """Return what the socket would have sent after ``after``, for a page whose socket cannot connect and that
+    asks every two seconds.
+    """
     seq = number_in(request.GET.get("after")) or 0
     result = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
     draft = current_live_text(dialog.pk)

@@ -23,7 +23,7 @@ MOST_TOKENS = 2_000_000_000  # what a column of whole numbers holds
 
 
 def problems_of(*given: Any) -> Iterator[str]:
-    """Why forms and sets of forms are not valid: a sentence for each problem, behind the label of its field."""
+    """Yield why forms and sets of forms are not valid: a sentence for each problem, after the label of its field."""
     for form in given:
         if isinstance(form, forms.BaseFormSet):
             yield from (str(message) for message in form.non_form_errors())
@@ -35,14 +35,14 @@ def problems_of(*given: Any) -> Iterator[str]:
 
 
 def checked(form: forms.Form) -> dict[str, Any]:
-    """What was given. Raises ``Invalid`` with a sentence for each problem."""
+    """Return the form's values. Raises ``Invalid`` with a sentence for each problem."""
     if not form.is_valid():
         raise Invalid(" ".join(problems_of(form)))
     return form.cleaned_data
 
 
 class Explained(forms.Field):
-    """A number that is refused with what was found and what is allowed."""
+    """A number field whose refusal says what was found and what is allowed."""
 
     @property
     def allowed(self) -> str:
@@ -100,7 +100,9 @@ class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
 
 
 class NewDialogForm(forms.Form):
-    """Beside the first message, which is stored or refused as it came. ``model`` is ``provider/model``."""
+    """The choices beside the first message, which is stored or refused as it came. ``model`` is
+    ``provider/model``.
+    """
 
     agent = forms.CharField(max_length=64)
     model = forms.CharField(max_length=201, required=False)
@@ -142,7 +144,9 @@ class SelectionForm(forms.Form):
 
 
 class FolderForm(forms.Form):
-    """What to do with all dialogs of a folder; ``name`` is its new one, ``group`` one of theirs or empty for nobody."""
+    """An action on all dialogs of a folder; ``name`` is its new one, ``group`` the group to share with, or empty
+    for nobody.
+    """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ("rename", "share", "export", "archive", "remove")])
     folder = forms.CharField(max_length=60, strip=False)
@@ -151,20 +155,20 @@ class FolderForm(forms.Form):
 
 
 class MessageForm(forms.Form):
-    """Beside the text, which is stored or refused as it came."""
+    """The choices beside a message's text, which is stored or refused as it came."""
 
     client_message_id = forms.CharField(max_length=120, required=False)
 
 
 class TurnForm(forms.Form):
-    """Which turn an action is about. Not in the address, so that a dialog has each action once."""
+    """The turn that an action is about. It is not in the address, so that a dialog has each action once."""
 
     seq = WholeNumber(1, MOST_TOKENS, "turns", label=_("Turn"))
     request_id = forms.CharField(max_length=120, required=False)
 
 
 class RegenerateForm(forms.Form):
-    """``model`` is ``provider/model``; empty: the dialog's own."""
+    """The model for another answer, as ``provider/model``; empty means the dialog's own."""
 
     model = forms.CharField(max_length=201, required=False)
 
@@ -204,7 +208,7 @@ class ExitForm(forms.Form):
 
     @property
     def ways(self) -> list[dict[str, Any]]:
-        """The exits that are offered, as the templates show them."""
+        """Return the exits that are offered, as the templates show them."""
         chosen = self["action"].value() or next(
             (way.name for way in self.offered if way.recommended), self.offered[0].name
         )
@@ -220,13 +224,13 @@ class ExitForm(forms.Form):
 
     @property
     def problem(self) -> str:
-        """Why the form is not valid, in one line."""
+        """Say in one line why the form is not valid."""
         if "action" in self.errors:
             return gettext("Choose one of the ways out.")
         return " ".join(str(message) for messages in self.errors.values() for message in messages)
 
     def options(self) -> dict[str, str]:
-        """What the chosen exit is given."""
+        """Return the options for the chosen exit."""
         options: dict[str, str] = {}
         for field in exits.exit_named(self.cleaned_data["action"]).fields:
             options |= field.read(self.cleaned_data[field.name])
@@ -264,14 +268,15 @@ class ApiKeyForm(forms.Form):
 
 @functools.cache  # the list is read from hundreds of files
 def zones() -> dict[str, str]:
-    """Of the IANA's list those that are named after places, each with its place;
-    older names of the same stay known to other programs."""
+    """Return the IANA zones that are named after places, each with its place. Older names of the same zones are
+    left out.
+    """
     names = sorted(name for name in available_timezones() if name.partition("/")[0] in AREAS)
     return {"UTC": "UTC"} | {name: name.partition("/")[2].replace("_", " ") for name in names}
 
 
 def _zone_of(typed: str) -> str:
-    """The zone that is named so, in full or by its city; empty where there is none."""
+    """Return the zone of this name, in full or by its city; empty where there is none."""
     wanted = "/" + typed.replace("_", " ").casefold()
     named = (name for name in zones() if f"/{name}".replace("_", " ").casefold().endswith(wanted))
     return next(named, typed if str(zone_named(typed)) == typed else "")
@@ -320,7 +325,7 @@ class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
-    """How one person sees the context's state."""
+    """One person's choices about how the context's state is shown."""
 
     auto_hide_seconds = WholeNumber(
         1, 10, "seconds", label=_("Auto-hide delay"), widget=forms.NumberInput(attrs={"type": "range", "step": 1})

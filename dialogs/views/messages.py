@@ -1,4 +1,4 @@
-"""Sending, and what a person can do about an answer under way."""
+"""Sending of messages, and a person's actions on an answer under way."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -39,7 +39,7 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 
 
 def files_of(request: PersonRequest) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of what was attached, one after the other; no more is read than may be attached."""
+    """Yield names and contents of attached files; no more is read than may be attached."""
     for file in request.FILES.getlist("attachments"):
         yield file.name or "", file.read(ATTACHMENT_BYTES.most + 1)
 
@@ -51,7 +51,7 @@ def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
 
 @dialog_page
 def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """An image of an answer, by the click that asks for it. Its page shows the link again where this fails."""
+    """Return an image of an answer, at the click that asks for it. The page shows the link again where this fails."""
     try:
         result = fetched_image(dialog, seq, request.GET.get("address", ""), request.user.pk)
     except (Invalid, RateLimited) as refusal:
@@ -61,7 +61,7 @@ def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpRespon
 
 
 def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:
-    """The reason beside the composer, and nobody's words lost."""
+    """Show the reason beside the composer, and keep everybody's words."""
     dialog.refresh_from_db()
     page = DialogPage(dialog, request.user, sending_error=refusal.message, text=text, request=request)
     if request.htmx:
@@ -104,7 +104,7 @@ def move(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_page
 def models(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Which models could answer in the dialog; without scripts a page of its own."""
+    """List the models that could answer in the dialog; without scripts on a page of its own."""
     page = DialogPage(dialog, request.user, request=request)
     context = {"page": page, "models": choosable_models(dialog.provider_id), "section": "dialogs"}
     return render(request, "dialogs/_models.html" if request.htmx else "dialogs/models.html", context)

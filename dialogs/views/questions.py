@@ -71,7 +71,7 @@ def _of_tab(rows: QuerySet[Question], request: PersonRequest, tab: str) -> Query
 
 
 def _counted(rows: QuerySet[Question]) -> str:
-    """How many there are, as far as a tab has room for. Empty: none."""
+    """Write how many there are, as far as a tab has room for; empty for none."""
     number = rows.order_by()[: MOST_COUNTED + 1].count()
     return f"{MOST_COUNTED}+" if number > MOST_COUNTED else str(number or "")
 
@@ -112,7 +112,7 @@ def _page(
 
 
 def _shown(request: PersonRequest, question: Question, exits: ExitForm | None = None) -> dict[str, Any]:
-    """What the piece of one question shows. ``at`` is where its forms go."""
+    """Return the values for the piece of one question. ``at`` is the address of its forms."""
     may_resolve = questions.may_resolve(request.user, question)
     link = _link_of(request)
     suspends = question.kind != Question.Kind.QUESTION
@@ -193,8 +193,9 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
 def _refused(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
-    """The reason, with what was typed kept in its form. The question is read again:
-    another person may have been first."""
+    """Show the reason, and keep what was typed. The question is read again, since another person may have been
+    first.
+    """
     if request.htmx and not _link_of(request):
         return refused(request, refusal, f"/d/{question.dialog_id}/")
     question = questions.question_for(request.user, question.pk)

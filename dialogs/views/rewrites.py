@@ -34,8 +34,9 @@ ROWS = 50
 @login_required
 @require_POST
 def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseBase:
-    """Asked for by a page's script, which has put the policy's question.
-    Without scripts the preview is the question."""
+    """Ask for a rewrite. A page's script has put the policy's question; without scripts the preview is the
+    question.
+    """
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
         dialog = owned(dialog_id, request.user)
@@ -67,8 +68,9 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> None:
 
 @dialog_page
 def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """What the model would see now, unit by unit; with ``preview``, what a rewrite would take
-    away, without doing it."""
+    """Show what the model would see now, unit by unit; with ``preview``, what a rewrite would take away, without
+    doing it.
+    """
     policy = with_verb(request.GET.get("preview", ""))
     asked = policy.by_hand if policy else None
     page = DialogPage(dialog, request.user, request=request)
@@ -82,7 +84,7 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """The rewrites by hand, each with what it would come to."""
+    """List the rewrites by hand, each with what it would come to."""
     page = DialogPage(dialog, request.user, request=request)
     if page.may_rewrite:
         with suppress(Refusal, UnknownModel):  # their own pages say why
@@ -110,13 +112,13 @@ def _seen(dialog: Dialog, verb: str) -> dict[str, object]:
 
 
 def _why(points: dict[str, float]) -> str:
-    """What a score is made of: ``8 recency + 20 role``."""
+    """Name the parts of a score: ``8 recency + 20 role``."""
     return " + ".join(f"{part:g} {cause}" for cause, part in points.items() if part)
 
 
 @dialog_page
 def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
+    """List everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
     query = request.GET.get("q", "")
     hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
     written = _in_markdown(dialog, [text.number for _, hit in hits for text in (hit.text, *hit.beside)])
@@ -142,14 +144,16 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def _in_markdown(dialog: Dialog, numbers: list[int]) -> set[int]:
-    """Those of these units of the archive that a model wrote."""
+    """Return those units of the archive that a model wrote."""
     units = context_report.archive(dialog).filter(pk__in=numbers).only("role", "kind") if numbers else ()
     return {unit.pk for unit in units if rewrite_page.is_markdown(unit)}
 
 
 @dialog_page
 def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse:
-    """One rewrite: what stood and what stands, aligned and page by page, and what became of the facts in what went."""
+    """Show one rewrite: what stood and what stands, aligned and page by page, and the fate of the facts in what
+    went.
+    """
     lines = run_lines(dialog, pk=run_id)
     if not lines:
         raise Http404

@@ -49,7 +49,7 @@ View = Callable[[PersonRequest], HttpResponse]
 
 
 def part(name: str) -> Callable[[View], View]:
-    """A view that saves a part of the settings also shows it."""
+    """Show a part of the settings. The view that saves it shows it too."""
 
     def shown(save: View) -> View:
         @wraps(save)
@@ -78,7 +78,7 @@ def costs(request: PersonRequest) -> HttpResponse:
 def _page(
     request: PersonRequest, shown: str, *, new_key: str = "", status: int = 200, **bound: forms.BaseForm
 ) -> HttpResponse:
-    """The page of one part; ``bound`` are forms that came back with errors."""
+    """Render the page of one part; ``bound`` are forms that came back with errors."""
     if bound:
         say_not_saved(request, *bound.values())
     operates = may(request.user, OPERATE)
@@ -104,7 +104,7 @@ def _page(
 
 
 def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
-    """What this part of the settings shows."""
+    """Return the values that this part of the settings shows."""
     own = login.settings_of(request.user)
     match shown:
         case "appearance":
@@ -132,7 +132,7 @@ def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
 
 
 def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Spent]]:
-    """Each with what it has cost this month."""
+    """Return the person's keys, each with its cost this month."""
     keys = ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at")
     costs = charging.costs_of_keys([key.pk for key in keys])
     return [(key, costs[key.pk]) for key in keys]
@@ -189,7 +189,7 @@ class TemplateForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @part("templates")
 def save_template(request: PersonRequest) -> HttpResponse:
-    """A new one, or what was changed in one that is there; ``delete`` takes it away."""
+    """Save a new template or a changed one; ``delete`` removes it."""
     held, number = PromptTemplate.objects.filter(owner=request.user), request.POST.get("id", "")
     row = held.filter(pk=int(number)).first() if number.isascii() and number.isdigit() and len(number) < 10 else None
     if "delete" in request.POST:
@@ -220,7 +220,7 @@ def _password_form(request: PersonRequest, given: QueryDict | None = None) -> "S
 @sensitive_post_parameters()
 @part("account")
 def change_password(request: PersonRequest) -> HttpResponse:
-    """The old password is guessed no faster here than at the login."""
+    """Change the password. The old one is guessed no faster here than at the login."""
     try:
         return login.try_to_log_in(request, lambda: _change_password(request))
     except login.LoginRefused as refusal:

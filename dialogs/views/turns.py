@@ -26,14 +26,16 @@ from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, checked
 
 @dialog_page
 def place(request: PersonRequest, dialog: Dialog, position: int) -> HttpResponse:
-    """To where the dialog shows this place of the conversation; to its end, while it does not reach so far."""
+    """Redirect to where the dialog shows this place of the conversation, or to its end while it does not reach so
+    far.
+    """
     seq = dialog.turns.filter(position=position).values_list("seq", flat=True).first()
     return redirect(f"/d/{dialog.pk}/#latest" if seq is None else address_of(dialog, position, f"turn-{seq}"))
 
 
 @dialog_page
 def actions(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """The menu of a turn; without scripts a page of its own."""
+    """Show the menu of a turn; without scripts as a page of its own."""
     return _menu(request, dialog, seq)
 
 
@@ -66,7 +68,7 @@ def _may_act(dialog: Dialog, request: PersonRequest) -> bool:
 
 
 def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> View:
-    """A POST that makes a branch, and leads there."""
+    """Wrap a POST that makes a branch, and go there."""
 
     @login_required
     @require_POST
@@ -128,7 +130,7 @@ def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
-    """A page of its own; within a dialog's page the list alone."""
+    """Show what was recalled: a page of its own, or within a dialog's page the list alone."""
     return _listed(request, dialog, generation_id)
 
 

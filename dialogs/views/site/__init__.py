@@ -1,1 +1,1 @@
-"""Pages about the site and not about a dialog: its agents, models, tools, people, limits and how it does."""
+"""Pages about the site as a whole: its agents, models, tools, people, limits and operation."""

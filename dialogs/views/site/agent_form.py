@@ -1,4 +1,4 @@
-"""The form of an agent, under the rules of ``team.yaml``; the admin's has the same rules."""
+"""The form of an agent, under the rules of ``team.yaml``, which the admin's form follows as well."""
 
 from itertools import groupby
 from typing import Any, cast
@@ -21,7 +21,7 @@ LISTS = ("suggestions", "tools", "toolsets", "priority_areas")
 
 
 class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
-    """Each problem is shown at its field."""
+    """A form that shows each problem at its field."""
 
     context_policy = forms.ChoiceField(required=False, help_text=Agent._meta.get_field("context_policy").help_text)
     tool_approval = forms.ChoiceField(
@@ -57,14 +57,15 @@ class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
 
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
-    """Those that are installed, and what an agent names ``now`` though it is not:
-    to be seen, and refused when saved."""
+    """Return the installed policies, and the one that an agent names ``now`` though it is not installed, so that
+    it is seen, and refused when saved.
+    """
     results = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
     return results if now in dict(results) else [*results, (now, f"{now} (not installed)")]
 
 
 class Lines(forms.CharField):
-    """Texts, one a line."""
+    """A field of texts, one a line."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, widget=forms.Textarea({"rows": 3}), **options)
@@ -77,7 +78,7 @@ class Lines(forms.CharField):
 
 
 class AgentForm(AgentRules):
-    """On the page. ``answers_with`` is ``provider/model``, one of the models that can be used."""
+    """The page's form of an agent. ``answers_with`` is ``provider/model``, one of the models that can be used."""
 
     answers_with = forms.ChoiceField(label=_("Model"))
     suggestions = Lines(label=_("Suggestions"), help_text=_("First messages that a new dialog offers, one a line."))
@@ -168,7 +169,7 @@ class AgentForm(AgentRules):
 
     @property
     def proposed(self) -> Agent:
-        """An agent of what was given so far, sound or not; never saved."""
+        """Return an agent with the values so far, sound or not; it is never saved."""
         self.is_valid()
         agent = Agent(**{field.attname: getattr(self.instance, field.attname) for field in Agent._meta.concrete_fields})
         for name, value in self.cleaned_data.items():
@@ -178,7 +179,7 @@ class AgentForm(AgentRules):
 
 
 def _models(now: str) -> list[tuple[str, Any]]:
-    """By provider, those that can be used, and the one that an agent has ``now``."""
+    """Return the models that can be used, by provider, and the one that an agent has ``now``."""
     pairs = sorted((pair, model) for pair, model in limits.catalog().models.items() if not model.unusable)
     groups = [
         (provider, [(f"{provider}/{model}", model) for (_provider, model), _info in entries])

@@ -1,5 +1,6 @@
-"""The agents: who answers, with which model, instructions, tools, policy and limits;
-and a preview of what is being chosen."""
+"""The pages of agents: model, instructions, tools, policy and limits of each, and a preview of what is being
+chosen.
+"""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -30,7 +31,7 @@ def index(request: PersonRequest) -> HttpResponse:
 @for_operators
 @require_http_methods(["GET", "POST"])
 def new(request: PersonRequest) -> HttpResponse:
-    """``copy`` names an agent to begin with."""
+    """Show the form of a new agent. ``copy`` names an agent to begin with."""
     origin = Agent.objects.filter(pk=request.GET.get("copy", "")).first()
     usual = Agent.objects.filter(is_default=True).first() or own.blank()
     return _form_page(request, own.copy_of(origin) if origin else own.blank(usual.provider, usual.model))
@@ -72,8 +73,9 @@ def _form_page(request: PersonRequest, agent: Agent) -> HttpResponse:
 @for_operators
 @require_POST
 def preview(request: PersonRequest) -> HttpResponse:
-    """The piece of the page that follows the form, before anything is saved.
-    ``agent`` is whose form it is, if it is stored."""
+    """Render the preview beside the form, before anything is saved. ``agent`` is whose form it is, if it is
+    stored.
+    """
     stored = Agent.objects.filter(pk=request.POST.get("agent", "")).first()
     form = AgentForm(request.POST, instance=Agent.objects.get(pk=stored.pk) if stored else own.blank())
     result = AgentPreview(stored, form.proposed)

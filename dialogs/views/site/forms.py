@@ -1,4 +1,4 @@
-"""Forms of the site: limits, what holds for everybody, and model servers."""
+"""Forms of the site: limits, settings for everybody, and model servers."""
 
 from functools import cache
 from typing import Any, cast
@@ -16,7 +16,7 @@ from dominds.llm.providers.kinds import KINDS
 
 
 class LimitsForm(forms.Form):
-    """Limits of ``context.yaml``. Only shapes are checked here; the rules are those of ``context.yaml``."""
+    """Limits of ``context.yaml``. Only shapes are checked here; the rules are those of the file."""
 
     min_limit = WholeNumber(
         1, MOST_TOKENS, "tokens", label=_("Global minimum"), help_text=_("tokens; no limit lies below it")
@@ -94,7 +94,7 @@ def site_form() -> type[SiteForm]:
 
 
 class KeyField(forms.CharField):
-    """A key of a server, shown again after a mistake elsewhere."""
+    """A field for a server's key, shown again after a mistake elsewhere."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.PasswordInput({"autocomplete": "off"}, render_value=True)
@@ -131,7 +131,7 @@ class ServerForm(forms.Form):
     )
 
     def clean_address(self) -> str:
-        """Only what can be taken apart: whether it may be called is judged when it is."""
+        """Refuse what cannot be parsed. Whether an address may be called is judged when it is."""
         address = str(self.cleaned_data["address"])
         try:
             _ = urlsplit(address).port

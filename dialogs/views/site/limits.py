@@ -22,7 +22,7 @@ from remediation.models import ContextSettings
 
 @dataclass(frozen=True, slots=True)
 class AgentLimit:
-    """What holds for one agent, and why."""
+    """The limit in force for one agent, and its source."""
 
     agent: Agent
     limit: int
@@ -53,7 +53,7 @@ def show(request: PersonRequest) -> HttpResponse:
 
 
 def _saved(form: LimitsForm, rows: Any) -> bool:
-    """Save what was given, or put what is wrong with it beside its field."""
+    """Save the values, or put what is wrong with them beside their fields."""
     result = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
     for problem in result:
         name = problem.path.removeprefix("context_config.")
@@ -68,7 +68,7 @@ def _saved(form: LimitsForm, rows: Any) -> bool:
 
 
 def _edits() -> dict[str, Any]:
-    """What was edited before, so that saving the limits keeps the rest."""
+    """Return all earlier edits, so that saving the limits keeps the rest."""
     return ContextSettings.objects.values_list("config", flat=True).first() or {}
 
 
@@ -82,7 +82,9 @@ def _row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _given(rows: Any) -> list[dict[str, Any]]:
-    """The rows that name a type and are not ticked for removal; one that follows the default needs no number."""
+    """Return the rows that name a type and are not ticked for removal; one that follows the default needs no
+    number.
+    """
     entries = []
     for row in rows.cleaned_data:
         if row.get("type") and not row.get("DELETE"):

@@ -1,5 +1,6 @@
-"""The models that the catalog knows, their limits and what is wrong with them;
-and the page that connects another one."""
+"""The pages of models that the catalog knows, with their limits and problems; and the page that connects another
+one.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,12 +44,12 @@ class ModelRow:
 
     @property
     def is_asked(self) -> bool:
-        """Whether only its server knows the window."""
+        """Check whether only its server knows the window."""
         return self.model.kind.needs_limit and self.model.kind.loaded_window is not None
 
     @property
     def prices(self) -> list[Price]:
-        """Those that hold now, of short prompts first."""
+        """Return the prices in force, those of short prompts first."""
         tiers = sorted({price.above for price in self.model.prices})
         held = (price_of(above + 1, self.model.prices, timezone.now()) for above in tiers)
         return list(dict.fromkeys(filter(None, held)))
@@ -63,7 +64,9 @@ def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """By provider, those in use first. Servers are not asked here: that would cost a request for each model."""
+    """List models by provider, those in use first. Servers are not asked here: that would cost a request for each
+    model.
+    """
     connected.follow()
     catalog = limits.catalog()
     used = {agent.provider for agent in Agent.objects.filter(enabled=True)}
@@ -102,14 +105,18 @@ def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
 
 
 def with_keys(view: Callable[..., HttpResponse]) -> View:
-    """For operators; no copy of the page stays anywhere, since a key may have been typed into it."""
+    """Show a view to operators, and let no copy of the page stay anywhere, since a key may have been typed into
+    it.
+    """
     return for_operators(sensitive_post_parameters()(cache_control(no_store=True)(view)))
 
 
 @with_keys
 @require_http_methods(["GET", "POST"])
 def connect(request: PersonRequest) -> HttpResponse:
-    """What runs on this machine, and a form for what runs elsewhere. A POST asks the typed server what it has."""
+    """Show what runs on this machine, and a form for other servers. A POST asks the typed server which models it
+    has.
+    """
     if request.method == "GET":
         return _connect_page(request, ServerForm())
     form = ServerForm(request.POST)
@@ -153,8 +160,9 @@ def _connect_page(
 @with_keys
 @require_POST
 def use(request: PersonRequest) -> HttpResponse:
-    """An agent on a listed model; its person goes on to the composer.
-    ``server`` is a local one, else the form says where."""
+    """Make an agent on a listed model and go on to the composer. ``server`` is a local one, else the form says
+    where.
+    """
     form = ServerForm(request.POST)
     local = next(
         (server for server in connecting.local_servers() if server.base_url == request.POST.get("server")), None
@@ -169,7 +177,7 @@ def use(request: PersonRequest) -> HttpResponse:
 
 
 class ProviderForm(ServerForm):
-    """One that is connected. Its kind stays."""
+    """The form of a connected provider. Its kind stays."""
 
     name = forms.CharField(max_length=120)
 
@@ -199,7 +207,7 @@ def edit(request: PersonRequest, provider: str) -> HttpResponse:
 @with_keys
 @require_POST
 def remove(request: PersonRequest) -> HttpResponse:
-    """Agents that use the provider stay, and say why they cannot answer."""
+    """Remove a provider. Agents that use it stay, and say why they cannot answer."""
     provider = request.POST.get("provider", "")
     if connected.remove(ConnectedProvider, provider):
         text = _("Removed, with its key. What llm.yaml says of it still holds.")

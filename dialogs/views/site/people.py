@@ -73,7 +73,9 @@ def index(request: PersonRequest) -> HttpResponse:
 
 @cache_control(no_store=True)
 def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
-    """``invited`` of ``more`` is somebody new, and ``link`` the address to hand them; it is shown once."""
+    """Show the page. ``invited`` of ``more`` is somebody new, and ``link`` the address to hand them, which is
+    shown once.
+    """
     wanted = request.GET.get("q", "").strip()[:150]
     results = User.objects.order_by("-is_active", "username").prefetch_related("groups")
     if wanted:
@@ -140,7 +142,9 @@ def _person_page(request: PersonRequest, form: PersonForm, link: str = "", statu
 @for_administrators
 @require_POST
 def link(request: PersonRequest, user_id: int) -> HttpResponse:
-    """An address at which they choose a password: the first one, or another in place of one that is lost."""
+    """Make an address at which somebody chooses a password: the first one, or another in place of one that is
+    lost.
+    """
     person = get_object_or_404(User, pk=user_id, is_active=True)
     return _person_page(request, PersonForm(instance=person), _address(request, person, people.link_of(person)))
 
@@ -172,7 +176,9 @@ def add_group(request: PersonRequest) -> HttpResponse:
 @for_administrators
 @require_http_methods(["GET", "POST"])
 def group(request: PersonRequest, group_id: int) -> HttpResponse:
-    """One form renames it and says what its members may do; others add somebody, remove somebody, and delete it."""
+    """Change a group. One form renames it and says what its members may do; others add, remove somebody, or
+    delete it.
+    """
     result = get_object_or_404(Group, pk=group_id)
     saves = request.method == "POST" and request.POST.get("act") == "save"
     form = GroupForm(request.POST if saves else None, instance=result)
@@ -215,7 +221,7 @@ def _acted(request: PersonRequest, value: Group) -> str:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def invited(request: HttpRequest, user_id: int, token: str) -> HttpResponse:
-    """For whoever has the link; they are logged in once they have chosen a password."""
+    """Let whoever has the link choose a password, and log them in."""
     try:
         user = people.invited(user_id, token)
     except Refusal as refusal:

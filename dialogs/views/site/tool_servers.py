@@ -51,7 +51,7 @@ class ToolServerForm(forms.Form):
     key = KeyField(label=gettext_lazy("Key"), help_text=gettext_lazy("Sent as a bearer token, and stored encrypted."))
 
     def clean_server_id(self) -> str:
-        """Ids are matched whole."""
+        """Match ids whole."""
         name = str(self.cleaned_data["server_id"])
         if not SERVER_ID.fullmatch(name):
             raise forms.ValidationError(_("Letters, digits, dashes and underscores. Its tools are called after it."))
@@ -67,7 +67,7 @@ def index(request: PersonRequest) -> HttpResponse:
 
 
 def _page(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
-    """``tested`` of ``more`` is a server's id, and ``tools`` or ``failure`` what it answered."""
+    """Show the page. ``tested`` of ``more`` is a server's id, and ``tools`` or ``failure`` its answer."""
     connected.follow()
     config = current_config()
     rows = {row.server_id: row for row in ToolServer.objects.all()}
@@ -105,7 +105,7 @@ def _agents_with(server_id: str) -> list[Agent]:
 @with_keys
 @require_POST
 def add(request: PersonRequest) -> HttpResponse:
-    """Saved once it answers with what it offers."""
+    """Save a server once it answers with its tools."""
     form = ToolServerForm(request.POST)
     try:
         given = checked(form)
@@ -123,7 +123,7 @@ def add(request: PersonRequest) -> HttpResponse:
 @for_operators
 @require_POST
 def test(request: PersonRequest, server_id: str) -> HttpResponse:
-    """What it offers now, whatever was remembered."""
+    """Ask a server what it offers now, whatever was remembered."""
     server: Server | None = current_config().servers.get(server_id)
     if server is None:
         raise Http404
