@@ -1,4 +1,4 @@
-"""``manage.py check_files``: what is wrong with the files in ``.minds``, what cannot be used first."""
+"""``manage.py check_files``: report problems of the files in ``.minds``, the unusable first."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""``dominds evaluate PATH...``: what each policy keeps of recorded dialogs."""
+"""``dominds evaluate PATH...``: measure what each policy keeps of recorded dialogs."""
 
 import json
 from dataclasses import asdict

@@ -1,5 +1,7 @@
-"""``manage.py index_words``: PostgreSQL's trigrams for searches that look through all dialogs. By an operator's choice,
-never by a migration: each message pays for it (``docs/operations.md``)."""
+"""``manage.py index_words``: build PostgreSQL's trigrams for searches that look through all dialogs.
+
+An operator decides this, never a migration, because each message pays for it (``docs/operations.md``).
+"""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""``manage.py sync_agents``: agents follow ``.minds/team.yaml``."""
+"""``manage.py sync_agents``: make agents follow ``.minds/team.yaml``."""
 
 from typing import Any
 
