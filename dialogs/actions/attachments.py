@@ -1,4 +1,4 @@
-"""Files that a message takes along: what each is, by its content alone, and how it is stored."""
+"""Files that a message takes along: the type of each, told by its content alone, and how it is stored."""
 
 import base64
 import re
@@ -38,14 +38,14 @@ class Attached:
 
     @property
     def block(self) -> str:
-        """A text file as it stands behind what a person wrote; empty for an image."""
+        """Return a text file in the form in which it follows what a person wrote; empty for an image."""
         if self.pixels:
             return ""
         return f'\n\n<file name="{self.name}">\n{self.content.decode("utf-8-sig")}\n</file>'
 
 
 def checked(files: Iterable[tuple[str, bytes]]) -> tuple[Attached, ...]:
-    """Names and contents as somebody sent them. Raises ``Invalid``."""
+    """Check files, given as names and contents. Raises ``Invalid``."""
     try:
         attached = tuple(_checked(_plain(name), content) for name, content in files)
         ATTACHMENTS.check(len(attached), "The message has")
@@ -55,7 +55,7 @@ def checked(files: Iterable[tuple[str, bytes]]) -> tuple[Attached, ...]:
 
 
 def from_base64(name: str, data: str) -> tuple[str, bytes]:
-    """A file as programs send it. Raises ``Invalid``."""
+    """Read a file as programs send it. Raises ``Invalid``."""
     if len(data) > ATTACHMENT_BYTES.most * 4 // 3 + 4:
         raise Invalid(ATTACHMENT_BYTES.sentence(f"“{_plain(name)}” has"))
     try:
@@ -65,7 +65,7 @@ def from_base64(name: str, data: str) -> tuple[str, bytes]:
 
 
 def _plain(name: str) -> str:
-    """Without what would end the line or the quotes it stands in, or show it in another order than it has."""
+    """Return the name without anything that would end its line or quotes, or show it in another order than it has."""
     bare = re.sub(
         r'[\x00-\x1f\x7f"<>\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]',
         " ",
@@ -102,17 +102,17 @@ def _is_whole(content: bytes, media_type: str) -> bool:
 
 
 def text_with(text: str, attached: Sequence[Attached]) -> str:
-    """What is stored as the turn's text: text files stand behind it."""
+    """Return the text that is stored for the turn, with the text files after it."""
     return text + "".join(file.block for file in attached)
 
 
 def text_typed(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> str:
-    """The inverse: what a person wrote of a stored text."""
+    """Return what a person wrote of a stored text, the inverse of ``text_with``."""
     return text[: len(text) - sum(file.get("chars", 0) for file in attachments or ())]
 
 
 def text_files(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, str]]:
-    """Names and texts of the text files that stand behind what a person wrote."""
+    """Return names and texts of the text files that follow what a person wrote."""
     result, place = [], len(text_typed(text, attachments))
     for file in attachments or ():
         if chars := file.get("chars", 0):
@@ -126,12 +126,14 @@ def digests(attachments: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
 
 
 def named_by(turns: Iterable[Turn]) -> set[str]:
-    """Digests of the files of these turns."""
+    """Return the digests of these turns' files."""
     return {digest for turn in turns for digest in digests(turn.attachments)}
 
 
 def stored(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]] | None:
-    """Store the images, each once in a dialog, in the caller's transaction; what their turn says of all files."""
+    """Store the images, each once in a dialog, in the caller's transaction, and return what their turn says of
+    all files.
+    """
     images = {file.sha256: file for file in attached if file.pixels}
     if images:
         known = set(dialog.attachments.filter(sha256__in=images).values_list("sha256", flat=True))

@@ -44,11 +44,11 @@ class TextField:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The names under which programs send this field's value."""
+        """Return the names under which programs send this field's value."""
         return (self.name,)
 
     def read(self, typed: str) -> dict[str, str]:
-        """What a form's control holds, as options."""
+        """Return the value of a form's control, as options."""
         return {self.name: typed.replace("\r\n", "\n")}
 
 
@@ -89,7 +89,7 @@ class Exit:
     kinds: tuple[str, ...] = (Question.Kind.CRITICAL,)  # of the questions that it is a way out of
 
     def options_of(self, given: Mapping[str, object]) -> dict[str, str]:
-        """Its own options among those given, as texts that a database can hold. Raises ``Invalid``."""
+        """Return its own options among those given, as texts that a database can hold. Raises ``Invalid``."""
         options = {}
         for field in self.fields:
             for name in field.options:
@@ -109,7 +109,7 @@ def all_exits() -> tuple[Exit, ...]:
 
 
 def exit_named(name: str) -> Exit:
-    """Raises ``Invalid`` with the names that there are."""
+    """Return the exit of this name. Raises ``Invalid`` with the names that exist."""
     for known in all_exits():
         if known.name == name:
             return known
@@ -121,9 +121,9 @@ def exits_for(kind: str) -> tuple[Exit, ...]:
 
 
 def register(added: Exit) -> Callable[[], None]:
-    """Offer one more exit in this process, after those of ``EXITS``. Returns what takes it back.
+    """Offer one more exit in this process, after those of ``EXITS``, and return a function that takes it back.
 
-    All exits share one form: names of exits, and of their fields, must differ.
+    All exits share one form, so names of exits, and of their fields, must differ.
     """
     if added.name in {known.name for known in all_exits()}:
         raise ValueError(f"There is an exit {added.name!r} already.")
@@ -154,7 +154,7 @@ def _accept_draft(change: Change, question: Question, user: User, options: Optio
 
 
 def _retry(change: Change, question: Question, user: User, options: Options) -> None:
-    """A request that the provider refused is sent again as it is."""
+    """Send a request that the provider refused again as it is."""
     suspension.resume(change)
     begin_episode(change.dialog)
 
@@ -174,7 +174,7 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
 
 
 def _models(question: Question) -> list[tuple[str, str]]:
-    """To move to: a critical context needs a larger window, a refusal any other model."""
+    """List models to move to: a critical context needs a larger window, a refusal any other model."""
     if question.kind == Question.Kind.REFUSED:
         return [(name, name) for name in other_models(question.dialog)]
     return [(name, f"{name} · {limit:,}") for name, limit in larger_models(question.dialog)]
@@ -186,7 +186,7 @@ def _give_up(change: Change, question: Question, user: User, options: Options) -
 
 
 def _raise_budget(change: Change, question: Question, user: User, options: Options) -> None:
-    """The budget that is exceeded now. One that was raised elsewhere meanwhile is left as it is."""
+    """Raise the budget that is exceeded now. One that was raised elsewhere meanwhile is left as it is."""
     dialog = change.dialog
     raised = _dollars(options["budget_usd"])
     spending = _spending_of(dialog)
@@ -213,7 +213,7 @@ def _dollars(text: str) -> Decimal:
 
 
 def _doubled(question: Question) -> str:
-    """Twice the budget that is exceeded, or a cent."""
+    """Return twice the budget that is exceeded, or a cent."""
     spending = _spending_of(question.dialog)
     exceeded = spending.exceeded
     if exceeded is None:

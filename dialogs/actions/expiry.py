@@ -1,5 +1,7 @@
-"""Expired dialogs, and those deleted a while ago: what was said in them is deleted, and the numbers of their calls
-stay, since sums and budgets count them."""
+"""Removal of dialogs that expired or were deleted a while ago.
+
+Their content is deleted. The numbers of their calls stay, since sums and budgets count them.
+"""
 
 from typing import Any
 from uuid import UUID
@@ -48,7 +50,7 @@ MOST_AT_ONCE = 500
 
 
 def remove_expired() -> int:
-    """Returns how many dialogs were removed."""
+    """Remove what has expired, and return how many dialogs that were."""
     removed = 0
     due = (
         Dialog._base_manager.filter(expires_at__lte=Now(), state__in=AT_REST)
@@ -67,7 +69,7 @@ def remove_expired() -> int:
 
 @transaction.atomic
 def _remove(dialog_id: UUID) -> bool:
-    """Not while somebody changes it, nor once it runs again or was given more time."""
+    """Remove a dialog, unless somebody changes it, or it runs again or was given more time."""
     due = Dialog._base_manager.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
     if due.select_for_update(skip_locked=True).first() is None:
         return False

@@ -1,5 +1,7 @@
-"""Actions of a person on one or several of their dialogs at once: those that are ticked, or all of a folder. Each can
-be undone for an hour, by a signed token in the page that confirms it."""
+"""Actions of a person on one or several of their dialogs at once: those that are ticked, or all of a folder.
+
+Each can be undone for an hour, by a signed token in the page that confirms it.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -33,14 +35,14 @@ _SALT = "dialogs.undo"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done, in words, and what undoing it takes; the latter is empty where nothing changed."""
+    """The report of an action in words, and the token that undoes it, which is empty where nothing changed."""
 
     sentence: str
     undo: str = field(default="", repr=False)
 
 
 def held(owner: User, folder: str) -> QuerySet[Dialog]:
-    """What the folder shows: its dialogs that are not archived."""
+    """Return the dialogs that the folder shows: those that are not archived."""
     return Dialog.objects.filter(owner=owner, folder=folder, archived_at=None)
 
 
@@ -52,14 +54,16 @@ def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
 
 
 def move(dialog: Dialog, by: User, folder: str) -> None:
-    """Into a folder of its owner's navigation, which exists while a dialog is in it; without a name into none."""
+    """Move a dialog into a folder of its owner's navigation, which exists while it holds one; an empty name takes
+    it out.
+    """
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner puts a dialog into a folder.")
     Dialog.objects.filter(pk=dialog.pk).update(folder=folder_name(folder) or None)
 
 
 def folder_name(typed: str) -> str:
-    """Raises ``Invalid`` for one that is too long."""
+    """Return the name as it is stored. Raises ``Invalid`` if it is too long."""
     name = " ".join(typed.replace(NUL, "").split())
     if len(name) > LONGEST_FOLDER:
         raise Invalid(
@@ -69,7 +73,7 @@ def folder_name(typed: str) -> str:
 
 
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
-    """Of one's own alone."""
+    """Archive the owner's dialogs among these, or bring them back."""
     moved = _archived(owner, ids, away=away)
     sentence = (
         ngettext(
@@ -84,7 +88,9 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
 
 
 def _archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
-    """Archive one's own dialogs or bring them back; which were. They go on as before, and a message brings one back."""
+    """Archive one's own dialogs or bring them back, and return those that changed. They go on as before, and a
+    message brings one back.
+    """
     results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
     moved = list(results.values_list("pk", flat=True))
     results.filter(pk__in=moved).update(archived_at=Now() if away else None)
@@ -92,8 +98,11 @@ def _archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
 
 
 def delete(owner: User, ids: Sequence[UUID]) -> Done:
-    """Of one's own, with the versions whose place they took: out of everybody's sight now, and removed after
-    ``DELETED_DAYS``. Those in which something runs or waits for a person stay."""
+    """Delete the owner's dialogs among these, with the versions whose place they took.
+
+    They are out of everybody's sight at once, and removed after ``DELETED_DAYS``. Those in which something runs
+    or waits for a person stay.
+    """
     removal = Now() + timedelta(days=DELETED_DAYS)
     with transaction.atomic():
         resting = Dialog.objects.filter(owner=owner, state__in=AT_REST, lease_owner="").select_for_update(of=("self",))
@@ -119,8 +128,9 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
 
 
 def delete_one(dialog: Dialog, by: User) -> None:
-    """Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs or
-    waits for a person in it."""
+    """Delete a dialog. Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs or
+    waits for a person in it.
+    """
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner deletes a dialog.")
     delete(by, [dialog.pk])
@@ -129,8 +139,9 @@ def delete_one(dialog: Dialog, by: User) -> None:
 
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
-    """The archived dialogs whose place these took in the list, as other answers and wordings do:
-    forks stand beside theirs."""
+    """Return the archived dialogs whose place these took in the list, as other answers and wordings do. Forks
+    take no place.
+    """
     results: set[UUID] = set()
     for dialog in chosen:
         for kin in lineage(dialog)[1:]:
@@ -142,7 +153,7 @@ def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
 
 
 def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
-    """Deleted dialogs. What a person opened is kept from now on; a program's still expires."""
+    """Bring deleted dialogs back. What a person opened is kept from now on; a program's still expires."""
     results = Dialog.deleted.filter(owner=owner, pk__in=ids)
     kept = Case(When(origin=Dialog.Origin.PERSON, then=None), default=F("expires_at"))
     back = results.update(removed_at=None, expires_at=kept)
@@ -154,7 +165,9 @@ def archive_folder(owner: User, folder: str) -> Done:
 
 
 def rename(owner: User, folder: str, name: str) -> Done:
-    """Archived dialogs go along. Two folders do not become one, since nobody could tell them apart again."""
+    """Rename a folder, its archived dialogs included. Two folders never become one, since nobody could separate
+    them again.
+    """
     wanted = folder_name(name)
     if not wanted:
         raise Invalid("The new name is blank. Write one, or remove the folder.")
@@ -177,7 +190,7 @@ def _moved(owner: User, folder: str, to: str | None) -> str:
 
 
 def share(owner: User, folder: str, group: str) -> Done:
-    """With a group of theirs; without a name with none."""
+    """Share a folder's dialogs with a group of the owner's; without a name, with nobody."""
     rows = held(owner, folder)
     ids = _ids(rows, folder)
     if len(ids) > MOST_SHARED:
@@ -196,7 +209,9 @@ def share(owner: User, folder: str, group: str) -> Done:
 
 
 def undo(by: User, token: str) -> str:
-    """Put back what an act changed, as far as nobody changed it since; says what was done. Raises ``Conflict``."""
+    """Put back what an action changed, as far as nobody changed it since, and say what was done. Raises
+    ``Conflict``.
+    """
     try:
         act = signing.loads(token, salt=_SALT, max_age=UNDO_SECONDS)
     except signing.BadSignature:
@@ -223,15 +238,16 @@ def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) ->
 
 
 def _signed(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
-    """``now`` is what the act made of them: only what still stands so is put back.
-    ``before`` are dialogs by what they were."""
+    """Sign a token. ``before`` are dialogs by what they were, ``now`` what the action made of them: only what
+    still stands so is put back.
+    """
     changed = {name: [pk.hex for pk in ids] for name, ids in before.items() if ids}
     content = {"by": by.pk, "act": act, "to": now, "before": changed}
     return signing.dumps(content, salt=_SALT, compress=True) if changed else ""
 
 
 def _ids(rows: QuerySet[Dialog], folder: str) -> list[UUID]:
-    """Raises ``NotFound`` for a folder without any."""
+    """Return the ids of a folder's dialogs. Raises ``NotFound`` for an empty folder."""
     ids = list(rows.values_list("pk", flat=True))
     if not ids:
         raise NotFound(f"You have no folder “{folder[:60]}”, or nothing is left in it.")

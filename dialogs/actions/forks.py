@@ -27,7 +27,9 @@ UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a person branches off. The same ``request_id`` again gets the same dialog; empty: each time another."""
+    """The place where a person branches off. The same ``request_id`` again gets the same dialog; an empty one
+    always a new one.
+    """
 
     dialog_id: UUID
     seq: int
@@ -39,7 +41,7 @@ Begin = Callable[[UUID, Dialog, Turn], Dialog]  # makes the dialog of this id fr
 
 
 def fork(branch: Branch) -> Dialog:
-    """A dialog that begins with what stood up to this turn, and waits for a message."""
+    """Make a dialog that begins with everything up to this turn, and waits for a message."""
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
         made = _copied(made_id, branch.by, origin, _end_of(turn), turn.round_number)
@@ -96,8 +98,9 @@ def edit(branch: Branch, text: str) -> Dialog:
 
 
 def _made(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
-    """The branch, made once for each ``request_id``. One that ``replaces`` takes its origin's
-    place in the owner's list."""
+    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the
+    owner's list.
+    """
     made_id = _id_of(branch, kind)
     try:
         check_number(Turn.objects.filter(dialog=branch.dialog_id, seq__lte=branch.seq), branch.dialog_id)
@@ -137,7 +140,7 @@ def _check_may_begin(dialog: Dialog, reason: str) -> None:
 
 
 def _message_of(turn: Turn) -> Turn:
-    """The message that this turn is, or answers."""
+    """Return the message that this turn is, or answers."""
     messages = _placed(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
     message = messages.order_by("-position").first()
     if message is None:
@@ -148,8 +151,9 @@ def _message_of(turn: Turn) -> Turn:
 
 
 def _end_of(turn: Turn) -> int:
-    """The position up to which a turn is whole: a reply that calls tools takes all their results along, and so does
-    each of these. A call without a result would be run once more in the fork."""
+    """Return the position up to which a turn is whole: a reply that calls tools takes all their results along,
+    and so does each of these. A call without a result would be run once more in the fork.
+    """
     asking = turn
     if turn.role == Turn.Role.TOOL:
         asked = _placed(turn).filter(role=Turn.Role.ASSISTANT, position__lt=turn.position)
@@ -173,8 +177,10 @@ def _placed(turn: Turn) -> QuerySet[Turn]:
 
 
 def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_number: int) -> Dialog:
-    """A dialog with what stood up to this position: turns, rounds, rewrites and their archive, reminders and recall
-    choices. Cost, reports and questions stay where they arose."""
+    """Copy a dialog up to this position: turns, rounds, rewrites and their archive, reminders and recall choices.
+
+    Cost, reports and questions stay where they arose.
+    """
     turns = origin.turns.filter(position__lte=position)
     made: Dialog = Dialog.objects.create(
         pk=made_id,
@@ -203,8 +209,9 @@ def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_num
 
 
 def _as_history(position: int) -> dict[str, Any]:
-    """Columns of copied turns: none works for a generation, is owed, or goes on.
-    A message at the end has no answer yet."""
+    """Return the columns of copied turns: none works for a generation, is owed, or goes on. A message at the end
+    has no answer yet.
+    """
     ended = Q(status__in=UNENDED) | Q(position=position) & (Q(role=Turn.Role.USER) | Q(status=Turn.Status.INTERRUPTED))
     return {
         "status": Case(When(ended, then=Value(Turn.Status.STOPPED.value)), default=F("status")),

@@ -1,4 +1,4 @@
-"""Turns of a conversation that was held elsewhere: a client of ``/v1`` tells it, or a person imports it."""
+"""Turns of a conversation that was held elsewhere, told by a client of ``/v1`` or imported by a person."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ BATCH = 500
 
 
 def store(dialog: Dialog, messages: Sequence[Message], sent_at: Sequence[datetime | None]) -> None:
-    """The first turns of a new dialog."""
+    """Store the first turns of a new dialog."""
     turns = turns_of(dialog, messages, sent_at)
     Turn.objects.bulk_create(turns, batch_size=BATCH)
     events = (Event(dialog=dialog, seq=turn.seq, type="turn", data={"turn": turn.seq}) for turn in turns)
@@ -29,7 +29,7 @@ def turns_of(
     sent_at: Sequence[datetime | None] = (),
     after: Turn | None = None,
 ) -> list[Turn]:
-    """Not stored yet. Where ``sent_at`` names no time, it was two minutes ago."""
+    """Make turns without storing them. A message for which ``sent_at`` names no time is dated two minutes ago."""
     latest = timezone.now() - NOT_NOW
     times = [min(moment, latest) if moment else latest for moment in (*sent_at, *([None] * len(messages)))]
     names = {call.id: call.name for message in messages for call in message.tool_calls}

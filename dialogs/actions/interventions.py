@@ -81,7 +81,7 @@ def _fail(dialog_id: UUID, operator: User) -> None:
 
 
 def finish_task(task_id: int, operator: User) -> None:
-    """The operator has looked at the dialog that a cleanup task names."""
+    """Close a cleanup task, after the operator has looked at the dialog that it names."""
     done = CleanupTask.objects.filter(pk=task_id, state=CleanupTask.State.OPEN)
     if not done.update(state=CleanupTask.State.DONE, done_at=timezone.now(), done_by=operator):
         raise Conflict("already_done", "This task is done already.")

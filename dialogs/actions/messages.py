@@ -1,5 +1,6 @@
-"""Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored
-before anybody hears of it."""
+"""Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored before it is
+announced.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -125,7 +126,7 @@ def _accept(
     unusable: str,
     attached: Sequence[Attached],
 ) -> Turn:
-    """``unusable`` says why no model could answer the message."""
+    """Store a message. ``unusable`` says why no model could answer it."""
     dialog, whole = change.dialog, text_with(text, attached)
     if client_message_id and (earlier := _accepted_before(dialog, client_message_id, whole, attached)) is not None:
         return earlier
@@ -143,7 +144,7 @@ def accept_within(
     author: User | None = None,
     attached: Sequence[Attached] = (),
 ) -> Turn:
-    """Store a message that was checked: answered at once, or queued."""
+    """Store a checked message within a change: to be answered at once, or queued."""
     dialog = change.dialog
     at_once = _is_idle(dialog)
     turn = change.turn(
@@ -167,7 +168,7 @@ def accept_within(
 
 
 def _is_idle(dialog: Dialog) -> bool:
-    """Whether a message is answered at once: nothing runs, and so nothing is queued before it."""
+    """Check whether a message is answered at once: nothing runs, and so nothing is queued before it."""
     return dialog.state in (State.IDLE, State.FAILED) and not dialog.continuing and dialog.answering_seq is None
 
 
@@ -181,7 +182,7 @@ def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
 
 
 def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
-    """Raises ``Invalid`` for a blank title."""
+    """Give a dialog another title. Raises ``Invalid`` for a blank one."""
     title = " ".join(title.replace(NUL, "").split())
     if not title:
         raise Invalid("The title is blank. Write what the dialog is about.")
@@ -258,7 +259,7 @@ def close(dialog_id: UUID, user: User) -> str:
 
 
 def close_within(change: Change, user: User | None) -> None:
-    """An open question is cancelled."""
+    """Close a dialog within a change; an open question is cancelled."""
     dialog = change.dialog
     if dialog.closed_at is not None:
         return
@@ -313,9 +314,11 @@ def unusable(
     *,
     served: Served | UnknownModel | None = None,
 ) -> str:
-    """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server.
+    """Say why the dialog's model cannot answer now. Call it before the row is locked: it may ask the model's
+    server.
 
-    Raises ``Invalid`` where an image is attached and the model sees none, ``TooLarge`` for such a text.
+    Raises ``Invalid`` where an image is attached and the model takes none, ``TooLarge`` for a text that it cannot
+    hold.
     """
     read = dialog if isinstance(dialog, Dialog) else _with_agent.first(dialog)
     return _unusable(read, served or served_or_unknown(read), text, attached) if read is not None else ""
@@ -339,7 +342,7 @@ def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
 
 
 def check_rate(dialog: Dialog) -> None:
-    """The contract's limits per person; 0 switches one off."""
+    """Check the limits per person; 0 switches one off."""
     per_minute, running_limit = settings.MESSAGES_PER_MINUTE, settings.RUNNING_DIALOGS
     if not per_minute and not running_limit:
         return
@@ -355,8 +358,10 @@ def check_rate(dialog: Dialog) -> None:
 
 @Select
 def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tuple[int | None, int | None]]:
-    """How many messages a person sent in the last minute, and how many of their dialogs run, ``but`` for one. Only the
-    ``newest`` turns of each dialog are counted, which keeps long ones cheap."""
+    """Count a person's messages of the last minute, and their running dialogs except ``but``.
+
+    Only the ``newest`` turns of each dialog are counted, which keeps long ones cheap.
+    """
     minute_ago = Now() - timedelta(minutes=1)
     recent = Turn.objects.filter(
         dialog__owner=owner_id,
@@ -374,13 +379,13 @@ def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tu
 
 
 def shortened(text: str) -> str:
-    """A title, on one line."""
+    """Shorten a title, on one line."""
     first = " ".join(text.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
 
 
 def owned(dialog_id: UUID, user: User) -> Dialog:
-    """The dialog, if this person may see it; otherwise it does not exist."""
+    """Return the dialog, if this person may see it; otherwise it does not exist."""
     dialog = _with_agent.first(dialog_id)
     if dialog is None or not may_see(user, dialog):
         raise NotFound()
@@ -388,7 +393,7 @@ def owned(dialog_id: UUID, user: User) -> Dialog:
 
 
 def acting(dialog_id: UUID, user: User) -> Dialog:
-    """The dialog, for a person who is about to change it. Who may merely read it is told so."""
+    """Return the dialog for a person who is about to change it. Whoever may only read it is told so."""
     dialog = owned(dialog_id, user)
     check_may_act(dialog, user)
     return dialog

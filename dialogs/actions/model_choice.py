@@ -1,4 +1,4 @@
-"""Which model answers in a dialog: its agent's own, or another one (``docs/spec.md#other-model``)."""
+"""The model that answers in a dialog: its agent's own, or another one (``docs/spec.md#other-model``)."""
 
 from uuid import UUID
 
@@ -13,8 +13,11 @@ from dialogs.store.change import open_change
 
 
 def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
-    """From the next message on; empty names choose the agent's own. A line of the page says where another one began.
-    Returns whether that is another one than before."""
+    """Choose the model from the next message on, and return whether it changed. Empty names choose the agent's
+    own.
+
+    A line of the page says where another model began.
+    """
     reason = unusable_with(dialog_id, (provider, model))
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -37,8 +40,10 @@ def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
 
 
 def move(dialog: Dialog, provider: str, model: str) -> None:
-    """Within a change. A model without a provider is the dialog's own provider's. What was learnt of another model is
-    forgotten; of the same one, chosen again, it stays true."""
+    """Set the model within a change. A model without a provider is the dialog's own provider's.
+
+    What was learnt of another model is forgotten; if the same one is chosen again, it stays.
+    """
     before = dialog.provider_id, dialog.model_id
     dialog.provider, dialog.model = provider or (dialog.provider_id if model else ""), model
     if before != (dialog.provider_id, dialog.model_id):
@@ -46,8 +51,9 @@ def move(dialog: Dialog, provider: str, model: str) -> None:
 
 
 def unusable_with(dialog_id: UUID, chosen: tuple[str, str] | None = None) -> str:
-    """Why the dialog's model, or the chosen one, cannot answer in it now. Before the row is locked:
-    its server may be asked."""
+    """Say why the dialog's model, or the chosen one, cannot answer now. Call it before the row is locked: it may
+    ask a server.
+    """
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is None:
         raise NotFound("There is no such dialog.")

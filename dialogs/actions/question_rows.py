@@ -1,5 +1,5 @@
-"""Rows of questions for humans (Q4H): how each is opened and closed, and who learns of it;
-and what allows a call of a tool.
+"""Rows of questions for humans (Q4H): how each is opened and closed, who learns of it, and how it allows a tool
+call.
 
 A call is asked for by an ordinary question, so every way to answer one will do.
 """
@@ -43,7 +43,9 @@ def open_question(change: Change, kind: str, text: str, **columns: Any) -> Quest
 
 
 def close_question(change: Change, question: Question, user: User | None, state: str) -> None:
-    """``user`` is None where the runtime closes it. Other columns that were set are stored as well."""
+    """Close a question. ``user`` is None where the runtime closes it. Other columns that were set are stored as
+    well.
+    """
     question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
     question.save()
     change.question_event(question)
@@ -52,14 +54,14 @@ def close_question(change: Change, question: Question, user: User | None, state:
 
 
 def ask_for_approval(change: Change, tool: str, call: Call, arguments: Mapping[str, Any]) -> None:
-    """``tool`` is its identity: what "always" allows."""
+    """Ask whether a call may run. ``tool`` is its identity: what "always" allows."""
     text = f"{Question.APPROVAL.format(tool=call.name)}\n\n{_shown(call, arguments)}"
     about = {"tool_call_id": call.id, "approves": tool, "choices": list(APPROVALS)}
     open_question(change, Question.Kind.QUESTION, text, **about)
 
 
 def _shown(call: Call, arguments: Mapping[str, Any]) -> str:
-    """As JSON in which everything is seen: nothing may make it read as other arguments."""
+    """Write the arguments as JSON in which everything is visible, so that they cannot pass for other arguments."""
     try:
         text = json.dumps(arguments, indent=2, ensure_ascii=False)
     except RecursionError:  # nested a thousand deep
@@ -72,8 +74,10 @@ def _seen(character: re.Match[str]) -> str:
 
 
 def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
-    """By what a person allowed this call, or all calls of this tool in this dialog.
-    A question before the reply was about another call of the same id."""
+    """Return the question by which a person allowed this call, or all calls of this tool in this dialog.
+
+    A question from before the reply was about another call of the same id.
+    """
     answered = dialog.questions.filter(state=Question.State.ANSWERED, approves=tool)
     made_at = dialog.turns.filter(position=call.position).values("created_at")[:1]
     this_one = Q(answer=ALLOW, tool_call_id=call.id, created_at__gte=made_at)
@@ -81,7 +85,9 @@ def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
 
 
 def approval_in(answer: str) -> str:
-    """The choice that somebody wrote, in whatever case and language; other words, which refuse, as they are."""
+    """Return the choice that somebody wrote, in whatever case and language; other words, which refuse, as they
+    are.
+    """
     written = answer.strip().rstrip(".!\u3002\uff01").casefold()
     return next((choice for choice in APPROVALS if written in _translations(choice)), answer)
 
@@ -96,7 +102,7 @@ def _translations(choice: str) -> frozenset[str]:
 
 
 def refusal_in(answer: str) -> Result | None:
-    """The result of a call that was refused, or whose question was cancelled; None of one that runs."""
+    """Return the result of a call that was refused or whose question was cancelled; None for one that runs."""
     if answer in ALLOWING:
         return None
     why = "" if answer in ("", REFUSE) else f" Their words: {answer}"

@@ -29,7 +29,7 @@ CANCELLED = "[The person cancelled this question without an answer. Decide yours
 
 
 def questions_of(user: User) -> QuerySet[Question]:
-    """The questions of dialogs that this person may see."""
+    """Return the questions of dialogs that this person may see."""
     rows = Question.objects.select_related("dialog__agent", "dialog__owner", "resolved_by")
     if reach_of(user).all:
         return rows.filter(dialog__removed_at=None)  # by a join, which a limit ends early
@@ -46,7 +46,7 @@ def open_questions_in(dialogs: QuerySet[Dialog]) -> QuerySet[Question]:
 
 
 def question_for(user: User, question_id: UUID) -> Question:
-    """The question, if this person may see it. Raises ``NotFound``."""
+    """Return the question, if this person may see it. Raises ``NotFound``."""
     question = questions_of(user).filter(pk=question_id).first()
     if question is None:
         raise NotFound
@@ -58,14 +58,14 @@ def older_than(rows: QuerySet[Question], hours: int) -> QuerySet[Question]:
 
 
 def attempts_of(question: Question) -> list[Generation]:
-    """The forced attempts that led to a critical question: their outcomes and usage, never their text."""
+    """Return the forced attempts that led to a critical question: their outcomes and usage, never their text."""
     if question.clear_episode is None:
         return []
     return list(question.dialog.generations.filter(clear_episode=question.clear_episode).order_by("id"))
 
 
 def may_resolve(user: User, question: Question) -> bool:
-    """Who was given the permission and may see the dialog, its owner for one."""
+    """Check the permission to resolve, and that this person may see the dialog."""
     return may_see(user, question.dialog) and may(user, RESOLVE)
 
 
@@ -75,13 +75,12 @@ def ask(change: Change, text: str, call_id: str, choices: Sequence[str] = ()) ->
 
 
 def _different(choices: Sequence[str]) -> list[str]:
-    """Each once, and none that says nothing."""
+    """Drop repeated texts and those that say nothing."""
     return list(dict.fromkeys(filter(None, map(str.strip, choices))))
 
 
 def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None, choices: Sequence[str] = ()) -> Question:
-    """Ask for a program that runs elsewhere: in an idle dialog, or in a new one with the default
-    agent, which is not asked."""
+    """Ask for an outside program, in an idle dialog or a new one with the default agent, which is not asked."""
     if not text.strip():
         raise Invalid("The question is empty. Write what you want to know.")
     with transaction.atomic():
@@ -138,7 +137,7 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
 
 
 def _hand_to_agent(change: Change, question: Question, text: str) -> None:
-    """A call that was allowed has no result yet: it runs now."""
+    """Let the agent go on. A call that was allowed has no result yet: it runs now."""
     if not question.approves:
         store_result(change, question.tool_call_id, ASK_HUMAN, Result(text))
     elif refusal := refusal_in(question.answer):
@@ -179,14 +178,14 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
 
 
 def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
-    """For the window of the model that the dialog goes on with, before its row is locked."""
+    """Learn the window of the model that the dialog goes on with, before the dialog's row is locked."""
     dialog = Dialog.objects.select_related("agent").get(pk=dialog_id)
     dialog.provider, dialog.model = provider or dialog.provider, model or dialog.model
     thresholds_of(dialog)
 
 
 def _open(question_id: UUID) -> Question:
-    """The question, read after its dialog was locked: the second who answers learns who was first."""
+    """Return the question, read after its dialog was locked: the second who answers learns who was first."""
     question = Question.objects.select_related("dialog", "resolved_by").get(pk=question_id)
     if question.state != Question.State.OPEN:
         by = question.resolved_by.get_username() if question.resolved_by else "the runtime"

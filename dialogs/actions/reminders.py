@@ -13,7 +13,7 @@ BUDGET_TOKENS = 16_000  # est., all reminders of a dialog together
 
 
 def listed(dialog: Dialog) -> list[tuple[Reminder, int]]:
-    """The reminders in order, each with its estimated tokens."""
+    """Return the reminders in order, each with its estimated tokens."""
     count = counter_for(dialog.model_id).count
     return [(row, count(row.text)) for row in dialog.reminders.all()]
 

@@ -37,7 +37,7 @@ def request(dialog_id: UUID, verb: str, user: User) -> str:
 
 
 def complete_milestone(dialog_id: UUID, user: User) -> str:
-    """A person declares a milestone complete: the agent goes on from a handover summary."""
+    """Declare a milestone complete for a person: the agent goes on from a handover summary."""
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.event("notice", text=f"Milestone completed, says {user.get_username()}.")
@@ -70,7 +70,7 @@ def _check_rewritable(dialog: Dialog) -> None:
 
 
 def policy_with(verb: str) -> Policy:
-    """The policy whose rewrite a person means."""
+    """Return the policy whose rewrite a person means."""
     policy = with_verb(verb)
     if policy is None:
         known = (policy.by_hand.verb for policy in by_hand() if policy.by_hand)
@@ -105,7 +105,7 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
 
 
 def summary_of(run: RemediationRun, undone: bool = False) -> dict[str, Any]:
-    """The data of a ``remediation`` event."""
+    """Return the data of a ``remediation`` event."""
     return {
         "id": run.pk,
         "policy": run.policy,

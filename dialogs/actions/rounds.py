@@ -29,14 +29,14 @@ def clear_within(change: Change, package: str, *, cause: str, unproven: bool = F
 
 
 def checked_package(text: str) -> str:
-    """A re-entry package as a person wrote it. Raises ``Invalid`` when it is blank."""
+    """Return a re-entry package as a person wrote it. Raises ``Invalid`` when it is blank."""
     if not text.strip():
         raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
     return text.strip()
 
 
 def forget_report(dialog: Dialog) -> None:
-    """After a rewrite or clear the old report does not describe what the model sees now."""
+    """Forget the last report, which after a rewrite or clear does not describe what the model sees now."""
     dialog.report = Dialog.Report.AWAITING
     dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
     dialog.overflowed = False

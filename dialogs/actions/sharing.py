@@ -1,5 +1,6 @@
-"""With whom a dialog is shared: a group, whose members act in it, and whoever has its link, who reads it
-(``docs/spec.md#sharing``)."""
+"""Sharing of a dialog: with a group, whose members act in it, and by a link, whose holder reads it
+(``docs/spec.md#sharing``).
+"""
 
 from uuid import UUID, uuid4
 
@@ -17,7 +18,7 @@ _SIGNER = Signer(sep=".", salt="dialogs.link")
 
 
 def share(dialog_id: UUID, name: str, by: User) -> Dialog:
-    """Share it with this group of theirs in place of any other; without a name, with none."""
+    """Share a dialog with this group of the owner's in place of any other; without a name, with none."""
     group = by.groups.filter(name=name).first() if name else None
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -36,7 +37,7 @@ def share(dialog_id: UUID, name: str, by: User) -> Dialog:
 
 
 def make_link(dialog_id: UUID, by: User) -> Dialog:
-    """A new address at which anybody may read it, in place of an earlier one."""
+    """Make a new address at which anybody may read it, in place of an earlier one."""
     return _link(dialog_id, by, uuid4(), "made a link by which anybody may read this dialog")
 
 
@@ -63,12 +64,12 @@ def _tell(change: Change, group: Group | None) -> None:
 
 
 def token_of(dialog: Dialog) -> str:
-    """What its link ends with; empty where there is none."""
+    """Return the end of the dialog's link; empty where it has none."""
     return _SIGNER.sign(dialog.link.hex) if dialog.link else ""
 
 
 def linked(token: str) -> Dialog:
-    """The dialog that anybody may read at this link. Raises ``NotFound``."""
+    """Return the dialog that anybody may read at this link. Raises ``NotFound``."""
     try:
         link = UUID(_SIGNER.unsign(token))
     except (BadSignature, ValueError):

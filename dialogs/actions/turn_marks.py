@@ -12,7 +12,7 @@ MOST_CHOICES = 200  # of one dialog; each is read before each request
 
 
 def rate(dialog_id: UUID, seq: int, feedback: str) -> None:
-    """``up`` or ``down``; empty takes it back."""
+    """Rate an answer ``up`` or ``down``; an empty value takes it back."""
     if feedback not in FEEDBACK:
         raise Invalid("feedback: it is up, down, or empty.")
     with open_change(dialog_id) as change:
@@ -24,7 +24,7 @@ def rate(dialog_id: UUID, seq: int, feedback: str) -> None:
 
 
 def choose_recall(dialog_id: UUID, seq: int, choice: str) -> None:
-    """An empty choice takes the decision back."""
+    """Store a person's choice of recall for a turn; an empty one takes it back."""
     if not Turn.objects.filter(dialog=dialog_id, seq=seq, position__isnull=False).exists():
         raise NotFound("There is no such turn in this dialog.")
     rows = RecallChoice.objects.filter(dialog=dialog_id)
