@@ -1,1 +1,3 @@
-"""``/api``: JSON for programs and scripts, one router per subject. Each call parses, calls one service, answers."""
+"""``/api``: JSON for programs and scripts, with one router per subject. Each call parses, calls one service,
+answers.
+"""

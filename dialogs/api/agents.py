@@ -14,5 +14,5 @@ router = Router(tags=["agents"])
 
 @router.get("/agents", response=list[AgentOut])
 def list_agents(request: HttpRequest) -> list[dict[str, Any]]:
-    """All agents; one that cannot answer now says why."""
+    """List all agents; one that cannot answer now says why."""
     return overviews.of_agents(Agent.objects.filter(enabled=True).order_by("pk"))

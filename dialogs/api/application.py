@@ -43,7 +43,7 @@ class JsonRenderer(BaseRenderer):
 
 
 class Api(NinjaAPI):
-    """With the one shape of all errors in the description of every call."""
+    """The API, which adds the one shape of all errors to the description of every call."""
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         described = super().get_openapi_schema(**options)

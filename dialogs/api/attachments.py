@@ -18,7 +18,7 @@ router = Router(tags=["messages"])
 
 @router.get("/dialogs/{uuid:dialog_id}/images/{sha256}", response={200: None})
 def get_image(request: PersonRequest, dialog_id: UUID, sha256: str) -> HttpResponse:
-    """The bytes of an image, by the `sha256` that its turn gives in `attachments`."""
+    """Return the bytes of an image, by the `sha256` that its turn gives in `attachments`."""
     return image_of(messages.owned(dialog_id, request.auth), sha256)
 
 
@@ -30,7 +30,7 @@ def image_of(dialog: Dialog, sha256: str) -> HttpResponse:
 
 
 def image_answer(name: str, media_type: str, content: bytes) -> HttpResponse:
-    """What a stranger made, so that no browser takes it for anything but an image."""
+    """Send an image that a stranger made so that no browser takes it for anything else."""
     answer = HttpResponse(content, content_type=media_type)
     answer["Content-Disposition"] = content_disposition_header(False, name) or "inline"
     answer["X-Content-Type-Options"] = "nosniff"

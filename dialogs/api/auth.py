@@ -43,7 +43,9 @@ def _allows(key: ApiKey, method: str) -> bool:
 
 
 class KeyAuth(HttpBearer):
-    """``Authorization: Bearer KEY``. A key that is not valid is refused, whatever session comes beside it."""
+    """Authentication by ``Authorization: Bearer KEY``. A key that is not valid is refused, whatever session comes
+    beside it.
+    """
 
     def __call__(self, request: HttpRequest) -> User | None:
         header = request.headers.get("Authorization")
@@ -66,7 +68,7 @@ class KeyAuth(HttpBearer):
 
 
 class SessionAuth(APIKeyCookie):
-    """The session of the pages."""
+    """Authentication by the session of the pages."""
 
     param_name = settings.SESSION_COOKIE_NAME
 
@@ -86,13 +88,15 @@ AUTH = (KeyAuth(), SessionAuth())
 
 
 def bearer_of(header: str) -> str:
-    """The key in an Authorization header, or nothing."""
+    """Return the key in an Authorization header, or nothing."""
     scheme, _, key = header.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def recheck_of(request: PersonRequest) -> Callable[[], bool]:
-    """A check for long streams: whether the key or session that opened them is still valid. Asks the database."""
+    """Return a check for long streams: whether the key or session that opened them is still valid. It asks the
+    database.
+    """
     user_id, key, session_key = request.auth.pk, bearer_of(request.headers.get("Authorization", "")), ""
     if not key:
         session_key = str(request.session.session_key)

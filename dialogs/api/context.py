@@ -51,7 +51,7 @@ def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dic
 
 
 def _offer(hand: ByHand) -> None:
-    """A call for each rewrite that people can ask for."""
+    """Add a call for each rewrite that people can ask for."""
 
     def rewrite(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
         dialog = messages.acting(dialog_id, request.auth)
@@ -75,7 +75,7 @@ for policy in by_hand():
 
 @router.get("/dialogs/{uuid:dialog_id}/context", response=ContextOut, exclude_unset=True)
 def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewChoice]) -> dict[str, Any]:
-    """What the model would see now. All sizes are estimates."""
+    """Return what the model would see now. All sizes are estimates."""
     dialog = messages.owned(dialog_id, request.auth)
     try:
         return context_report.context_of(dialog, given.preview.replace("-", "_"))
@@ -85,7 +85,7 @@ def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewCho
 
 @router.get("/dialogs/{uuid:dialog_id}/remediations", response=list[RemediationOut])
 def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
-    """Every rewrite, undone ones too."""
+    """List every rewrite, undone ones too."""
     runs = RemediationRun.objects.filter(dialog=messages.owned(dialog_id, request.auth), pk__gt=window.after)
     return [context_report.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
 
@@ -99,8 +99,9 @@ def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]
 
 @router.get("/dialogs/{uuid:dialog_id}/archive", response=list[RemovedOut])
 def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveWindow]) -> list[dict[str, Any]]:
-    """What rewrites removed, in full, oldest first. With ``q``, what a search for it finds, best first: ``after`` then
-    has no meaning."""
+    """List what rewrites removed, in full, oldest first. With ``q``, list what a search for it finds, best first;
+    ``after`` then has no meaning.
+    """
     dialog = messages.owned(dialog_id, request.auth)
     if not window.q:
         rows = context_report.archive(dialog).filter(pk__gt=window.after).order_by("pk")

@@ -22,7 +22,7 @@ def standing_of(dialogs: QuerySet[Dialog], dialog_id: UUID) -> tuple[int, str] |
 
 
 def is_stale(after: int, newest: int, of: str | None, generation: str) -> bool:
-    """Whether a cursor counts in another database: it is beyond the newest entry, or says so itself."""
+    """Check whether a cursor counts in another database: it is beyond the newest entry, or says so itself."""
     return after > newest or of not in (None, generation)
 
 

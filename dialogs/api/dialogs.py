@@ -34,7 +34,7 @@ def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, 
 
 @router.get("/dialogs", response=list[DialogOut])
 def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict[str, Any]]:
-    """The caller's own dialogs and those of their groups; who has the permission sees all."""
+    """List the caller's own dialogs and those of their groups; whoever has the permission sees all."""
     visible = Dialog.objects.for_user(request.auth).select_related("agent", "group")
     return overviews.of_dialogs(oldest_first(visible, window))
 
@@ -50,7 +50,7 @@ class Sharing(Schema):
 
 @router.patch("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dict[str, Any]:
-    """Share it with a group, whose members may then read it and act in it. For its owner."""
+    """Share the dialog with a group, whose members may then read it and act in it. Only its owner may."""
     dialog = messages.owned(dialog_id, request.auth)
     sharing.share(dialog.pk, given.group or "", request.auth)
     return overviews.of_dialog(messages.owned(dialog_id, request.auth))
@@ -58,7 +58,9 @@ def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dic
 
 @router.delete("/dialogs/{uuid:dialog_id}", response={204: None})
 def delete_dialog(request: PersonRequest, dialog_id: UUID) -> Status[None]:
-    """Out of everybody's sight now, removed after 30 days. For its owner, while nothing runs or waits in it."""
+    """Delete the dialog: it is out of sight now, and removed after 30 days. Only its owner may, while nothing
+    runs or waits.
+    """
     folders.delete_one(messages.owned(dialog_id, request.auth), request.auth)
     return Status(204, None)
 
@@ -70,14 +72,14 @@ class ModelChoice(Schema):
 
 @router.put("/dialogs/{uuid:dialog_id}/model", response=DialogOut)
 def choose_model(request: PersonRequest, dialog_id: UUID, given: ModelChoice) -> dict[str, Any]:
-    """Which model answers from the next message on."""
+    """Choose the model that answers from the next message on."""
     model_choice.choose(messages.acting(dialog_id, request.auth).pk, given.provider, given.model, request.auth)
     return overviews.of_dialog(messages.owned(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/statistics", response=StatisticsOut)
 def get_statistics(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
-    """Tokens of its model calls, as reported, and an estimate of the next request."""
+    """Return the tokens of its model calls, as reported, and an estimate of the next request."""
     return usage_totals.statistics_of(messages.owned(dialog_id, request.auth))
 
 
@@ -85,7 +87,7 @@ def get_statistics(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
 def export_dialog(
     request: PersonRequest, dialog_id: UUID, kind: Annotated[Literal["md", "json"], Query(alias="format")] = "json"
 ) -> StreamingHttpResponse:
-    """The dialog, whole, as a file."""
+    """Return the whole dialog as a file."""
     return exported(messages.owned(dialog_id, request.auth), kind)
 
 
@@ -100,7 +102,9 @@ def exported(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpRespon
 
 
 def download(pieces: Iterator[str], name: str, kind: str) -> StreamingHttpResponse:
-    """Sent piece by piece. Always a download: text of models and people must not run as a page of this site."""
+    """Send a file piece by piece, always as a download: text of models and people must not run as a page of this
+    site.
+    """
     answer = StreamingHttpResponse(_later(pieces), content_type=f"{kind}; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     answer["Content-Security-Policy"] = "sandbox"

@@ -25,14 +25,16 @@ router = Router(tags=["events"])
 async def list_events(
     request: PersonRequest, response: HttpResponse, dialog_id: UUID, window: Query[EventWindow]
 ) -> list[dict[str, Any]] | HttpResponseBase:
-    """With ``Accept: text/event-stream`` the answer does not end: events come as they happen (``id`` is their number),
-    and ``event: draft`` with the text of the answer under way, by generation and position in characters; ``event:
-    reasoning`` with what the model thinks, in the same way. Both may vanish; the ``turn`` event has the answer that
-    counts. ``Last-Event-ID`` works as ``after``.
+    """List the dialog's events, or stream them.
 
-    The header ``X-Dominds-Generation`` names the database. A cursor of one that has been restored from a backup since
-    (``of`` is another generation, or ``after`` beyond the newest event) is answered by 409 ``resync``; a stream sends
-    ``event: resync`` and then all events from the first.
+    With ``Accept: text/event-stream`` the answer does not end: events come as they happen (``id`` is their
+    number), and ``event: draft`` with the text of the answer under way, by generation and position in characters;
+    ``event: reasoning`` with what the model thinks, in the same way. Both may vanish; the ``turn`` event has the
+    answer that counts. ``Last-Event-ID`` works as ``after``.
+
+    The header ``X-Dominds-Generation`` names the database. A cursor of one that has been restored from a backup
+    since (``of`` is another generation, or ``after`` beyond the newest event) is answered by 409 ``resync``; a
+    stream sends ``event: resync`` and then all events from the first.
     """
     if "text/event-stream" not in request.headers.get("Accept", ""):
         return await sync_to_async(_listed)(request, response, dialog_id, window)

@@ -26,32 +26,34 @@ Limit = Annotated[int, Field(100, ge=1, le=1000)]
 
 
 class Window(Schema):
-    """``after`` is the ``seq`` or number of the last entry that the caller has."""
+    """A window of a list. ``after`` is the ``seq`` or number of the last entry that the caller has."""
 
     after: int = Field(0, ge=0, le=LARGEST)
     limit: Limit
 
 
 class EventWindow(Window):
-    """``of`` is the generation of the database that ``after`` counts in, as the header of an answer named it."""
+    """A window of events. ``of`` is the generation of the database in which ``after`` counts, as a header named
+    it.
+    """
 
     of: Annotated[str, Field(max_length=32)] | None = None
 
 
 class UuidWindow(Schema):
-    """``after`` is the id of the last entry that the caller has."""
+    """A window of rows with ids. ``after`` is the id of the last entry that the caller has."""
 
     after: UUID | None = None
     limit: Limit
 
 
 def number_in(text: str | None) -> int | None:
-    """A number from an address or a header; None for anything else, and for one that no row has."""
+    """Read a number of an address or a header; None for anything else, and for one that no row has."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def oldest_first(rows: QuerySet[Row], window: UuidWindow) -> QuerySet[Row]:
-    """Rows with ``created_at`` and a UUID, in the order in which they were made."""
+    """Return a window of rows with ``created_at`` and a UUID, in the order in which they were made."""
     ordered = rows.order_by("created_at", "pk")
     if window.after is None:
         return ordered[: window.limit]

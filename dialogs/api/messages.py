@@ -30,7 +30,7 @@ class NewMessage(Schema):
 
 @router.post("/dialogs/{uuid:dialog_id}/messages", response={202: Accepted})
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
-    """The message is stored when this answers. A worker answers it, after those that were sent before."""
+    """Store a message. A worker answers it, after those that were sent before."""
     dialog = messages.acting(dialog_id, request.auth)
     attached = checked(from_base64(file.name, file.data) for file in given.attachments)
     return Status(
@@ -48,7 +48,7 @@ def remove_message(request: PersonRequest, dialog_id: UUID, seq: int) -> Status[
 
 @router.post("/dialogs/{uuid:dialog_id}/stop", response={202: StateOut})
 def stop(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Stop the answer under way; the part that there is stays."""
+    """Stop the answer under way; the part so far stays."""
     return Status(202, {"state": messages.stop(messages.acting(dialog_id, request.auth).pk, request.auth)})
 
 
@@ -73,7 +73,7 @@ def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -
 
 @router.get("/dialogs/{uuid:dialog_id}/generations", response=list[GenerationOut])
 def list_generations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
-    """Every model call, discarded ones too."""
+    """List every model call, discarded ones too."""
     dialog = messages.owned(dialog_id, request.auth)
     rows = dialog.generations.filter(pk__gt=window.after).select_related("snapshot").prefetch_related("turns")
     return [json_shapes.generation(row) for row in rows.order_by("pk")[: window.limit]]

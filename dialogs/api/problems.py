@@ -56,7 +56,7 @@ def refused(problem: Refusal) -> HttpResponse:
 
 
 def fields_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """The fields that are wrong, as pydantic found them, and why."""
+    """Return the fields that are wrong, as pydantic found them, and why."""
     return "; ".join(f"{_place(item['loc'])}: {item['msg']}" for item in errors[:5])
 
 
@@ -79,7 +79,9 @@ def unknown_address(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
-    """``stored`` says ``unknown`` where the reply to a commit was lost: the same call under the same id is safe."""
+    """Answer that the database is unavailable. ``stored`` says ``unknown`` where the reply to a commit was lost:
+    the same call under the same id is safe.
+    """
     log.warning("api_unavailable", path=request.path, error=str(problem) or type(problem).__name__)
     if busy_database.is_known(request, problem):
         return busy_database.marked(error("unavailable", busy_database.NOTHING, 503))

@@ -51,7 +51,7 @@ class ExitTaken(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The exits that there are now, and what each takes."""
+        """Describe the exits that exist now, and what each takes."""
         schema = handler.resolve_ref_schema(handler(core))
         known = exits.all_exits()
         schema["properties"]["action"]["enum"] = [way.name for way in known]
@@ -88,21 +88,21 @@ def get_question(request: PersonRequest, question_id: UUID) -> dict[str, Any]:
 
 @router.post("/questions/{uuid:question_id}/answer", response=QuestionOut)
 def answer(request: PersonRequest, question_id: UUID, given: Answer) -> dict[str, Any]:
-    """Ordinary questions only; the run goes on."""
+    """Answer an ordinary question; the run goes on."""
     questions.answer(question_id, request.auth, given.text)
     return _read(request.auth, question_id)
 
 
 @router.post("/questions/{uuid:question_id}/cancel", response=QuestionOut)
 def cancel(request: PersonRequest, question_id: UUID) -> dict[str, Any]:
-    """The agent goes on without an answer."""
+    """Cancel a question; the agent goes on without an answer."""
     questions.cancel(question_id, request.auth)
     return _read(request.auth, question_id)
 
 
 @router.post("/questions/{uuid:question_id}/resolve", response=QuestionOut)
 def resolve(request: PersonRequest, question_id: UUID, given: ExitTaken) -> dict[str, Any]:
-    """Critical questions only, for holders of the permission ``dialogs.resolve_question``."""
+    """Resolve a critical question, as a holder of the permission ``dialogs.resolve_question``."""
     questions.resolve(question_id, request.auth, given.action, **(given.model_extra or {}))
     return _read(request.auth, question_id)
 

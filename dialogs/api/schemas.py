@@ -130,8 +130,9 @@ class ToolCallOut(Schema):
 
 
 class ReasoningOut(Schema):
-    """What the model thought before it answered, as far as its provider shows it.
-    ``ms`` from its first to its last word."""
+    """A model's reasoning before its answer, as far as its provider shows it. ``ms`` is from its first to its
+    last word.
+    """
 
     text: str
     ms: int
@@ -367,8 +368,9 @@ class PieceOut(Schema):
 
 
 class RequestOut(Schema):
-    """``is_equal``: the request that the pieces are of has the hash of what was sent.
-    ``differs`` says why it has not."""
+    """A call's request in pieces. ``is_equal`` says that it has the hash of what was sent; ``differs`` says why
+    it has not.
+    """
 
     call: MomentOut
     is_equal: bool

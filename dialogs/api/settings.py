@@ -24,7 +24,9 @@ def _known_zone(name: str) -> str:
 
 
 class SettingsChange(BaseModel):
-    """What is left out stays as it is. No ``Schema``: that would drop what is no setting, which is to be refused."""
+    """A change of settings; one that is left out stays as it is. Not a ``Schema``, which would drop unknown names
+    silently.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -83,7 +85,7 @@ def change_settings(request: PersonRequest, given: SettingsChange) -> dict[str, 
 
 @router.get("/templates", response=list[TemplateOut])
 def list_templates(request: PersonRequest) -> QuerySet[PromptTemplate]:
-    """A person's own texts to begin messages with, by name."""
+    """List a person's own texts to begin messages with, by name."""
     return PromptTemplate.objects.filter(owner=request.auth)
 
 

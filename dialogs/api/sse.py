@@ -49,7 +49,9 @@ def streamed(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:
 
 
 class EventStream:
-    """One reader of a dialog. A ``hub.Listener``: woken on the loop, it then reads what is due."""
+    """A stream of a dialog's events to one reader. It is a ``hub.Listener``, woken on the loop, and then reads
+    what is due.
+    """
 
     language = ""
 
@@ -85,7 +87,7 @@ class EventStream:
             self._wake.set()
 
     async def read(self) -> AsyncIterator[bytes]:
-        """Until the reader goes, or may not read any more."""
+        """Yield events until the reader goes or may not read any more."""
         if _open[self.user_id] >= STREAMS_PER_PERSON:
             raise RateLimited(f"You have {STREAMS_PER_PERSON} event streams open; close one first.", 30)
         _open[self.user_id] += 1
@@ -145,7 +147,7 @@ class EventStream:
             yield piece
 
     def _of_live_text(self, feed: Feed) -> list[bytes]:
-        """The live text of generations whose beginning the reader has."""
+        """Yield the live text of generations whose beginning the reader has."""
         ready = [frame for frame in self._live_text if frame["generation"] <= self._known]
         self._live_text = [frame for frame in self._live_text if frame["generation"] > self._known]
         return [piece for frame in ready if frame["generation"] > feed.ended for piece in _pieces(frame)]
@@ -170,7 +172,7 @@ def _says_something(frame: dict[str, Any]) -> bool:
 
 
 def _pieces(frame: dict[str, Any]) -> list[bytes]:
-    """A frame as events: of what the model thinks, and of what it says."""
+    """Write a frame as events: one for what the model thinks, one for what it says."""
     generation = frame["generation"]
     parts = (("reasoning", frame.get("reasoning_pos"), frame.get("reasoning")), ("draft", frame["pos"], frame["text"]))
     return [

@@ -41,26 +41,26 @@ class PinIn(Schema):
 
 @router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/fork", response={201: DialogOut})
 def fork(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) -> Status[dict[str, Any]]:
-    """A new dialog that begins with what stood up to this turn."""
+    """Make a dialog that begins with everything up to this turn."""
     return _made(request, forks.fork(_branch(request, dialog_id, seq, given)))
 
 
 @router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/regenerate", response={201: DialogOut})
 def regenerate(request: PersonRequest, dialog_id: UUID, seq: int, given: RegenerateIn) -> Status[dict[str, Any]]:
-    """A new dialog in which the message of this turn is answered once more, perhaps by another model."""
+    """Make a dialog in which the message of this turn is answered once more, perhaps by another model."""
     branch = _branch(request, dialog_id, seq, given)
     return _made(request, forks.regenerate(branch, given.provider, given.model))
 
 
 @router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/edit", response={201: DialogOut})
 def edit(request: PersonRequest, dialog_id: UUID, seq: int, given: EditIn) -> Status[dict[str, Any]]:
-    """A new dialog in which this message is sent in another wording, with its files."""
+    """Make a dialog in which this message is sent in another wording, with its files."""
     return _made(request, forks.edit(_branch(request, dialog_id, seq, given), given.text))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/turns/{int:seq}/versions", response=list[VersionOut])
 def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dict[str, Any]]:
-    """The dialogs that hold a version of this turn, the first one first; the turn has the same position in each."""
+    """List the dialogs that hold a version of this turn, the first one first; it has the same position in each."""
     dialog = messages.owned(dialog_id, request.auth)
     turn = dialog.turns.filter(seq=seq, position__isnull=False).first()
     if turn is None:
@@ -73,14 +73,14 @@ def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dic
 
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/feedback", response={204: None})
 def rate(request: PersonRequest, dialog_id: UUID, seq: int, given: FeedbackIn) -> Status[None]:
-    """What a person thinks of an answer; null takes it back."""
+    """Rate an answer for a person; null takes the rating back."""
     turn_marks.rate(messages.acting(dialog_id, request.auth).pk, seq, given.feedback or "")
     return Status(204, None)
 
 
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/pin", response={204: None})
 def pin(request: PersonRequest, dialog_id: UUID, seq: int, given: PinIn) -> Status[None]:
-    """A pinned turn is recalled first in each request."""
+    """Pin a turn, so that it is recalled first in each request."""
     turn_marks.choose_recall(messages.acting(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else "")
     return Status(204, None)
 
