@@ -40,7 +40,7 @@ _ENDED_COLUMNS = tuple(
 
 
 class AlreadyEnded(Exception):
-    """The commit is a repetition of one that did succeed, though its answer was lost."""
+    """Raised when a commit repeats one that did succeed, though its answer was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Attempt:
 
     @property
     def counted(self) -> Counted | None:
-        """The prompt as it was counted before it was sent, where it was."""
+        """Return the prompt as it was counted before it was sent, where it was."""
         if not self.generation.est_prompt_tokens:
             return None
         tools, images = self.generation.est_tools_tokens or 0, self.image_tokens
@@ -74,7 +74,7 @@ def begin(
     prepared: Prepared,
     sent: tuple[Sent, Sequence[RequestPart]] | None = None,
 ) -> Attempt:
-    """``sent`` comes with its parts."""
+    """Store the row of a generation before the provider is asked. ``sent`` is the request, with its parts."""
     model, counted, is_forced = served.model, call.counted, isinstance(call, ForcedClear)
     with lease.change(durable=False) as change:
         dialog = change.dialog
@@ -118,7 +118,7 @@ def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:
 
 
 def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> None:
-    """A dialog's requests mostly have the same: what the one before named is stored."""
+    """Store parts that the dialog's request before did not name: most requests of a dialog share them."""
     in_order = sorted(parts, key=attrgetter("digest"))  # so that no two dialogs wait for each other
     known = set(context_state.request_parts or ())
     if new := [part for part in in_order if part.digest not in known]:
@@ -150,8 +150,8 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
 
 
 def set_usage(change: Change, generation: Generation, usage: UsageReport, prices: Sequence[Price]) -> None:
-    """Counts as they were reported, and what they cost by the provider's list when the call
-    began; also the dialog's sum.
+    """Set the counts as reported, and their cost by the provider's list when the call began; also the dialog's
+    sum.
 
     The caller stores the generation, whose outcome is set. A call that failed without a report costs nothing.
     """

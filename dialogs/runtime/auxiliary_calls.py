@@ -1,4 +1,6 @@
-"""Model calls beside the conversation: pruning, summaries, titles. Generations like any other, but never health."""
+"""Model calls beside the conversation: pruning, summaries, titles. They are generations, but say nothing about
+health.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -49,10 +51,11 @@ TITLED_CHARS = 2_000  # of a message and of its answer, from which a title is ma
 
 
 def pruning_model(dialog: Dialog) -> ModelInfo:
-    """The model of the pruning agent chosen in the settings, with that agent's settings; else the dialog's own.
+    """Return the model of the pruning agent chosen in the settings, with that agent's settings; else the dialog's
+    own model.
 
-    The settings of the dialog's agent are for its answers: an effort there would spend the short output of a summary on
-    thinking.
+    The settings of the dialog's agent are for its answers: a high effort would spend the short output of a
+    summary on thinking.
     """
     settings = _settings.first()
     agent: Agent | None = settings.pruning_agent if settings else None
@@ -72,7 +75,9 @@ def pruning_window(dialog: Dialog) -> int | None:
 
 
 def _longest_answer(model: ModelInfo, text: str) -> int | None:
-    """LM Studio goes on past the end of its window; a question takes at most half of it, see ``split_for``."""
+    """Return the most tokens of an answer. LM Studio goes on past the end of its window, and a question takes at
+    most half of it (``split_for``).
+    """
     window = thresholds_of_model(model).context_limit
     wanted = SHORT_ANSWER if window is None or not model.kind.overruns else min(SHORT_ANSWER, window // 2)
     return output_room(model, counter_for(model.model_id, model.tokenizer).count(text), window=window, wanted=wanted)
@@ -94,7 +99,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
 
 
 def ask_at_rest(watch: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
-    """As ``ask``, for a dialog that nobody drives. It is cut off when a worker claims the dialog."""
+    """Ask as ``ask`` does, for a dialog that nobody drives. The call is cut off when a worker claims the dialog."""
     model = pruning_model(dialog)
     if rest := circuits.open_circuit(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
@@ -117,7 +122,9 @@ def _text_of(reply: Reply) -> str:
 
 @contextmanager
 def watching(dialog: Dialog) -> Iterator[Lease]:
-    """A lease that nobody took of a dialog at rest: lost when a worker claims the dialog, so that calls give way."""
+    """Watch a dialog at rest through a lease that nobody took: it is lost when a worker claims the dialog, and
+    calls give way.
+    """
     watch = Lease(dialog.pk, dialog.epoch, lost=keeper.draining)
     keeper.add(watch)
     try:
@@ -129,7 +136,9 @@ def watching(dialog: Dialog) -> Iterator[Lease]:
 def _watched_call(
     watch: Lease, dialog: Dialog, model: ModelInfo, purpose: str, instructions: str, content: str
 ) -> tuple[Generation, Reply]:
-    """Its outcome stands first as what it is when this worker goes away, and it is never the one that runs."""
+    """Make a call whose row is never the running one, and says from the start how it ends if this worker goes
+    away.
+    """
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
     generation = Generation.objects.create(**columns, outcome=Generation.Outcome.CRASHED)
     with tracing.generating(generation) as traced:
@@ -182,7 +191,7 @@ def write_title(dialog_id: UUID) -> None:
 
 
 def _first_exchange(dialog: Dialog) -> str:
-    """The beginnings of the first message and of its answer; empty while there is none."""
+    """Return the beginnings of the first message and of its answer; empty while there is none."""
     turns = dialog.turns.filter(position__isnull=False, role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).exclude(text="")
     first = list(turns.order_by("position").values_list("role", "text")[:2])
     if Turn.Role.ASSISTANT not in dict(first):
@@ -191,7 +200,7 @@ def _first_exchange(dialog: Dialog) -> str:
 
 
 def title_in(answer: str) -> str:
-    """The first line that says something, without the marks that models put around a title."""
+    """Return the first line that says something, without the marks that models put around a title."""
     for line in answer.splitlines():
         bare = " ".join(storable(line).split()).strip(AROUND_TITLES).removeprefix("Title:")
         if title := bare.strip(AROUND_TITLES).rstrip("."):
@@ -205,7 +214,9 @@ def _asked(lease: Lease, stream: Stream, generation: Generation) -> Reply:
 
 
 def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:
-    """A hand-off summary by the model; an empty text when it fails, so that sentences chosen by rule stand instead."""
+    """Have the model write a hand-off summary. When that fails the text is empty, and sentences chosen by rule
+    take its place.
+    """
     instructions = render(prompt, words=int(max_tokens * WORDS_PER_TOKEN))
     try:
         return ask(instructions, text)

@@ -1,7 +1,7 @@
 """Calls to tools that run on the client's side of ``/v1``.
 
-Such a call ends the run: its message counts as answered and the call stays open, until the client sends the result and
-the same message is worked on again.
+Such a call ends the run: its message counts as answered and the call stays open, until the client sends the
+result and the same message is worked on again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ BESIDE_CLEAR = Result("Not called: it came together with clear_mind. Call one of
 
 
 def of_client(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
-    """Those of the calls that the client runs."""
+    """Return the calls that the client runs."""
     offered = offered_to(dialog)
     return tuple(call for call in calls if call.name in offered and offered[call.name].is_clients)
 
 
 def wait_for_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
-    """Whether the calls wait for the client: it runs all of them, and their message has ended."""
+    """Check whether the calls wait for the client: it runs all of them, and their message has ended."""
     return _has_ended(dialog) and len(of_client(dialog, calls)) == len(calls)
 
 
@@ -52,7 +52,7 @@ def has_clear(calls: Sequence[Call]) -> bool:
 
 
 def _message_of_newest_reply(dialog: Dialog) -> int | None:
-    """The message for which the newest reply was made."""
+    """Return the message for which the newest reply was made."""
     newest = dialog.turns.filter(role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE).order_by("-position")
     return newest.values_list("generation__answers_seq", flat=True).first()
 

@@ -1,4 +1,4 @@
-"""The driver: performs what policies decide. It never judges; a new case belongs in the decision types."""
+"""The driver, which performs what policies decide. It never judges; a new case belongs in the decision types."""
 
 from uuid import UUID
 
@@ -73,7 +73,7 @@ def drive(dialog_id: UUID) -> None:
 
 
 def pending_work(lease: Lease) -> Dialog | None:
-    """The dialog as it is now, if this worker still has something to do for it."""
+    """Return the dialog as it is now, if this worker still has something to do for it."""
     dialog = lease.read_dialog()
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None
@@ -91,7 +91,7 @@ def pending_work(lease: Lease) -> Dialog | None:
 
 
 def step(lease: Lease, dialog: Dialog) -> bool:
-    """Returns whether a rewrite may come soon after an answer."""
+    """Do the next thing that the dialog needs, and return whether a rewrite may come soon after an answer."""
     try:
         materials = materials_of(dialog)
         served, view, _, sizes = materials
@@ -121,7 +121,7 @@ def step(lease: Lease, dialog: Dialog) -> bool:
 
 
 def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
-    """Whether the model may be called now; where it may not, the message fails or waits."""
+    """Check whether the model may be called now; where it may not, the message fails or waits."""
     if dialog.generations_for_message >= MAX_GENERATIONS_PER_MESSAGE:
         fail(lease, f"The agent made {MAX_GENERATIONS_PER_MESSAGE} generations for this message without an answer.")
     elif served.lacks_limit and served.unusable:
@@ -135,7 +135,7 @@ def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
 
 
 def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> None:
-    """One model call from request to commit, and the wait before the next try if it failed for a while."""
+    """Make one model call, from request to commit, and wait before the next try if it failed for a while."""
     model = params.tuned(served.model, dialog.agent.model_params, call.asked)
     provider = connect(model)
     prepared = prepare(dialog, served.model, call, repeats.form_of(dialog, served.model, call))
@@ -151,8 +151,9 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
 
 
 def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
-    """Nothing could be sent: the model, its provider or its key is gone, and each further
-    message would meet the same."""
+    """Ask a person for another model. The model, its provider or its key is gone, so each further message would
+    fail the same.
+    """
     if repeats.asks_person(dialog):
         suspend(lease, dialog, Suspend(Question.Kind.REFUSED, reason))
     else:
@@ -160,8 +161,10 @@ def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
 
 
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
-    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits forever. A
-    program is told at once."""
+    """Wait before calling a model that fails for every dialog just now, or fail the message.
+
+    The wait counts as a try, so that no message waits forever. A program is told at once.
+    """
     if not dialog.agent.kind.outlasts_circuits or dialog.tries + 1 >= MAX_TRIES:
         fail(lease, str(circuit))
     else:
@@ -183,7 +186,7 @@ def suspend(lease: Lease, dialog: Dialog, decision: Suspend) -> None:
 
 
 def clear(lease: Lease, dialog: Dialog, decision: ClearMind) -> None:
-    """A clear that the model did not ask for: a person's, or the runtime's with a drafted package."""
+    """Clear the mind though the model did not ask: for a person, or for the runtime with a drafted package."""
     package = "" if decision.by_person else draft_package(dialog)
     with lease.change() as change:
         if decision.by_person:
@@ -207,7 +210,7 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
 
 
 def give_up(lease: Lease) -> None:
-    """After too many crashes. Rows that no worker could read cannot be read for the end of the message either."""
+    """End the message after too many crashes. If its rows cannot be read even for that, quarantine the dialog."""
     try:
         fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
     except PASSING:

@@ -1,8 +1,7 @@
-"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it. And the
-newest line of running tools, which is published and stored nowhere.
+"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it.
 
-One thread of a process writes for all its generations: at each beat one pipeline and one
-message, however many there are.
+The newest line of running tools is published too, and stored nowhere. One thread of a process writes for all its
+generations: at each beat one pipeline with what has grown.
 """
 
 import re
@@ -29,8 +28,9 @@ CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written
 
 
 class LiveText:
-    """The deltas of one generation: of its answer, or of its reasoning. Redis being away costs the live view, never the
-    answer."""
+    """The growing text of one generation's answer or reasoning. Without Redis the live view is lost, never the
+    answer.
+    """
 
     def __init__(
         self, dialog_id: UUID, generation_id: int, *, reasoning: bool = False, after: "LiveText | None" = None
@@ -54,7 +54,7 @@ class LiveText:
             _writer.add(self)
 
     def flush(self) -> None:
-        """At the answer's end: readers get its last words before its turn replaces them."""
+        """Write an answer's end, so that readers get its last words before its turn replaces them."""
         self.is_over = True
         if self.tried < len(self.parts):
             _writer.wait_for(self)
@@ -188,12 +188,14 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # colours and mo
 
 
 def show_line(dialog_id: UUID, call_id: str, text: str) -> None:
-    """The last line of ``text``, without secrets, for the pages of this dialog. Never waits: a thread publishes."""
+    """Publish the last line of ``text``, without secrets, for the pages of this dialog. It never waits: a thread
+    publishes.
+    """
     _lines.add(call_id, {"dialog": str(dialog_id), "call": call_id, "line": line_of(text)})
 
 
 def line_of(text: str) -> str:
-    """The last line that says something, as a page can show it."""
+    """Return the last line that says something, as a page can show it."""
     lines = [line for line in _TERMINAL.sub("", text[-10 * READ_CHARS :]).splitlines() if line.strip()]
     line = " ".join(lines[-1][:READ_CHARS].split()) if lines else ""
     return storable(redact(line))[:LINE_CHARS]

@@ -11,7 +11,9 @@ from dominds.llm.messages import ToolSpec
 
 
 class Materials(NamedTuple):
-    """What is seen, by which model and under which policy, with which tools, and how large it is, if somebody asks."""
+    """The model and policy of a request, what the model sees, its tools, and the sizes, which are computed when
+    asked for.
+    """
 
     served: Served
     view: View
@@ -20,8 +22,10 @@ class Materials(NamedTuple):
 
 
 def materials_of(dialog: Dialog, view: View | None = None) -> Materials:
-    """Read them fresh, or with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` when the
-    catalog no longer has the dialog's model."""
+    """Read the materials, or take the ``view`` of a dialog that is not stored yet.
+
+    Raises ``UnknownModel`` when the catalog no longer has the dialog's model.
+    """
     view = view or view_of(dialog)
     served = served_by(dialog).seeing(view.messages)
     tools = tuple([tool.spec for tool in offered_to(dialog).values()])

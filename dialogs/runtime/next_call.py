@@ -1,4 +1,4 @@
-"""Makes the call that a decision asks for, from the parts of the next request."""
+"""The call that a decision asks for, made from the parts of the next request."""
 
 from dataclasses import replace
 
@@ -39,8 +39,9 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
 
 
 def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedClear:
-    """It asks for what a package needs, whatever the agent's settings say of answers, and makes room for it in its own
-    view."""
+    """Make a forced clear. It asks for the output that a package needs, whatever the agent's settings say of
+    answers, and makes room for it in its own view.
+    """
     served, view, tools, sizes = materials
     view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0)
     sizes = sizes if view is materials.view else sizes.of(view)
@@ -70,6 +71,6 @@ def next_prompt(dialog: Dialog, materials: Materials, sizes: Sizes) -> int:
 
 
 def _at_most(dialog: Dialog, output: int | None) -> int | None:
-    """No more than the provider was asked for after it had refused more."""
+    """Ask for no more output than the provider was asked for after it had refused more."""
     less: int | None = dialog.repeats.get(OUTPUT)
     return min(less, output or less) if less else output

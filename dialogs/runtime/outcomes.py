@@ -1,4 +1,4 @@
-"""Outcomes of generations: what a reply that was kept, discarded, stopped or failed changes in its dialog."""
+"""Outcomes of generations: the changes that a kept, discarded, stopped or failed reply makes in its dialog."""
 
 import re
 from random import random
@@ -62,7 +62,7 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
 
 
 def _package_for(attempt: Attempt, reply: Reply) -> str:
-    """The re-entry package for the question that this outcome opens, if it does: drafted before the transaction."""
+    """Draft the re-entry package for the question that this outcome opens, if it does, before the transaction."""
     dialog = attempt.generation.dialog
     if attempt.forced and isinstance(reply.error, RequestRefused | ContextOverflow):
         return draft_package(dialog)
@@ -214,7 +214,7 @@ def _failed(change: Change, attempt: Attempt, reply: Reply, package: str) -> flo
 
 
 def _keep_text(change: Change, attempt: Attempt, reply: Reply, status: str) -> None:
-    """The part of an answer that there was. A forced clear's text is never kept."""
+    """Keep the part of an answer so far. A forced clear's text is never kept."""
     thought = _reasoning_json(reply)
     if (reply.text or thought) and not attempt.forced:
         change.turn(Turn.Role.ASSISTANT, status, text=reply.text, reasoning=thought, generation=attempt.generation)
@@ -238,7 +238,7 @@ def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow, packag
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:
-    """Calls under ids of our own: some providers repeat an id in later answers, or send none."""
+    """Return calls under ids of the runtime's own: some providers repeat an id in later answers, or send none."""
     return [
         {"id": f"call_{generation.pk}_{number}", "name": call.name, "arguments": storable(call.arguments)}
         for number, call in enumerate(calls, 1)
@@ -251,6 +251,6 @@ def _reasoning_json(reply: Reply) -> dict[str, Any] | None:
 
 
 def generation_of_call(call_id: str) -> int | None:
-    """The generation that made a call, by the id that it got here; None for an id of somebody else's."""
+    """Return the generation that made a call, by the id that it got here; None for a foreign id."""
     match = re.fullmatch(r"call_([0-9]{1,18})_[0-9]{1,9}", call_id)
     return int(match[1]) if match else None

@@ -37,12 +37,14 @@ def recent_context(dialog: Dialog, view: View) -> RecentContext:
 
 
 def loop_in(dialog: Dialog, view: View) -> Loop:
-    """Whatever its context does."""
+    """Look for a loop of the agent's calls, whatever its context does."""
     return _loop(dialog, _replies_since(dialog, view), 0)
 
 
 def _loop(dialog: Dialog, replies: list[list[dict[str, str]]], over_hits: int) -> Loop:
-    """Results are looked up only where calls are repeated. Nudged was who repeated itself before the newest reply."""
+    """Judge the newest calls. Results are looked up only where calls are repeated. The agent was nudged if it
+    repeated itself before the newest reply.
+    """
     if judge_loop(_uses(replies, {}), over_hits, nudged=False).action is LoopAction.NONE:
         return NO_LOOP
     ids = [call["id"] for calls in replies for call in calls]
@@ -64,7 +66,7 @@ def _recent(dialog: Dialog, code: str) -> int:
 
 
 def _over_hits_since_recovery(dialog: Dialog) -> int:
-    """A recovery answers the over-hits before it; counting them again would start afresh at every turn."""
+    """Count over-hits since the last recovery: counting earlier ones again would start afresh at every turn."""
     codes = _newest_codes(dialog.pk)
     return next((index for index, code in enumerate(codes) if code == ContextEvent.Code.RECOVERY_TRIGGERED), len(codes))
 
@@ -77,8 +79,9 @@ def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
 
 
 def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
-    """The tool calls of each reply since the newest rewrite, oldest first:
-    what a rewrite answered must not trigger the next."""
+    """Return the tool calls of each reply since the newest rewrite, oldest first. What that rewrite answered must
+    not trigger the next one.
+    """
     newest = _newest_calls(dialog.pk, dialog.round_number, view.base_position)
     return [list(calls) for calls in reversed(newest) if calls]
 

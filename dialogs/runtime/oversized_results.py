@@ -1,4 +1,6 @@
-"""Tool results that are too large for the model: kept in full as artifacts, with a note in their place."""
+"""Treatment of tool results that are too large for the model: kept in full as artifacts, with a note in their
+place.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,15 +39,18 @@ class Judged:
 
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
-    """The result as the model is to see it. Not in a transaction: it may count the whole context."""
+    """Return the result as the model is to see it. Call it outside a transaction: it may count the whole context."""
     return kept(dialog.pk, call_id, judged(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
 
 
 def judged(
     dialog: Dialog, served: Served | UnknownModel, results: Mapping[str, Result], view: View | None = None
 ) -> dict[str, Judged]:
-    """By the ids of their calls. Stores nothing, and counts tokens where the policy asks for that: to be called before
-    a transaction. ``view`` is that of a dialog that is not stored yet."""
+    """Judge results by the ids of their calls, and store nothing.
+
+    Call it before a transaction: it counts tokens where the policy asks for that. ``view`` is that of a dialog
+    that is not stored yet.
+    """
     if not results or isinstance(served, UnknownModel) or not _is_judged(served, results):
         return {call_id: by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
@@ -73,7 +78,7 @@ def _previewed(result: Result, chars: int) -> Judged:
 
 
 def kept(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
-    """As the model is to see it; what is too large is stored as an artifact."""
+    """Return the result as the model is to see it, and store one that is too large as an artifact."""
     if judged.instead is None:
         return judged.result
     artifact = Artifact.objects.create(

@@ -1,4 +1,4 @@
-"""Gathers, from rows, what the policies may know before they decide."""
+"""The context of a dialog as policies see it, gathered from rows before they decide."""
 
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import judgement_of
@@ -52,7 +52,7 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
 
 
 def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
-    """The level of the last report that counts; one that is red only by what was recalled forces nothing."""
+    """Return the level of the last report that counts; one that is red only by what was recalled forces nothing."""
     level = judgement_of(dialog, thresholds).level
     if level is Level.CRITICAL and overflow_history.is_red_by_recall(dialog, thresholds):
         return Level.HEALTHY
@@ -60,8 +60,10 @@ def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
 
 
 def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext | None) -> Loop:
-    """The loop of an agent that can be told of it. Where its policy watches none,
-    it is looked up once the message has had as many calls as a loop takes."""
+    """Return the loop of an agent that can be told of it.
+
+    Where its policy watches none, it is looked up once the message has had as many calls as a loop takes.
+    """
     if not dialog.agent.kind.is_guided:
         return NO_LOOP
     if watched:
@@ -70,20 +72,23 @@ def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext
 
 
 def economy_near_limit(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> Economy | None:
-    """Looked up where the policy may want a rewrite soon."""
+    """Look up the economy of a rewrite where the policy may want one soon."""
     near = _near_limit(served, sizes)
     return economy_of(dialog, served.model, near.prompt, view.base) if near else None
 
 
 def _near_limit(served: Served, sizes: ViewSizes) -> Sizes | None:
-    """The sizes by a policy that may want a rewrite soon: its limit is more than half full."""
+    """Return the sizes if the policy may want a rewrite soon, because its limit is more than half full."""
     own = sizes.own if served.policy.counts else None
     return own if own and own.budget.is_near_trigger else None
 
 
 def clear_due(dialog: Dialog, thresholds: Thresholds) -> bool:
-    """Whether an episode of forced clears is open: the dialog's newest call was such an attempt, of this round, of
-    this model and under these limits. A level that is unknown or has fallen meanwhile does not close it."""
+    """Check whether an episode of forced clears is open.
+
+    It is while the dialog's newest call was such an attempt, in this round, by this model and under these limits.
+    A level that is unknown or has fallen meanwhile does not close it.
+    """
     if not dialog.clear_episode:
         return False
     calls = dialog.generations.filter(purpose__in=[Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR])

@@ -1,5 +1,6 @@
-"""Rewrites made ahead, while their dialogs rest, so that no message waits for a summary
-(``docs/spec.md#prepared-rewrites``)."""
+"""Preparation of rewrites while their dialogs rest, so that no message waits for a summary
+(``docs/spec.md#prepared-rewrites``).
+"""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -42,8 +43,9 @@ _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
 
 
 class NotPrepared(Exception):
-    """A call failed, or a worker claimed the dialog meanwhile. ``in_vain``:
-    the same call would fail again, and may cost again."""
+    """A call failed, or a worker claimed the dialog meanwhile. ``in_vain`` says that the same call would fail,
+    and cost, again.
+    """
 
     def __init__(self, cause: str, *, in_vain: bool) -> None:
         super().__init__(cause)
@@ -51,15 +53,17 @@ class NotPrepared(Exception):
 
 
 def may_be_near(dialog: Dialog, policy: Policy, context: Context) -> bool:
-    """By what is known without a query: only a context that is more than half full is looked at again at rest."""
+    """Check without a query whether to look at the context again at rest: it is more than half full."""
     if not prepared.is_wanted(dialog) or not policy.counts:
         return False
     return context.budget.is_near_trigger
 
 
 def prepare_soon(dialog_id: UUID, epoch: int) -> None:
-    """Once the dialog has rested since the run of this ``epoch``. Where too many wait already,
-    a rewrite is made when it is due, as without all this."""
+    """Prepare a rewrite once the dialog has rested since the run of this ``epoch``.
+
+    Where too many wait already nothing is prepared, and the rewrite is made when it is due.
+    """
     if _threads._work_queue.qsize() < MOST_WAITING:
         _threads.submit(_prepare, dialog_id, epoch, time.monotonic() + REST_SECONDS)
 
@@ -110,7 +114,7 @@ def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds:
 
 
 def _rewritten(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
-    """None where it would be in vain to try again at the next rest."""
+    """Rewrite, or return None where another try at the next rest would be in vain."""
     toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None)
     try:
         return within_archive(rewrite(job, within(toolbox, seconds)))
@@ -122,7 +126,7 @@ def _rewritten(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
 
 
 def _ask(watch: Lease, dialog: Dialog, purpose: str, instructions: str, text: str) -> str:
-    """Without a model's answer there is nothing worth keeping: the rewrite asks again when it is due."""
+    """Ask the model, and give up if it does not answer: the rewrite then asks again when it is due."""
     try:
         return auxiliary_calls.ask_at_rest(watch, dialog, purpose, instructions, text)
     except ProviderError as error:

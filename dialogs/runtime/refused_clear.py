@@ -1,4 +1,4 @@
-"""Why the last forced attempt to clear the mind was refused, for the next one."""
+"""The reason why the last forced attempt to clear the mind was refused, for the next one."""
 
 from dialogs.context.package_draft import draft_package
 from dialogs.models import Dialog, Generation
@@ -29,7 +29,9 @@ def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> R
 
 
 def explanation(reason: str, calls: tuple[ToolCall, ...], offered: set[str]) -> str:
-    """The reason as it is stored: it names no tool that the model made up, since nothing of its text may stay."""
+    """Return the reason as it is stored. It names no tool that the model made up, since nothing of its text may
+    stay.
+    """
     if all(call.name in offered for call in calls):
         return reason
     return f"no valid {CLEAR_MIND} call, but others"

@@ -1,5 +1,7 @@
-"""Refusals after which one other form of the same attempt may do: each kind is repeated once, and counts as no try. And
-those after which no attempt helps until a person acts."""
+"""Refusals that another form of the same attempt may avoid, and refusals that only a person can end.
+
+Each kind of the former is repeated once, and counts as no try.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -43,7 +45,7 @@ _without_system: set[tuple[str, str]] = set()
 
 
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
-    """Whether to make the attempt once more; the dialog's row then says in which form."""
+    """Decide whether to make the attempt once more; the dialog's row then says in which form."""
     request = attempt.prepared.request
     is_new = error is not None and learn(model_of(dialog), error)
     match error:
@@ -73,13 +75,13 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
 
 
 def _verb_for(dialog: Dialog) -> str:
-    """The rewrite that makes the dialog's requests shorter by its own policy; empty where that has none."""
+    """Return the rewrite that shortens the dialog's requests by its own policy; empty where that has none."""
     by_hand = policy_of(dialog).policy.by_hand
     return by_hand.verb if by_hand and dialog.changed_since_rewrite else ""
 
 
 def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
-    """Why this has to wait for a person, in words for them; empty where the message just fails."""
+    """Say why this has to wait for a person; empty where the message just fails."""
     dialog = attempt.generation.dialog
     if not isinstance(error, RequestRefused | AuthFailed) or not asks_person(dialog):
         return ""
@@ -93,32 +95,35 @@ def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
 
 
 def asks_person(dialog: Dialog) -> bool:
-    """Whether what no attempt can mend waits for somebody. A program's message fails instead: the program is told at
-    once, and asks again by itself when somebody has acted."""
+    """Check whether a person is asked about what no attempt can mend.
+
+    A program's message fails instead: the program is told at once, and asks again when somebody has acted.
+    """
     return dialog.origin == Dialog.Origin.PERSON
 
 
 def _words(refusal: str) -> list[str]:
-    """What a refusal says without numbers and the ids that some providers give each request."""
+    """Return a refusal's words without numbers and the ids that some providers give each request."""
     return [word for word in refusal.split() if not any(map(str.isdigit, word))]
 
 
 def new_epoch(context_state: ContextState) -> None:
-    """Send no reasoning of before any more."""
+    """Send no earlier reasoning any more."""
     context_state.context_epoch += 1
     context_state.statements = []
 
 
 def less_output(request: Request, error: OutputBudgetTooLarge) -> int | None:
-    """Tokens of output to ask for instead; None where there is no room that is worth it."""
+    """Return the tokens of output to ask for instead; None where there is no room that is worth it."""
     room = error.room
     less = (request.max_output_tokens or error.output_tokens or 0) // 2 if room is None else int(room * ROOM_SHARE)
     return less if less >= LEAST_OUTPUT_TOKENS else None
 
 
 def form_of(dialog: Dialog, model: ModelInfo, call: ModelCall) -> Form:
-    """The form in which the model takes the call. Its chat template decides on system messages:
-    those differ on one kind of server too."""
+    """Return the form in which the model takes the call. Its chat template decides on system messages, and
+    templates differ even on one kind of server.
+    """
     key = (model.provider_id, model.model_id)
     is_forcible = not call.required_tool or (UNFORCED not in dialog.repeats and _refusals.first(*key) is None)
     takes_system = SYSTEM not in dialog.repeats and key not in _without_system

@@ -1,5 +1,6 @@
-"""Performs rewrites of the view and stores each as a row;
-``dialogs.actions.rewrite_requests`` is how people ask for them."""
+"""Rewrites of the view, performed and stored as rows. ``dialogs.actions.rewrite_requests`` is how people ask for
+them.
+"""
 
 import secrets
 import time
@@ -54,7 +55,7 @@ SMALLEST_UNIT_BUDGET = 200  # tokens; less leaves no room for any message
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One rewrite: what for, by which policy, on which view as that policy counts it."""
+    """One rewrite: its reason, its policy, and the view as that policy counts it."""
 
     dialog: Dialog
     materials: Materials
@@ -98,7 +99,9 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
 
 
 def _prepared(job: Job) -> Rewritten | None:
-    """What was made for this while the dialog rested, if it still stands. What a person asks for is made for them."""
+    """Return what was prepared while the dialog rested, if it still fits. A person's own request is never served
+    from there.
+    """
     if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.materials.view.interrupted:
         return None
     result = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
@@ -109,7 +112,9 @@ def _prepared(job: Job) -> Rewritten | None:
 
 
 def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
-    """By the policy; when its time is up, the newest units alone, which takes no model and no comparison of texts."""
+    """Rewrite by the policy; when its time is up, keep the newest units alone, which takes no model and compares
+    no texts.
+    """
     units = job.sizes.units if job.policy.shows_phases else ()
     show = partial(rewrite_progress.tell, lease, job.sizes, rewrite_progress.badge(units))
     phases = rewrite_progress.Progress(show)
@@ -137,7 +142,7 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
 
 
 def within_archive(rewritten: Rewritten) -> Rewritten:
-    """What would archive more than one transaction should store is not applied."""
+    """Refuse a rewrite that would archive more than one transaction should store."""
     bound = budgets.ARCHIVED_UNITS
     if len(rewritten.removed) <= bound.most:
         return rewritten
@@ -165,7 +170,7 @@ def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
 
 
 def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
-    """As the policy does it. What breaks a law that holds for all is refused: the view stays as it was."""
+    """Rewrite as the policy does. A result that breaks a law of all rewrites is refused: the view stays as it was."""
     assert job.policy.rewrite is not None, f"{job.policy.name} has no rewrite"
     rewritten = images_first(job.task, toolbox, partial(with_newest_whole, rewrite=job.policy.rewrite))
     if rewritten.failure or not (broken := broken_law(job.task.units, rewritten.units)):
@@ -176,7 +181,7 @@ def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
 
 
 def toolbox_with_model(job: Job, ask: Ask, report: Callable[[str, int, int], None]) -> Toolbox:
-    """With the model at hand: it writes summaries and prunes, and what it does is recorded."""
+    """Make a toolbox with the model, which writes summaries and prunes, and whose work is recorded."""
     dialog = job.dialog
 
     def prompt(name: str) -> Prompt:
@@ -224,7 +229,7 @@ def _notice(lease: Lease, text: str) -> None:
 
 @commits
 def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
-    """The rewrite as a row, its removed units in the archive, and the old report forgotten, in one transaction."""
+    """Store the rewrite, put its removed units into the archive, and forget the old report, in one transaction."""
     run = _run_row(job, rewritten)  # before the transaction: it compares and rates all units
     with lease.change() as change:
         dialog = change.dialog
@@ -305,7 +310,9 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
 
 
 def _stored(unit: Unit, unchanged: Mapping[str, str], before: Mapping[str, object]) -> dict[str, Any]:
-    """``is_new`` marks a text that this rewrite wrote, beside those that an earlier one left."""
+    """Return a unit as JSON. ``is_new`` marks a text that this rewrite wrote, beside those that an earlier one
+    left.
+    """
     stored = unit_to_json(unit, original=unchanged.get(unit.id) == unit.text)
     is_new = "messages" in stored and before.get(unit.id) != unit.messages
     return {**stored, "is_new": True} if is_new else stored
@@ -335,7 +342,7 @@ def _after_rewrite(change: Change) -> None:
 
 
 def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
-    """The policy's own notice and events beside the common one."""
+    """Store the policy's own notice and events beside the common one."""
     if job.policy.notices:
         change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=job.policy.notices[1])
     for kind, values in job.policy.events(job.sizes.units, rewritten):
@@ -344,8 +351,9 @@ def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
 
 @commits
 def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
-    """Store an outcome with its reward: nothing changed in what the model sees. It counts as a restart. An error it is
-    only where the request does not fit."""
+    """Store an outcome with its reward, though the model's view did not change. It counts as a restart, and as an
+    error only where the request does not fit.
+    """
     reason, overflows = _why_not_smaller(job, rewritten), not job.sizes.budget.fits
     run = _run_row(job, replace(rewritten, failure=reason))
     with lease.change() as change:
@@ -364,8 +372,9 @@ def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
 
 
 def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
-    """The failure, and what its sizes leave out: they are those of messages. Where no room is left for messages,
-    that."""
+    """Explain the failure. Its sizes are those of messages, so the rest of the request is named where it leaves
+    no room.
+    """
     budget, beside = job.sizes.budget, "Instructions, tools and reminders"
     if budget.limit and budget.beside >= budget.limit:
         room = ", with the room for an answer," if budget.counts_answer else ""
@@ -378,7 +387,7 @@ def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
 
 
 def preview(dialog: Dialog, materials: Materials, verb: str) -> Rewritten:
-    """What a rewrite would do now, without a model and without doing it. Raises ``Refusal``."""
+    """Show what a rewrite would do now, without a model and without doing it. Raises ``Refusal``."""
     policy = policy_with(verb)
     job = job_for(dialog, materials, rewrite_by_hand(policy, materials.sizes.under(policy).limit))
     toolbox = toolbox_of(job.sizes, lambda text, tokens: "", lambda *_: None)

@@ -1,5 +1,6 @@
-"""A time limit for one rewrite: checked whenever the rules ask for outside help,
-which all long ones do again and again."""
+"""A time limit for one rewrite, checked whenever the rules ask for outside help, as all long ones do again and
+again.
+"""
 
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ class RewriteTooLong(Exception):
 
 
 def within(toolbox: Toolbox, seconds: float) -> Toolbox:
-    """The same toolbox, whose functions raise ``RewriteTooLong`` once so much time has passed."""
+    """Return a toolbox whose functions raise ``RewriteTooLong`` once so much time has passed."""
     deadline = time.monotonic() + seconds
 
     def limited(function: Callable[Given, Answer]) -> Callable[Given, Answer]:

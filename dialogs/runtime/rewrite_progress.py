@@ -35,12 +35,12 @@ def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM) -> str:
 
 
 def progress(phase: str, tokens: int, limit: int) -> int:
-    """Percent of the limit, at most 100; -1 on recovery."""
+    """Return percent of the limit, at most 100; -1 on recovery."""
     return -1 if phase == "recovery" else min(100, round(tokens * 100 / max(1, limit)))
 
 
 def badge(units: Units) -> Pill:
-    """The highest priority that a tag or an area gave to a message, with its area if one did; nothing without either.
+    """Return the highest priority that a tag or an area gave to a message, with the area; nothing without either.
 
     A handover is of priority 1 by rule, and an agent's own priority belongs to all its units: neither is a tag.
     """
@@ -57,7 +57,7 @@ Phase = tuple[str, int, int]  # its name, tokens, limit
 
 @dataclass(slots=True)
 class Progress:
-    """Phases of one rewrite in their order. Most last a few milliseconds, so that they share a transaction."""
+    """The phases of one rewrite in order. Most last a few milliseconds, so they share a transaction."""
 
     show: Callable[[Sequence[Phase]], None]
     clock: Callable[[], float] = time.monotonic  # seconds
@@ -82,8 +82,9 @@ class Progress:
         self.since = self.clock()
 
     def shown_by(self, toolbox: Toolbox, compares_long: bool) -> Toolbox:
-        """The same toolbox, by whose calls a phase that lasts is shown;
-        before texts are compared if that ``compares_long``."""
+        """Return a toolbox whose calls show a phase that lasts; before texts are compared if that
+        ``compares_long``.
+        """
         count, relevance = toolbox.count, toolbox.relevance
 
         def counted(messages: Sequence[Message]) -> int:

@@ -1,5 +1,6 @@
-"""One model call from request to reply. No other module reads providers' streams;
-no database connection is held here."""
+"""One model call, from request to reply. Only this module reads providers' streams; it holds no database
+connection.
+"""
 
 import time
 from collections.abc import Callable
@@ -53,8 +54,7 @@ CUT_CALL = f"The call of {{}} was cut off where the output ended, and was not ru
 
 @dataclass
 class Reply:
-    """The result of a call. Exactly one of ``error``, ``stopped``, ``interrupted`` is set,
-    or none: then it is complete."""
+    """The result of a call. It is complete, or exactly one of ``error``, ``stopped`` and ``interrupted`` is set."""
 
     text: str = ""
     reasoning: str = ""
@@ -78,12 +78,12 @@ class Reply:
 
     @property
     def has_cut_call(self) -> bool:
-        """Whether the output ended inside the last call's arguments."""
+        """Check whether the output ended inside the last call's arguments."""
         return self.finish_reason in CUT_SHORT and bool(self.tool_calls) and not is_whole(self.tool_calls[-1].arguments)
 
     @property
     def notice(self) -> str:
-        """Why the answer is not whole; empty where it is, or goes on after its calls."""
+        """Say why the answer is not whole; empty where it is, or goes on after its calls."""
         if self.finish_reason == FinishReason.OTHER:
             return UNKNOWN_END.format(self.end)
         if self.tool_calls:
@@ -155,7 +155,9 @@ class _Reading:
                 self.reply.provider_items, self.reply.end = items, end
 
     def _rethink(self) -> None:
-        """What readers have seen as text stays there until the turn comes, which says that it was thought."""
+        """Take text as reasoning. Readers keep what they have seen as text until the turn says that it was
+        thought.
+        """
         self.thoughts += self.parts
         self.parts = []
         self._has_shown_thoughts = True

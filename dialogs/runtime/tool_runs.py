@@ -41,7 +41,7 @@ CUT = (
 
 
 def pending(dialog: Dialog) -> tuple[Call, ...]:
-    """The calls of the last reply that are to be run here."""
+    """Return the calls of the last reply that are to be run here."""
     calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
     return () if calls and client_tools.wait_for_client(dialog, calls) else calls
 
@@ -73,7 +73,9 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
 
 @commits
 def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> None:
-    """What is over is over in one commit: a client that answers at once finds the dialog at rest."""
+    """Hand calls to the client in the commit that ends the run: a client that answers at once finds the dialog at
+    rest.
+    """
     with lease.change() as change:
         client_tools.hand_over(change, calls, beside_clear=beside_clear)
         change.take_next_message()
@@ -84,7 +86,7 @@ def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> 
 
 
 def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> bool:
-    """Run one call; true when the run waits for a human now."""
+    """Run one call, and return whether the run now waits for a human."""
     if tool is None:
         offered = ", ".join(sorted(offered_to(dialog)))
         return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
@@ -130,13 +132,13 @@ def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
 
 
 def _was_cut(dialog: Dialog, call: Call) -> bool:
-    """Whether the reply that made the call ended before it was whole."""
+    """Check whether the reply that made the call ended before it was whole."""
     reply = dialog.turns.filter(role=Turn.Role.ASSISTANT, position=call.position)
     return reply.filter(generation__finish_reason__in=CUT_SHORT).exists()
 
 
 def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
-    """What raised has been rolled back, and so can be repeated."""
+    """Run a tool in a transaction. What raised has been rolled back, and so can be repeated."""
     try:
         if tool.ahead is not None:
             tool.ahead(invocation)
@@ -167,7 +169,7 @@ def _failed(tool: Tool, invocation: Invocation, error: Exception) -> Result:
 
 
 def _policy_for(tool: str) -> RetryPolicy:
-    """No connection is held while a tool waits for its next try."""
+    """Return the retry policy of a tool. No connection is held while a tool waits for its next try."""
     try:
         return current_config().retry_policies.policy_for(tool)
     finally:
@@ -219,5 +221,5 @@ def _sibling_failed(dialog: Dialog, call: Call) -> bool:
 
 
 def _results(dialog: Dialog, call: Call) -> QuerySet[Turn]:
-    """Those of calls of the same reply."""
+    """Return the results of calls of the same reply."""
     return dialog.turns.filter(role=Turn.Role.TOOL, position__gt=call.position)

@@ -1,4 +1,6 @@
-"""A worker's logs and traces: ids on every log line, and spans under the names of OpenTelemetry's GenAI conventions."""
+"""Logs and traces of a worker: ids on every log line, and spans under the names of OpenTelemetry's GenAI
+conventions.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def driving(lease: Lease) -> Iterator[None]:
-    """Around a worker's run of one dialog."""
+    """Trace a worker's run of one dialog."""
     dialog_id = str(lease.dialog_id)
     attributes: dict[str, telemetry.Value] = {"gen_ai.conversation.id": dialog_id, "dominds.epoch": lease.epoch}
     with bound_contextvars(dialog_id=dialog_id, epoch=lease.epoch), telemetry.span("drive_dialog", attributes):
@@ -29,7 +31,7 @@ def driving(lease: Lease) -> Iterator[None]:
 
 @contextmanager
 def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
-    """Around one model call. Pass the reply through what this yields."""
+    """Trace one model call. Pass the reply through what this yields."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": generation.provider,
@@ -64,8 +66,9 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
 
 @contextmanager
 def rewriting(dialog: Dialog, policy: str, est_before: int, limit: int | None) -> Iterator[Callable[[Rewritten], None]]:
-    """Around one rewrite of what the model sees; its side calls are spans within.
-    Pass the outcome to what this yields."""
+    """Trace one rewrite of what the model sees; its side calls are spans within. Pass the outcome to what this
+    yields.
+    """
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.conversation.id": str(dialog.pk),
         "dominds.rewrite.policy": policy,
@@ -87,7 +90,9 @@ def rewriting(dialog: Dialog, policy: str, est_before: int, limit: int | None) -
 
 
 def _is_compacted(generation: Generation) -> bool:
-    """Whether the request began with a re-entry package or what a rewrite left, in place of what was said."""
+    """Check whether the request began with a re-entry package or what a rewrite left, in place of the turns
+    themselves.
+    """
     return bool(generation.base) and generation.base != WHOLE
 
 

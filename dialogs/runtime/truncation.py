@@ -41,8 +41,9 @@ def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage:
 
 
 def _has_grown(context_state: ContextState, usage: Usage) -> bool:
-    """Since the report that the dialog's row has, as with most messages: no query then. One of a refused clear is no
-    reply's."""
+    """Check without a query whether the prompt grew since the report in the dialog's row, as most do. A refused
+    clear's report is not a reply's.
+    """
     is_of_reply = context_state.report == ContextState.Report.REPORTED and not context_state.failed_clears
     return is_of_reply and context_state.prompt_tokens is not None and usage.prompt_tokens > context_state.prompt_tokens
 
