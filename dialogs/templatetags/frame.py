@@ -25,12 +25,12 @@ class Frame:
 
     @cached_property
     def appearance(self) -> PersonSettings:
-        """As the middleware found it when it looked for the language."""
+        """Return the settings as the middleware found them when it looked for the language."""
         return getattr(self.request, "own_settings", None) or login.settings_of(self.user)
 
     @cached_property
     def waiting(self) -> int:
-        """Open questions that this person may see."""
+        """Return the open questions that this person may see."""
         return questions.open_questions(self.user).count()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Small words for templates: numbers, times, icons."""
+"""Tags and filters of the pages: numbers, times, icons."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -33,8 +33,10 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 @register.tag
 def icon(parser: Parser, token: Token) -> TextNode:
-    """A drawing of ``icons.svg``, by its name; words stand beside it, so it says nothing itself. Drawn once for each
-    place in a template: a turn has three or four."""
+    """Draw an icon of ``icons.svg`` by its name. Words stand beside it, so it says nothing itself.
+
+    It is drawn once for each place in a template: a turn has three or four.
+    """
     _tag, name = token.split_contents()
     html = '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>'
     return TextNode(format_html(html, static("icons.svg"), name.strip("\"'")))
@@ -42,7 +44,7 @@ def icon(parser: Parser, token: Token) -> TextNode:
 
 @register.inclusion_tag("dialogs/_attach.html")
 def attach_files(may_send: bool) -> dict[str, Any]:
-    """What a form for messages takes files with, beside a label for ``attachments``."""
+    """Return what a form for messages needs to take files, beside a label for ``attachments``."""
     return {
         "may_send": may_send,
         "bytes": ATTACHMENT_BYTES,
@@ -54,7 +56,7 @@ def attach_files(may_send: bool) -> dict[str, Any]:
 
 @register.simple_tag
 def model_link(provider: str, model: str, before: str = "") -> SafeString:
-    """A model's name, with a link to its page where the catalog still has it."""
+    """Write a model's name, with a link to its page where the catalog still has it."""
     if (provider, model) not in limits.catalog().models:
         return format_html("{}{}", before, model)
     return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, model)
@@ -62,19 +64,21 @@ def model_link(provider: str, model: str, before: str = "") -> SafeString:
 
 @register.simple_tag
 def term(anchor: str, words: str) -> SafeString:
-    """Words that the glossary explains."""
+    """Mark words that the glossary explains."""
     return format_html('<a class="term" href="{}#{}">{}</a>', reverse("glossary"), anchor, words)
 
 
 @register.filter
 def tokens(number: int | str | None) -> str:
-    """Thousands apart. What is unknown stays unknown, also where a row is missing: Django hands a filter "" then."""
+    """Write a number with its thousands apart. What is unknown stays unknown, also for "", which Django hands to
+    a filter where a row is missing.
+    """
     return f"{number:,}" if isinstance(number, int) else _("unknown")
 
 
 @register.filter
 def usd(cost: Decimal | str | None) -> SafeString | str:
-    """Dollars as people read them; a program reads all digits."""
+    """Write dollars for people; a program reads all digits."""
     if not isinstance(cost, Decimal):
         return _("unknown price")
     return format_html('<data value="{}">{}</data>', json_shapes.usd(cost), in_usd(cost))
@@ -82,7 +86,7 @@ def usd(cost: Decimal | str | None) -> SafeString | str:
 
 @register.simple_tag
 def spent(cost: Decimal, unpriced: int, budget: Decimal | None = None) -> SafeString | str:
-    """The cost of several calls, some of which may have no known price."""
+    """Write the cost of several calls, some of which may have no known price."""
     result = Spent(cost, unpriced)
     if result.is_unknown:
         return _("unknown price")
@@ -103,20 +107,21 @@ def percent(ratio: float | str | None) -> str:
 
 @register.filter
 def at(value: Mapping[int, object], position: int) -> object | None:
-    """What stands under this number, if anything does."""
+    """Return the value under this number, if there is one."""
     return value.get(position)
 
 
 @register.filter
 def chart_width(points: list[dict[str, float]]) -> float:
-    """Bars stand at the right, however few they are."""
+    """Return the width of the chart. Bars stand at the right, however few they are."""
     return points[-1]["x"] + 8
 
 
 @register.simple_tag
 def bars(points: list[dict[str, Any]]) -> SafeString:
-    """The bars of the chart. Up to sixty at each answer: as a loop in the template they took
-    most of drawing its end."""
+    """Draw the bars of the chart, up to sixty at each answer. A loop in the template took most of the time of an
+    answer's end.
+    """
     reported = escape(_("{number:,} prompt tokens"))
     levels = {level: escape(_(level)) for level in Level}
     return mark_safe(  # nosec B308 B703  numbers, and words that are escaped here
@@ -139,7 +144,7 @@ def changed_lines(lines: Iterable[str]) -> SafeString:
 
 @register.simple_tag
 def meter_bar(parts: Iterable[Part], chip: Chip) -> SafeString:
-    """The parts of the meter's bar, and the lines of the levels; here for the same reason."""
+    """Draw the parts of the meter's bar and the lines of the levels; in Python for the same reason as ``bars``."""
     drawn = [(f'data-kind="{part.kind}"', part.x, part.width) for part in parts]
     ticks = (("optimal", chip.optimal_tick), ("critical", chip.critical_tick))
     drawn += [(f'class="meter-tick" data-line="{line}"', x, 0.7) for line, x in ticks if x is not None]
@@ -153,7 +158,7 @@ def _size(prompt_tokens: int | None, reported: str) -> str:
 
 @register.filter
 def age(moment: datetime | None) -> str:
-    """How long ago, in one unit."""
+    """Say how long ago that was, in one unit."""
     if moment is None:
         return ""
     seconds = max(0, int((timezone.now() - moment).total_seconds()))
@@ -168,7 +173,7 @@ def age(moment: datetime | None) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """The same for a sentence."""
+    """Say how long ago that was, as a part of a sentence."""
     if (timezone.now() - moment).total_seconds() < MINUTE:
         return _("just now")
     return _("{age} ago").format(age=age(moment))
@@ -176,19 +181,19 @@ def ago(moment: datetime) -> str:
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """As answers are drawn in their dialog."""
+    """Render a text as answers are drawn in their dialog."""
     return mark_safe(render(text))  # nosec B308 B703  it escapes and cleans
 
 
 @register.filter
 def is_long(text: str) -> bool:
-    """A text of the archive that is folded."""
+    """Check whether a text of the archive is long enough to be folded."""
     return len(text) > FOLDED_CHARS or text.count("\n") >= FOLDED_LINES
 
 
 @register.filter
 def duration(millis: float | None) -> str:
-    """A stretch of time as people say it: milliseconds below a second."""
+    """Write a stretch of time as people say it: in milliseconds below a second."""
     if millis is None:
         return _("unknown")
     if millis < 1_000:
@@ -203,7 +208,7 @@ def iso(moment: datetime | None) -> str:
 
 @register.simple_tag
 def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
-    """A time in the reader's zone, which the page's script writes as their country does."""
+    """Write a time in the reader's zone, which the page's script then writes as their country does."""
     if value is None:
         return ""
     value = timezone.localtime(value)

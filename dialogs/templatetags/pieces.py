@@ -1,4 +1,4 @@
-"""What extensions add to the pages: ``{% pieces "place" %}``. A builtin of all templates."""
+"""The tag ``{% pieces "place" %}``, a builtin of all templates, which shows what extensions add to the pages."""
 
 from django import template
 from django.utils.module_loading import import_string

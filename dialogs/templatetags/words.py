@@ -1,4 +1,4 @@
-"""Texts in the reader's language, beside Django's own tags. Built in: templates need not load it."""
+"""Tags and filters for texts in the reader's language, beside Django's own. They are builtins of all templates."""
 
 import re
 
@@ -36,8 +36,9 @@ class FixedText(template.Node):
 
 @register.tag
 def translate(parser: Parser, token: Token) -> template.Node:
-    """Django's, with a short way for a literal alone: a page of forty turns has hundreds,
-    which took a tenth of its time."""
+    """Compile Django's tag, with a short way for a mere literal: a page of forty turns has hundreds, which took a
+    tenth of its time.
+    """
     words = token.split_contents()
     if len(words) == 2 and words[1][0] in "\"'":
         return FixedText(words[1][1:-1])
@@ -46,25 +47,25 @@ def translate(parser: Parser, token: Token) -> template.Node:
 
 @register.filter
 def translated(text: object) -> str:
-    """A label or a code that Python holds in English. What the catalog does not know stays as it is."""
+    """Translate a label or code that Python holds in English. What the catalog does not know stays as it is."""
     return translation.gettext(str(text)) if text else ""
 
 
 @register.filter
 def spaced(code: object) -> str:
-    """A code of rows and rules as words: ``rate_limited``."""
+    """Write a code of rows and rules, such as ``rate_limited``, as words."""
     return translated(str(code or "").replace("_", " "))
 
 
 @register.filter
 def stored(text: str) -> str:
-    """What the runtime wrote in English, a question or a failure. What it quotes of others stays as it is."""
+    """Translate a question or failure that the runtime wrote in English. What it quotes of others stays as it is."""
     return in_page_language(text)
 
 
 @register.filter
 def failure_by_kind(kind: str) -> str:
-    """Why a call failed, by the kind of its error; empty where that says nothing to a person."""
+    """Say why a call failed, by the kind of its error; empty where that says nothing to a person."""
     return translated(FAILURES.get(kind, ""))
 
 
@@ -75,7 +76,7 @@ def strategy_name(strategy: str) -> str:
 
 @register.filter
 def step_note(note: str) -> str:
-    """What a step says that it did. Stored in English, so clauses are looked up without their numbers."""
+    """Translate the note of a step. It is stored in English, so clauses are looked up without their numbers."""
     return "; ".join(_clause(clause) for clause in note.split("; "))
 
 
@@ -100,19 +101,19 @@ def counted_by(source: str) -> str:
 
 @register.simple_tag
 def html_language() -> SafeString:
-    """The attributes of a page's root."""
+    """Return the attributes of a page's root."""
     return format_html('lang="{}" dir="{}"', _tag(), "rtl" if translation.get_language_bidi() else "ltr")
 
 
 @register.simple_tag
 def phrases_file() -> str:
-    """The static file with the texts of the scripts; empty in English, which they hold themselves."""
+    """Return the static file with the texts of the scripts; empty in English, which they hold themselves."""
     language = translation.get_language() or "en"
     return "" if language == "en" else f"js/phrases.{language}.js"
 
 
 def _tag() -> str:
-    """As BCP 47 writes it: ``zh-Hans``."""
+    """Return the language as BCP 47 writes it: ``zh-Hans``."""
     return "-".join(
         part.title() if len(part) == 4 else part for part in (translation.get_language() or "en").split("-")
     )
