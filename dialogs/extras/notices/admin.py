@@ -1,4 +1,4 @@
-"""What was sent, and to which browsers, in the admin."""
+"""Sent notices and subscribed browsers in the admin."""
 
 from django.contrib import admin
 

@@ -50,7 +50,7 @@ def level_changed(dialog: Dialog, level: str) -> None:
 
 
 def rewritten(dialog: Dialog, run: RemediationRun) -> None:
-    """Costs no statement where there was no webhook when the dialog was read."""
+    """Notify of a rewrite. It costs no statement where there was no webhook when the dialog was read."""
     if dialog.has_webhook:
         _call(SiteSettings.current(), REWRITTEN, webhook.rewrite_body(dialog, run))
 
@@ -69,7 +69,7 @@ def escalate() -> int:
 
 
 def _overdue(site: SiteSettings) -> Q:
-    """Open for too long, or too long with the one who was asked last, while somebody else follows."""
+    """Return questions open for too long, or too long with the one who was asked last while somebody else follows."""
     result = Q(escalations=0, created_at__lt=Now() - timedelta(minutes=site.question_deadline_minutes or 0))
     for step, (_address, minutes) in enumerate(site.asked_next[:-1], 1):
         result |= Q(escalations=step, escalated_at__lt=Now() - timedelta(minutes=minutes))
@@ -79,7 +79,9 @@ def _overdue(site: SiteSettings) -> Q:
 @transaction.atomic
 def _escalate(site: SiteSettings, question: Question) -> int:
     """Remind the owner, the first time, and ask the next one who can be reached.
-    0 where another sweeper was first, or nobody can be."""
+
+    Returns 0 where another sweeper was first, or nobody can be reached.
+    """
     mails: list[Delivery] = []
     browsers: list[PushSubscription] = []
     if not question.escalations:
@@ -110,14 +112,14 @@ def _escalate(site: SiteSettings, question: Question) -> int:
 
 
 def _mail(event: str, question: Question, person: User | None, address: str = "") -> Delivery:
-    """``address`` is that of somebody who is not known."""
+    """Store a mail. ``address`` is that of somebody without an account."""
     mail = Delivery(channel=Delivery.Channel.MAIL, event=event, question=question, person=person)
     mail.body = "" if person else address
     return mail
 
 
 def _asked(question: Question) -> User | None:
-    """The dialog's owner, where a mail can and may reach them."""
+    """Return the dialog's owner, where a mail can and may reach them."""
     owner = question.dialog.owner
     if not question_mail.is_on() or not owner.email or not owner.is_active:
         return None
@@ -186,8 +188,7 @@ def deliver(delivery_id: int) -> None:
 
 
 def drop_of(dialogs: Collection[UUID]) -> None:
-    """Of dialogs that are deleted nothing is told any more, nor tried again.
-    Called in the transaction that deletes them."""
+    """Drop the notices of deleted dialogs, and their retries, in the transaction that deletes them."""
     due = Delivery.objects.filter(due_at__isnull=False)
     words = due.filter(question=None).values_list("pk", "body")
     about = [pk for pk, body in words if any(str(dialog) in body for dialog in dialogs)]

@@ -1,5 +1,8 @@
-"""This browser's push subscription, named by a signed cookie: who logs out of it, or lets somebody else log in, is not
-notified there any more. A session that ends by itself ends no notifications: they are for people who are away."""
+"""This browser's push subscription, named by a signed cookie.
+
+Whoever logs out of it, or lets somebody else log in, is no longer notified there. A session that ends by itself
+ends no notifications: they are for people who are away.
+"""
 
 from typing import Any
 
@@ -28,7 +31,7 @@ def remember(answer: HttpResponse, subscription: PushSubscription) -> None:
 
 
 def subscription_of(request: HttpRequest) -> PushSubscription | None:
-    """Of the browser that sent this, whoever is logged in."""
+    """Return the subscription of the browser that sent this, whoever is logged in."""
     number = request.get_signed_cookie(_cookie(), default="", salt=SALT)
     return PushSubscription.objects.filter(pk=number).first() if number else None
 

@@ -26,7 +26,7 @@ COOKIE = "dominds_answer"
 @require_GET
 @never_cache
 def open_link(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
-    """Changes nothing: mail programs follow links by themselves."""
+    """Show the question and change nothing: mail programs follow links by themselves."""
     if question_mail.person_of(question_id, token) is None:
         return _over(request, question_id, token)
     answer = redirect("question-by-mail", question_id=question_id)
@@ -50,7 +50,7 @@ def _over(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
 
 
 def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """The view of people who are logged in, for who holds the link."""
+    """Return the view of people who are logged in, for whoever holds the link."""
 
     @never_cache
     @wraps(view)

@@ -1,4 +1,4 @@
-"""The entry point of Celery. It only wakes; the database says what there is to do."""
+"""The entry point of Celery. It only wakes; the database says what is to be done."""
 
 from celery import shared_task
 from django.db import connections

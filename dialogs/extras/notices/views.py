@@ -1,4 +1,4 @@
-"""The browsers that a person is notified in."""
+"""Views of the browsers in which a person is notified."""
 
 from pathlib import Path
 from typing import Any

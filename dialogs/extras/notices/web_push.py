@@ -1,5 +1,4 @@
-"""Questions (Q4H) in browsers that have no page open: which browsers a person subscribed,
-and the notices to them by Web Push."""
+"""Notices of questions (Q4H) to browsers that have no page open, by Web Push, and the browsers that subscribed."""
 
 import json
 import re
@@ -57,8 +56,8 @@ def is_on() -> bool:
 def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) -> PushSubscription:
     """Notify this browser, which is nobody else's from now on. Raises ``Invalid``.
 
-    The address comes from the browser, which may be anybody's program. It is checked here,
-    and again whenever it is called.
+    The address comes from the browser, which may be anybody's program. It is checked here, and again whenever it
+    is called.
     """
     if not is_on():
         raise Invalid("This server sends no push notifications: its operator has switched them off.")
@@ -74,7 +73,7 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
 
 
 def _checked(address: str, key: str, secret: str) -> dict[str, str]:
-    """The keys as they are stored."""
+    """Check the keys and return them in stored form."""
     most = PushSubscription.ADDRESS_CHARS
     if len(address) > most or not re.fullmatch(r"https://[!-~]+", address):
         raise Invalid(f"A push service's address begins with https:// and has at most {most:,} ASCII characters.")
@@ -91,7 +90,7 @@ def _checked(address: str, key: str, secret: str) -> dict[str, str]:
 
 
 def named(user_agent: str) -> str:
-    """A browser as its owner calls it."""
+    """Name a browser as its owner calls it."""
     browser = next((name for mark, name in BROWSERS.items() if mark in user_agent), "A browser")
     system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
     return f"{browser} on {system}" if system else browser
@@ -105,7 +104,7 @@ ASKED_BY_PUSH = Exists(PushSubscription.objects.filter(user=OuterRef("dialog__ow
 
 
 def reached(question: Question, person: User | None = None) -> list[PushSubscription]:
-    """The browsers of this person, or else of the one who is asked first: the dialog's owner."""
+    """Return the browsers of this person, or else of the one who is asked first: the dialog's owner."""
     asked = person or question.dialog.owner
     return list(subscriptions_of(asked)) if is_on() and asked.is_active else []
 
@@ -114,10 +113,11 @@ def reached(question: Question, person: User | None = None) -> list[PushSubscrip
 
 
 def public_key() -> str:
-    """What browsers subscribe with, of the pair that is made once for the site.
+    """Return the key with which browsers subscribe, of the pair that is made once for the site.
 
-    One that was sealed under a signing key that is gone is replaced, and with it the subscriptions, which hold for it
-    alone. Nobody comes here before they log in under the new signing key."""
+    A key that was sealed under a lost signing key is replaced, and with it the subscriptions, which hold for it
+    alone. Nobody comes here before they log in under the new signing key.
+    """
     try:
         key = _key()
     except sealing.Unreadable:
@@ -126,7 +126,7 @@ def public_key() -> str:
 
 
 def _key() -> EllipticCurvePrivateKey | None:
-    """Raises ``sealing.Unreadable``."""
+    """Return the private key. Raises ``sealing.Unreadable``."""
     sealed = SiteSettings.current().sealed_push_key
     return web_push.read_key(sealing.unseal(sealed)) if sealed else None
 
@@ -196,7 +196,7 @@ def _signing_key() -> EllipticCurvePrivateKey:
 
 
 def _contact() -> str:
-    """Whom a push service's people may write to."""
+    """Return an address at which a push service can reach the operator."""
     if settings.MAIL_FROM:
         return f"mailto:{parseaddr(settings.MAIL_FROM)[1]}"
     if settings.PUBLIC_URL.startswith("https://"):

@@ -23,7 +23,7 @@ FORMER_SIGNS = timedelta(days=1)  # beside a new secret: so long there is to giv
 
 
 class Failed(Exception):
-    """The call did not arrive, or was refused. ``may_pass``: another try may succeed."""
+    """Raised when the call did not arrive or was refused. ``may_pass`` says that another try may succeed."""
 
     def __init__(self, message: str, *, may_pass: bool) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class Failed(Exception):
 
 
 def question_body(question: Question) -> dict[str, Any]:
-    """``text`` is what Slack and Mattermost show."""
+    """Write the body about a question. ``text`` is what Slack and Mattermost show."""
     dialog, path = question.dialog, f"/q4h/{question.pk}/"
     if question.state == Question.State.OPEN:
         place = f"A program in “{dialog}”" if question.is_from_outside else _place(dialog)
@@ -81,7 +81,9 @@ def _place(dialog: Dialog) -> str:
 
 
 def _line(sentence: str, path: str) -> str:
-    """With the three characters masked by which a text of a model could mention everybody or hide an address."""
+    """Write a line. Three characters are masked by which a model's text could mention everybody or hide an
+    address.
+    """
     sentence = sentence.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return f"{sentence} {settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else sentence
 
@@ -93,7 +95,9 @@ def signature_of(secrets: Iterable[str], body: bytes, unix_seconds: int) -> str:
 
 
 def change_secret(site: SiteSettings, secret: str) -> None:
-    """Sets the columns. The secret of before goes on signing for a while; typed once more, it changes nothing."""
+    """Set the columns of the secret. The one before goes on signing for a while; typing the same again changes
+    nothing.
+    """
     try:
         former = sealing.unseal(site.sealed_webhook_secret) if site.sealed_webhook_secret else ""
     except sealing.Unreadable:
@@ -106,8 +110,10 @@ def change_secret(site: SiteSettings, secret: str) -> None:
 
 
 def _secrets_of(site: SiteSettings) -> Iterator[str]:
-    """The newest first: who reads one signature alone reads the last one, and may not have the new secret yet. Raises
-    ``sealing.Unreadable``."""
+    """Return the secrets, oldest last. Raises ``sealing.Unreadable``.
+
+    A receiver that reads only one signature reads the last one, and may not have the new secret yet.
+    """
     yield sealing.unseal(site.sealed_webhook_secret)
     changed_at = site.webhook_secret_changed_at
     if site.sealed_former_webhook_secret and changed_at and timezone.now() - changed_at < FORMER_SIGNS:
@@ -136,8 +142,7 @@ def send(row: Delivery) -> bool:
 
 
 def post(url: str, body: bytes, headers: dict[str, str], *, allow_private: bool) -> int:
-    """The status of the answer, which is not followed where it leads elsewhere.
-    Raises ``Failed`` where there is none."""
+    """Return the status of the answer, whose redirects are not followed. Raises ``Failed`` without an answer."""
     try:
         return outbound_http.post(url, body, headers, timeout_seconds=TIMEOUT_SECONDS, allow_private=allow_private)
     except outbound_http.Refused as error:
@@ -147,6 +152,6 @@ def post(url: str, body: bytes, headers: dict[str, str], *, allow_private: bool)
 
 
 def check_status(who: str, status: int) -> None:
-    """Raises ``Failed``."""
+    """Raise ``Failed`` for a status that is no success."""
     if status >= 300:
         raise Failed(f"{who} answered with HTTP {status}.", may_pass=status >= 500 or status in PASSING)
