@@ -1,4 +1,4 @@
-"""System checks of what people write and install: reported at every start, never in the way of it."""
+"""System checks of files and installed packages. They report at every start and never prevent it."""
 
 from typing import Any
 
@@ -12,8 +12,9 @@ from remediation.policies.registry import registry
 
 @checks.register("installation")
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
-    """But for their models, which ``sync_agents`` judges: checks run where there is no database
-    yet, or none that answers."""
+    """Check the teams, except for their models, which ``sync_agents`` judges: checks run where no database may
+    answer.
+    """
     files = (team_file.current_team(with_models=False), team_file.read_team(team_file.DEMO_FILE, with_models=False))
     problems = [problem for team in files for problem in team.problems]
     return [checks.Warning(str(result), id="dialogs.W001") for result in classes_of(problems)]

@@ -17,7 +17,7 @@ class Refusal(Exception):
 
 
 class Conflict(Refusal):
-    """The dialog's state does not allow it; nothing was changed."""
+    """The dialog's state does not allow an action; nothing was changed."""
 
     status = 409
 
@@ -31,13 +31,13 @@ class Invalid(Refusal):
 
 
 class Forbidden(Refusal):
-    """Something that one may see and not change."""
+    """An action on something that one may see but not change."""
 
     status, code = 403, "permission_required"
 
 
 class NotFound(Refusal, Http404):
-    """A page that meets it is Django's page for that."""
+    """Something that does not exist for this person. On a page it becomes Django's page for that."""
 
     status, code = 404, "not_found"
 
@@ -58,6 +58,6 @@ class RateLimited(Refusal):
 
 
 class BudgetSpent(RateLimited):
-    """What an API key may cost in a month is used up."""
+    """An API key's monthly budget is used up."""
 
     code = "budget_exceeded"

@@ -52,7 +52,7 @@ def _do_nothing() -> None:
 class Piece:
     """A template that is shown at a place of the pages, with the variables that surround it.
 
-    ``variables`` names a function in dots: from a request to more variables for the template.
+    ``variables`` is the dotted name of a function that makes more variables for the template from the request.
     """
 
     place: str  # one of PLACES
@@ -66,10 +66,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What an optional feature adds. Whatever only web processes need is named in dots, and imported by them alone.
+    """An optional feature, as a value. Whatever only web processes need is named in dots, and imported by them
+    alone.
 
-    The functions of the last group are called inside the transaction of the change that they are about: what they store
-    is kept with it or not at all, what they raise undoes it, and they must not wait for anybody.
+    The functions of the last group are called inside the transaction of the change that they are about: what they
+    store is kept with it or not at all, what they raise undoes it, and they must not wait for anybody.
     """
 
     name: str

@@ -25,7 +25,7 @@ ALL = {
 
 
 def may(user: User, permission: str) -> bool:
-    """Whether this person was given the permission, directly or through a group. Superusers have all."""
+    """Check whether this person was given the permission, directly or through a group. Superusers have all."""
     if not user.is_active:
         return False
     return user.is_superuser or bool(_granted(user.pk, permission))
@@ -40,14 +40,14 @@ class Shared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a person may see beside their own dialogs: all, or those of the groups with these numbers."""
+    """The dialogs that a person may see beside their own: all, or those of the groups with these numbers."""
 
     all: bool
     groups: frozenset[int]
 
 
 def reach_of(user: User) -> Reach:
-    """Read once for each ``user`` object, which lives as long as a request."""
+    """Return a person's reach, read once for each ``user`` object, which lives as long as a request."""
     result: Reach | None = vars(user).get("_reach")
     if result is None:
         rows = _reach(user.pk)
@@ -58,7 +58,9 @@ def reach_of(user: User) -> Reach:
 
 
 def within(user_id: int, groups: Iterable[int] | QuerySet[Group], dialog: str = "") -> Q:
-    """A person's own dialogs, and those that are shared with these groups. ``dialog`` leads there from other rows."""
+    """Filter a person's own dialogs and those that are shared with these groups. ``dialog`` leads there from
+    other rows.
+    """
     return Q(**{f"{dialog}owner": user_id}) | Q(**{f"{dialog}group__in": groups})
 
 
@@ -71,7 +73,7 @@ def may_see(user: User, dialog: Shared) -> bool:
 
 
 def may_act(user: User, dialog: Shared) -> bool:
-    """For who may see it: whether they may also write, answer and change it."""
+    """Check whether somebody who may see a dialog may also write, answer and change it."""
     return takes_part(user, dialog) or may(user, ACT_IN_ALL)
 
 
@@ -91,7 +93,7 @@ def _given(user_id: int, permission: str) -> Q:
 
 @Select
 def _reach(user_id: int) -> QuerySet[User, Any]:
-    """A row for each group, or one without: its number, and whether the person may see all dialogs."""
+    """Return a row for each group, or one without: its number, and whether the person may see all dialogs."""
     granted = Exists(Permission.objects.filter(_given(user_id, VIEW_ALL)))
     return User.objects.filter(pk=user_id).annotate(sees_all=granted).values_list("groups", "sees_all")
 

@@ -6,7 +6,7 @@ from dialogs.live.consumers import NOT_FOUND, PageSocket
 
 
 async def unknown_address(scope: Any, receive: Any, send: Any) -> None:
-    """There is nothing here: refused as a page would be, without an error in the log."""
+    """Refuse an unknown address as a page would, without an error in the log."""
     await receive()
     await send({"type": "websocket.close", "code": NOT_FOUND})
 

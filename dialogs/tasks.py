@@ -1,4 +1,4 @@
-"""Entry points of Celery. They only wake; the database says what there is to do."""
+"""Entry points of Celery. They only wake; the database says what is to be done."""
 
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,9 @@ def drive_dialog(dialog_id: str) -> None:
 
 @worker_ready.connect(weak=False)
 def sweep_beside(**_: Any) -> None:
-    """On one machine what wakes dialogs may die with what drives them: neither is of use alone."""
+    """Sweep in the worker's process: on one machine what wakes dialogs may die with what drives them, since
+    neither is of use alone.
+    """
     if settings.SWEEPS:
         ending = sweeping.run_beside(settings.WORKER_BEFORE)
         worker_shutting_down.connect(lambda **_: ending.set(), weak=False)
@@ -35,5 +37,5 @@ def sweep_beside(**_: Any) -> None:
 
 @worker_shutting_down.connect(weak=False)
 def drain(**_: Any) -> None:
-    """A worker that shuts down hands its dialogs on at once."""
+    """Hand a worker's dialogs on at once when it shuts down."""
     keeper.drain()
