@@ -19,8 +19,11 @@ class DomindsConfig(AppConfig):
     name = "dominds"
 
     def ready(self) -> None:
-        from dominds import celery  # noqa: F401
+        from dominds import celery, waits  # noqa: F401
+        from dominds.db.hand_back import hand_back
         from dominds.local import places
+
+        waits.before_each(hand_back)
 
         if places.IN_CHECKOUT:
             _build_texts(places.RESOURCES)

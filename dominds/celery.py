@@ -21,7 +21,7 @@ from celery.utils.nodenames import worker_direct
 from celery.worker import state
 from django.conf import settings
 
-from dominds import gc_tuning, telemetry
+from dominds import gc_tuning, telemetry, waits
 from dominds.llm.circuit_breaker import circuits
 from dominds.local import gate
 from dominds.worker import heartbeats
@@ -45,6 +45,7 @@ app.conf.update(
         "socket_timeout": 3,
         "socket_connect_timeout": 2,
         "socket_keepalive": True,
+        "socket_keepalive_options": waits.keepalive_options(),
         "health_check_interval": 10,
     },
     broker_connection_timeout=2,

@@ -250,6 +250,7 @@ def mail(name: str) -> dict[str, Any]:
             name, f"{parts.scheme}://...", "smtp+tls://USER:PASSWORD@HOST:PORT, smtp+ssl://... or smtp://..."
         )
     described: dict[str, Any] = environ.Env.email_url_config(value)
+    described["EMAIL_BACKEND"] = "dominds.mail_server.EmailBackend"
     return {**described, "EMAIL_PORT": described["EMAIL_PORT"] or MAIL_PORTS[parts.scheme]}
 
 

@@ -11,21 +11,26 @@ import ssl
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from dominds import waits
+from dominds.address_ranges import Address, Range, range_of
+
 SCHEMES = {"http": 80, "https": 443}
-SHARED = ipaddress.ip_network("100.64.0.0/10")  # carrier-grade NAT: neither private nor global to the standard library
 MOST_ADDRESSES = 4  # of a name that are tried
-TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # NAT64: an IPv4 address in the last four bytes
+LOOKUP_SECONDS = 10.0
 
 
 class Refused(ValueError):
     """The address may not be called; says why, for the person who typed it."""
 
 
-def check(url: str, *, allow_private: bool, allow_loopback: bool = False) -> tuple[list[Address], int]:
+def check(
+    url: str, *, allow_private: bool, allow_loopback: bool = False, timeout_seconds: float = LOOKUP_SECONDS
+) -> tuple[list[Address], int]:
     """Where a request to ``url`` would go: each of the name's addresses, and the port. Raises ``Refused``."""
     try:
         parts = urlsplit(url)
@@ -38,7 +43,9 @@ def check(url: str, *, allow_private: bool, allow_loopback: bool = False) -> tup
         raise Refused("Leave name and password out of the address: it is shown and logged.")
     port = SCHEMES[parts.scheme] if port is None else port
     try:
-        result = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        result = _looked_up(parts.hostname, port, timeout_seconds)
+    except TimeoutError as error:
+        raise Refused(f"{parts.hostname!r} was not looked up within {timeout_seconds:g} s.") from error
     except (OSError, UnicodeError) as error:
         raise Refused(f"{parts.hostname!r} is not known: {error}.") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in result]
@@ -73,38 +80,41 @@ def check_typed(url: str) -> None:
         check(url, allow_private=allow_private, allow_loopback=True)
 
 
+def _looked_up(host: str, port: int, seconds: float) -> Any:
+    """What the resolver says of a name, in a thread of its own: it has no time limit."""
+    waits.begin(f"for the name {host}")
+    answer: Future[Any] = Future()
+
+    def look_up() -> None:
+        try:
+            answer.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:  # noqa: BLE001  whoever waits raises it
+            answer.set_exception(error)
+
+    threading.Thread(target=look_up, name="name", daemon=True).start()
+    return answer.result(seconds)
+
+
 def _check_server(address: Address, *, allow_private: bool) -> None:
     """A model server may be on this machine."""
-    _check_address(address, allow_private=allow_private or _unwrapped(address).is_loopback)
+    _check_address(address, allow_private=allow_private or range_of(address) is Range.LOOPBACK)
 
 
 def _check_address(address: Address, *, allow_private: bool) -> None:
-    real = _unwrapped(address)
-    if real.is_link_local or real.is_multicast or real.is_unspecified or (real.is_reserved and not real.is_loopback):
+    found = range_of(address)
+    if found is Range.SPECIAL:
         raise Refused(f"{address} is an address for special uses, among them the secrets of cloud machines.")
-    if not allow_private and (not real.is_global or (real.version == 4 and real in SHARED)):
+    if found is not Range.PUBLIC and not allow_private:
         raise Refused(
             f"{address} lies on this machine or in its own network. DOMINDS_PRIVATE_WEBHOOKS=1 allows such addresses,"
             " and DOMINDS_PRIVATE_IMAGES=1 those of images."
         )
 
 
-def _unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one stands for, if it does."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    if address in TRANSLATED:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
-
-
 def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float, allow_private: bool) -> int:
     """Send a POST and return the status. Raises ``Refused``, ``OSError`` or ``http.client.HTTPException``.
-    ``timeout_seconds`` holds for each wait, and for the answer as a whole."""
-    with (
-        _connection(url, timeout_seconds, allow_private=allow_private) as connection,
-        _cut_after(timeout_seconds, connection.sock),
-    ):
+    ``timeout_seconds`` holds for all of it, from the look-up of the name to the end of the headers."""
+    with _connection(url, timeout_seconds, allow_private=allow_private) as connection:
         return _answer(connection, "POST", url, headers, body).status
 
 
@@ -118,14 +128,11 @@ def get(
     allow_loopback: bool = True,
 ) -> tuple[int, bytes]:
     """The status and the body, of which no more than ``most_bytes`` are read; a model server may be on this machine.
-    ``timeout_seconds`` holds for each wait, and for the body as a whole. Raises as ``post`` does."""
+    ``timeout_seconds`` holds for all of it. Raises as ``post`` does."""
     with _connection(url, timeout_seconds, allow_private=allow_private, allow_loopback=allow_loopback) as connection:
-        answer = _answer(connection, "GET", url, headers)
-        ends_at, body = time.monotonic() + timeout_seconds, b""
+        answer, body = _answer(connection, "GET", url, headers), b""
         while len(body) < most_bytes and (piece := answer.read1(most_bytes - len(body))):
             body += piece
-            if time.monotonic() > ends_at:
-                raise TimeoutError("timed out")
         return answer.status, body
 
 
@@ -142,40 +149,34 @@ def _answer(
 def _connection(
     url: str, timeout_seconds: float, *, allow_private: bool, allow_loopback: bool = False
 ) -> Iterator[http.client.HTTPConnection]:
-    """To the first of the name's addresses that accepts one."""
-    addresses, port = check(url, allow_private=allow_private, allow_loopback=allow_loopback)
+    """To the first of the name's addresses that accepts one; it is cut when the time is up."""
+    ends_at = time.monotonic() + timeout_seconds
+    addresses, port = check(
+        url, allow_private=allow_private, allow_loopback=allow_loopback, timeout_seconds=timeout_seconds
+    )
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), port, timeout=timeout_seconds)
-    connection.sock = _socket(addresses, port, timeout_seconds)
+    connection.sock = _socket(addresses, port, ends_at)
     try:
-        if parts.scheme == "https":
-            context = ssl.create_default_context()
-            connection.sock = context.wrap_socket(connection.sock, server_hostname=parts.hostname)
-        yield connection
+        with waits.within(ends_at - time.monotonic(), connection.sock):
+            if parts.scheme == "https":
+                context = ssl.create_default_context()
+                connection.sock = context.wrap_socket(connection.sock, server_hostname=parts.hostname)
+            yield connection
     finally:
         connection.close()
 
 
-@contextmanager
-def _cut_after(seconds: float, connected: socket.socket) -> Iterator[None]:
-    """End the connection then, whatever still drips from it: whoever reads finds its end."""
-
-    def cut() -> None:
-        with suppress(OSError):
-            connected.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _socket(addresses: list[Address], port: int, timeout_seconds: float) -> socket.socket:
+def _socket(addresses: list[Address], port: int, ends_at: float) -> socket.socket:
     *others, last = list(dict.fromkeys(map(str, addresses)))[:MOST_ADDRESSES]
     for address in others:
         with suppress(OSError):
-            return socket.create_connection((address, port), timeout_seconds)
-    return socket.create_connection((last, port), timeout_seconds)
+            return socket.create_connection((address, port), _left(ends_at))
+    return socket.create_connection((last, port), _left(ends_at))
+
+
+def _left(ends_at: float) -> float:
+    """Raises ``TimeoutError`` when nothing is."""
+    if (seconds := ends_at - time.monotonic()) <= 0:
+        raise TimeoutError("timed out")
+    return seconds

@@ -11,7 +11,7 @@ from typing import Any
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from dominds import budgets, env, logs
+from dominds import budgets, env, logs, waits
 from dominds.local.places import DATA_DIR, HOME_DIR, REDIS_URL_FILE, RESOURCES
 from dominds.local.secret_key import kept_key
 from dominds.redaction import remember_environment
@@ -32,14 +32,23 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4096; PRAGMA "
     "synchronous=FULL;",
 }
+# A firewall that forgot a connection drops its packets: without these, both ends wait for hours. The server's own
+# end is bounded too, or a row would stay locked by a client that is gone.
 POSTGRESQL_OPTIONS = {
+    "keepalives": 1,
+    "keepalives_idle": waits.KEEPALIVE_IDLE,
+    "keepalives_interval": waits.KEEPALIVE_EVERY,
+    "keepalives_count": waits.KEEPALIVE_TRIES,
+    "tcp_user_timeout": waits.UNANSWERED_MILLISECONDS,
     "pool": {"min_size": 1, "max_size": env.number("DOMINDS_DB_POOL", default=16, minimum=1), "timeout": 5},
     "connect_timeout": 5,
     # So that statements can be prepared: half of PostgreSQL's work was planning the same ones.
     "server_side_binding": True,
     "prepare_threshold": 3,
     "application_name": "dominds",
-    "options": "-c lock_timeout=2s -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s",
+    "options": "-c lock_timeout=2s -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
+    f" -c tcp_keepalives_idle={waits.KEEPALIVE_IDLE} -c tcp_keepalives_interval={waits.KEEPALIVE_EVERY}"
+    f" -c tcp_keepalives_count={waits.KEEPALIVE_TRIES} -c tcp_user_timeout={waits.UNANSWERED_MILLISECONDS}",
 }
 _database = env.database("DATABASE_URL", default=DATA_DIR / "dominds.sqlite3")
 EMBEDDED = _database["ENGINE"] == env.FILE_ENGINE
@@ -51,6 +60,8 @@ DATABASES: dict[str, dict[str, Any]] = {
         "OPTIONS": {**_database.get("OPTIONS", {}), **(SQLITE_OPTIONS if EMBEDDED else POSTGRESQL_OPTIONS)},
     }
 }
+# Whether to ask a server outside within a transaction raises: in tests. Elsewhere it is logged.
+STRICT_WAITS = env.flag("DOMINDS_STRICT_WAITS", default=False)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
 env.make_named_folder("DOMINDS_MINDS_DIR", MINDS_DIR)

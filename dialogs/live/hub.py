@@ -26,6 +26,7 @@ from dialogs.live.fair_reads import FairReads
 from dialogs.live.feeds import Feed, Listener
 from dialogs.models import Dialog
 from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, dialog_channel, user_channel
+from dominds import waits
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +51,11 @@ class Hub:
 
     def __init__(self) -> None:
         self.redis = redis.asyncio.Redis.from_url(
-            settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=2, socket_keepalive=True
+            settings.REDIS_URL,
+            socket_timeout=3,
+            socket_connect_timeout=2,
+            socket_keepalive=True,
+            socket_keepalive_options=waits.keepalive_options(),
         )
         self._feeds: dict[str, Feed] = {}
         self._people: dict[str, Person] = {}
@@ -171,7 +176,11 @@ class Hub:
 
     async def _read(self) -> None:
         connection = redis.asyncio.Redis.from_url(
-            settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2, socket_keepalive=True
+            settings.REDIS_URL,
+            socket_timeout=None,
+            socket_connect_timeout=2,
+            socket_keepalive=True,
+            socket_keepalive_options=waits.keepalive_options(),
         )
         async with connection, connection.pubsub() as pubsub:
             await pubsub.subscribe(LIVE_TEXT_CHANNEL, *self._channels())

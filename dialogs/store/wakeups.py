@@ -17,6 +17,8 @@ from celery import current_app
 from django.conf import settings
 from django.db import transaction
 
+from dominds import waits
+
 log = structlog.get_logger(__name__)
 
 # Tasks by name: their code lies in a layer above.
@@ -50,7 +52,12 @@ def live_text_key(generation_id: int, *, reasoning: bool = False) -> str:
 @functools.cache
 def client() -> redis.Redis:
     return redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1, socket_keepalive=True, health_check_interval=15
+        settings.REDIS_URL,
+        socket_timeout=2,
+        socket_connect_timeout=1,
+        socket_keepalive=True,
+        socket_keepalive_options=waits.keepalive_options(),
+        health_check_interval=15,
     )
 
 

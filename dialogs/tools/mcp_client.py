@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from dialogs.tools import mcp_lenient, mcp_program
 from dialogs.tools.mcp_config import McpFailed, Server, resolved
 from dialogs.tools.tool import Progress, Stopped
-from dominds import budgets, outbound_http
+from dominds import budgets, outbound_http, waits
 from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
@@ -142,6 +142,11 @@ class _Sessions:
     # From any thread
 
     def run(self, work: Coroutine[Any, Any, T], seconds: float, progress: Progress | None = None) -> T:
+        try:
+            waits.begin("a tool server")
+        except BaseException:
+            work.close()
+            raise
         future = asyncio.run_coroutine_threadsafe(work, self._running_loop())
         if progress is not None:
             progress.on_stop(future.cancel)

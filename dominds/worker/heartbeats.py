@@ -15,6 +15,8 @@ import structlog
 from django.conf import settings
 from redis import Redis, RedisError
 
+from dominds import waits
+
 log = structlog.get_logger(__name__)
 
 KEPT_SECONDS = 300  # without a heartbeat for this long a part is forgotten
@@ -101,4 +103,10 @@ def _key(name: str) -> str:
 
 
 def _client() -> Redis:
-    return Redis.from_url(settings.REDIS_URL, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)
+    return Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=_TIMEOUT_SECONDS,
+        socket_connect_timeout=_TIMEOUT_SECONDS,
+        socket_keepalive=True,
+        socket_keepalive_options=waits.keepalive_options(),
+    )

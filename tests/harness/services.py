@@ -46,6 +46,7 @@ def set_environment() -> None:
         DOMINDS_DATA_DIR=str(folder / "data"),
         DOMINDS_MINDS_DIR=str(minds),
         DOMINDS_LOG="console",
+        DOMINDS_STRICT_WAITS="1",
         DOMINDS_LOCAL_SERVERS="off",  # whatever runs on the machine that tests
         # A multiplication that is shared among cores waits by spinning, which several workers cannot afford.
         OPENBLAS_NUM_THREADS="1",

@@ -1,5 +1,6 @@
 """S10: an address that somebody typed must not make the server call itself, its network, or a cloud's metadata."""
 
+import ipaddress
 import socket
 import socketserver
 import threading
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from dialogs.extras.notices import deliveries
 from dialogs.models import Delivery, SiteSettings
 from dominds import outbound_http
+from dominds.address_ranges import Range, range_of, unwrapped
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.model import ModelInfo
@@ -81,15 +83,40 @@ def test_some_addresses_stay_refused_even_then(url: str) -> None:
         check(url, allow_private=True)
 
 
+RANGES = {
+    Range.PUBLIC: "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 "
+    "168.63.129.15 172.15.255.255 172.32.0.0 192.0.1.0 192.167.255.255 198.17.255.255 198.20.0.0 223.255.255.255 "
+    "2000:: 2001:200:: 2606:4700::1111 2a00:1450:4001::1 3ffd:: ::ffff:8.8.8.8 64:ff9b::808:808 2002:808:808::1",
+    Range.LOOPBACK: "127.0.0.1 127.255.255.255 ::1 ::ffff:127.0.0.1 64:ff9b::7f00:1 2002:7f00:1::",
+    Range.PRIVATE: "10.0.0.1 100.64.0.1 100.127.255.255 172.16.0.1 172.31.255.255 192.168.0.1 198.18.0.1 fc00::1 "
+    "fdff::1 ::ffff:10.0.0.1 64:ff9b::a00:1 2002:a00:1::",
+    Range.SPECIAL: "0.0.0.0 0.1.2.3 100.100.100.200 168.63.129.16 169.254.0.1 169.254.169.254 192.0.0.1 192.0.0.192 "
+    "192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1 192.175.48.1 198.51.100.1 203.0.113.1 224.0.0.1 239.1.1.1 "
+    "240.0.0.1 255.255.255.255 :: ::2 ::8.8.8.8 ::ffff:0:808:808 ::ffff:169.254.169.254 ::ffff:168.63.129.16 "
+    "64:ff9b::a9fe:a9fe 64:ff9b:1::1 100::1 2001::1 2001:10::1 2001:20::1 2001:db8::1 2002:a9fe:a9fe::1 "
+    "2620:4f:8000::1 3fff::1 4000::1 5f00::1 8000::1 fd00:ec2::254 fd20:ce::254 fe80::1 fec0::1 feff::1 ff02::1",
+}
+
+
+@pytest.mark.parametrize(("expected", "text"), [(kind, one) for kind, many in RANGES.items() for one in many.split()])
+def test_each_range_is_known_by_our_own_table(expected: Range, text: str) -> None:
+    assert range_of(ipaddress.ip_address(text)) is expected
+
+
 @given(st.ip_addresses())
-def test_only_what_the_registries_call_global_is_called(address: Any) -> None:
-    try:
-        outbound_http._check_address(address, allow_private=False)
-    except Refused:
-        return
-    real = outbound_http._unwrapped(address)  # an IPv6 address may only stand for an IPv4 one
-    assert real.is_global
-    assert not (real.is_private or real.is_loopback or real.is_link_local or real.is_multicast or real.is_reserved)
+def test_only_what_the_registries_call_global_is_public(address: Any) -> None:
+    """No address of which any Python says that it is not global; an IPv6 one may only stand for an IPv4 one."""
+    real = unwrapped(address)
+    if range_of(address) is Range.PUBLIC:
+        assert real.is_global
+        assert not (real.is_private or real.is_loopback or real.is_link_local or real.is_multicast or real.is_reserved)
+
+
+@given(st.ip_addresses(v=4))
+def test_an_address_in_another_form_is_judged_as_itself(address: Any) -> None:
+    number = int(address)
+    for form in (0xFFFF << 32 | number, 0x64FF9B << 96 | number, 0x2002 << 112 | number << 80):
+        assert range_of(ipaddress.IPv6Address(form)) is range_of(address)
 
 
 @contextmanager
@@ -121,23 +148,53 @@ def test_a_redirect_is_not_followed() -> None:
     assert not asked_inside
 
 
-def test_an_answer_that_drips_is_given_up() -> None:
-    """Each byte comes in time, but the whole never."""
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@contextmanager
+def dripping(first: bytes, drop: bytes) -> Iterator[int]:
+    """A server whose bytes all come in time, but whose answer never ends; its port."""
 
     class Drips(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             with suppress(OSError):
-                for byte in b"HTTP/1.1 200 OK" + b"x" * 100:
-                    self.request.sendall(bytes([byte]))
-                    time.sleep(0.1)
+                self.request.sendall(first)
+                for _ in range(200):
+                    self.request.sendall(drop)
+                    time.sleep(0.05)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drips) as server:
+        server.daemon_threads = True
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        begun_at, url = time.monotonic(), f"http://127.0.0.1:{server.server_address[1]}/"
-        with pytest.raises((OSError, HTTPException)):
-            outbound_http.post(url, b"{}", {}, timeout_seconds=0.5, allow_private=True)
-        assert time.monotonic() - begun_at < 3
+        yield server.server_address[1]
         server.shutdown()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("scheme", "first", "drop"),
+    [
+        ("http", b"", b"H"),
+        ("http", HEAD, b"x"),
+        ("http", HEAD, b"x: y\r\n"),
+        ("http", b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        ("http", HEAD + b"transfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        ("http", HEAD + b"content-length: 1000\r\n\r\n", b"x"),
+        ("https", b"", b"\x16"),
+    ],
+)
+def test_an_answer_that_drips_is_given_up(method: str, scheme: str, first: bytes, drop: bytes) -> None:
+    with dripping(first, drop) as port:
+        begun_at, url = time.monotonic(), f"{scheme}://127.0.0.1:{port}/"
+        bounded: dict[str, Any] = {"timeout_seconds": 0.3, "allow_private": True}
+        try:
+            if method == "GET":
+                outbound_http.get(url, {}, most_bytes=1_000_000, **bounded)
+            elif b"\r\n\r\n" in first or outbound_http.post(url, b"{}", {}, **bounded):
+                return  # the body of what a POST is answered is not read
+            raise AssertionError("It never ended.")
+        except (OSError, HTTPException):
+            assert time.monotonic() - begun_at < 2
 
 
 def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:

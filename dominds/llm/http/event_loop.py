@@ -4,16 +4,18 @@ import asyncio
 import atexit
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from typing import Any, TypeVar
 
 import aiohttp
 import aiohttp.abc
 
-from dominds import budgets, outbound_http
+from dominds import budgets, outbound_http, waits
 
 Answer = TypeVar("Answer")
 
@@ -46,7 +48,12 @@ class EventLoop:
         self._session: aiohttp.ClientSession | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-        """What the coroutine returns or raises; the calling thread waits for it."""
+        """What the coroutine returns or raises; the calling thread waits for it, and holds no database connection."""
+        try:
+            waits.begin(f"a server ({getattr(coroutine, '__qualname__', coroutine)})")
+        except BaseException:
+            coroutine.close()
+            raise
         return asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
 
     def call(self, function: Callable[[], object]) -> None:
@@ -82,6 +89,18 @@ class EventLoop:
             closing = asyncio.run_coroutine_threadsafe(self._session.close(), self._loop)
             with suppress(TimeoutError):
                 closing.result(CLOSING_SECONDS)
+
+
+def trust(url: str) -> ssl.SSLContext | bool:
+    """Which certificates are trusted at this address."""
+    return _trusted() if url.startswith("https:") else True
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    import httpx2  # which takes a tenth of a second to load
+
+    return httpx2.create_ssl_context()
 
 
 LOOP = EventLoop()

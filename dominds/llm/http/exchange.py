@@ -4,16 +4,13 @@ import asyncio
 import contextlib
 import io
 import os
-import ssl
 import threading
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TypeVar
 
 import aiohttp
-import httpx2
 import stamina
 
 from dominds import budgets
@@ -139,7 +136,7 @@ class Exchange:
             headers=self._post.headers,
             allow_redirects=False,
             proxy=self._endpoint.proxy(),
-            ssl=_trusted() if self._post.url.startswith("https:") else True,
+            ssl=event_loop.trust(self._post.url),
             timeout=aiohttp.ClientTimeout(total=None, connect=self._endpoint.timeouts.connect),
         )
 
@@ -163,7 +160,7 @@ class Exchange:
                 "baseUrl in llm.yaml), or name the file of its authority in SSL_CERT_FILE and start again."
             )
         if isinstance(error, aiohttp.ClientConnectorError):
-            reason = readable(_reason(error.os_error))
+            reason = readable(reason_of(error.os_error))
             return NetworkFailed(
                 f"No connection to {endpoint.host}: {reason}. Check that the server runs, and its address (under "
                 "Models, or baseUrl in llm.yaml)."
@@ -246,7 +243,7 @@ class Exchange:
         return min(total, idle, silent)
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
     """A refused connection's own words; asyncio's name the address that the message names already."""
     return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
 
@@ -256,11 +253,6 @@ def _header_bound(error: aiohttp.ClientResponseError) -> Budget | None:
     if "Too many headers" in error.message:
         return budgets.HEADERS
     return budgets.HEADER_BYTES if "Got more than" in error.message else None
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
 
 
 class Watch:

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
+import aiohttp
 
 from dominds import budgets, outbound_http
 from dominds.llm.errors import readable
-from dominds.llm.http.endpoint import is_loopback, without_key
+from dominds.llm.http import event_loop
+from dominds.llm.http.endpoint import Endpoint, without_key
+from dominds.llm.http.exchange import PIECE_BYTES, reason_of
 from dominds.llm.json_text import NotJson, dumped, parsed
 
 ANSWER_SECONDS = 3.0
@@ -71,41 +72,51 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
     is_reached = True
     try:
         outbound_http.check_typed(url)
-        http = _http(is_loopback(url))
-        with http.stream("POST" if ask else "GET", url, headers=headers, content=ask) as response:
-            response.raise_for_status()
-            return ServerAnswer(time.monotonic(), parsed(_within_bounds(response, server)))
+        status, body = event_loop.LOOP.run(_asked(url, headers, ask, server))
+        if 200 <= status < 300:
+            return ServerAnswer(time.monotonic(), parsed(body))
+        failure = f"{url} answered HTTP {status}. Is this {server}, in a current version?"
     except (budgets.OverBudget, outbound_http.Refused) as error:
         failure = str(error)
-    except httpx2.HTTPStatusError as error:
-        failure = f"{url} answered HTTP {error.response.status_code}. Is this {server}, in a current version?"
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        reason = without_key(readable(str(error)), key) or type(error).__name__
-        failure = f"No answer from {server} at {url}: {reason}. Start its server, or correct {ADDRESS}."
-        is_reached = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-    except NotJson:
-        failure = strange(url, server)
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        if isinstance(error, NotJson):
+            failure = strange(url, server)
+        else:
+            reason = without_key(readable(_why(error)), key) or type(error).__name__
+            failure = f"No answer from {server} at {url}: {reason}. Start its server, or correct {ADDRESS}."
+            is_reached = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     return ServerAnswer(time.monotonic(), failure=failure, is_reached=is_reached)
 
 
-def _within_bounds(response: httpx2.Response, server: str) -> bytes:
-    """The body. The client's own time-out restarts with every byte, and it holds whatever comes."""
-    ends_at, body = time.monotonic() + ANSWER_SECONDS, bytearray()
-    for piece in response.iter_bytes():
-        body += piece
-        budgets.LISTING_BYTES.check(len(body), f"{server} answered with")
-        if time.monotonic() > ends_at:
-            raise httpx2.ReadTimeout(f"its answer was not whole within {ANSWER_SECONDS:g} seconds")
-    return bytes(body)
+async def _asked(url: str, headers: dict[str, str], ask: bytes, server: str) -> tuple[int, bytes]:
+    """The status and the body. The time-out holds for all of it, however its bytes drip."""
+    body = bytearray()
+    async with event_loop.LOOP.session().request(
+        "POST" if ask else "GET",
+        url,
+        headers=headers,
+        data=ask or None,
+        allow_redirects=False,
+        proxy=Endpoint(url).proxy(),
+        ssl=event_loop.trust(url),
+        timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+    ) as answer:
+        while piece := await answer.content.read(PIECE_BYTES):
+            body += piece
+            budgets.LISTING_BYTES.check(len(body), f"{server} answered with")
+    return answer.status, bytes(body)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return reason_of(error.os_error)
+    return (
+        f"its answer was not whole within {ANSWER_SECONDS:g} seconds" if isinstance(error, TimeoutError) else str(error)
+    )
 
 
 def strange(url: str, server: str) -> str:
     return f"{url} answered something other than {server}'s list of models. Correct {ADDRESS}."
-
-
-@cache
-def _http(is_local: bool) -> httpx2.Client:
-    return httpx2.Client(timeout=ANSWER_SECONDS, trust_env=not is_local)
 
 
 def root_of(base_url: str) -> str:

@@ -23,7 +23,7 @@ def dialog(script: Script) -> Dialog:
 def post(settings: Any) -> Iterator[MailServer]:
     """A mail server, as the environment would name it."""
     with mail_server() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "dominds.mail_server.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
         settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = server.login
         settings.MAIL_FROM, settings.PUBLIC_URL = "Dominds <dominds@example.org>", "https://dominds.example.org"

@@ -1,0 +1,26 @@
+"""Gives this thread's database connections back before it waits for a server outside.
+
+Sixteen calls that wait for a silent host would otherwise hold all connections of a process, and every page of everybody
+would fail.
+"""
+
+import structlog
+from django.conf import settings
+from django.db import connections
+
+log = structlog.get_logger(__name__)
+
+
+class HeldTransaction(AssertionError):
+    """A transaction is open while a server outside is asked."""
+
+
+def hand_back(what: str) -> None:
+    """Close what is at rest. An open transaction is a mistake of ours: it raises where tests run, and is logged."""
+    for connection in connections.all(initialized_only=True):
+        if any(not vars(block).get("_from_testcase") for block in connection.atomic_blocks):
+            if settings.STRICT_WAITS:
+                raise HeldTransaction(f"A transaction is open while this thread asks {what}. Commit it before.")
+            log.error("transaction_held_while_waiting", what=what, stack_info=True)
+        elif not connection.in_atomic_block:
+            connection.close()

@@ -1,0 +1,75 @@
+"""Nothing waits for a server outside with what others need in hand. Who asks one says so first, and whoever keeps
+something scarce for the calling thread hands it back, or complains. Knows no Django; the database is
+``dominds.db.hand_back``."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_TRIES = 4, 2, 2  # seconds, seconds, times: a dead peer is known after 8 s
+UNANSWERED_MILLISECONDS = 8_000  # that what was sent may stay unacknowledged
+
+_hand_back: list[Callable[[str], None]] = []
+
+
+def before_each(hand_back: Callable[[str], None]) -> None:
+    """Call a function with what is asked, on the asking thread, before each wait."""
+    if hand_back not in _hand_back:
+        _hand_back.append(hand_back)
+
+
+def begin(what: str) -> None:
+    """Say that this thread is about to wait for ``what``, a server outside."""
+    for hand_back in _hand_back:
+        hand_back(what)
+
+
+class Deadline:
+    """Cuts one connection when its time is up, whatever still drips from it: whoever reads finds its end. It holds for
+    a socket that is wrapped for TLS later, too."""
+
+    def __init__(self, seconds: float, connected: socket.socket) -> None:
+        self.has_passed = False
+        self._socket = socket.socket(fileno=os.dup(connected.fileno()))  # TLS takes the other one over
+        self._timer = threading.Timer(max(0.0, seconds), self._cut)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _cut(self) -> None:
+        self.has_passed = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        self._timer.cancel()
+        self._timer.join()  # it may be cutting
+        self._socket.close()
+
+
+@contextmanager
+def within(seconds: float, connected: socket.socket) -> Iterator[None]:
+    """Raises ``TimeoutError`` when the block took longer, whatever it read."""
+    deadline = Deadline(seconds, connected)
+    try:
+        yield
+    except Exception as error:
+        if deadline.has_passed:
+            raise TimeoutError("timed out") from error
+        raise
+    finally:
+        deadline.end()
+    if deadline.has_passed:
+        raise TimeoutError("timed out")
+
+
+def keepalive_options() -> dict[int, int]:
+    """Return the options by which TCP notices a peer that is gone, or that a firewall forgot, within 10 seconds."""
+    wanted = {
+        "TCP_KEEPIDLE": KEEPALIVE_IDLE,
+        "TCP_KEEPINTVL": KEEPALIVE_EVERY,
+        "TCP_KEEPCNT": KEEPALIVE_TRIES,
+        "TCP_USER_TIMEOUT": UNANSWERED_MILLISECONDS,
+    }
+    return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
