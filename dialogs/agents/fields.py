@@ -68,7 +68,7 @@ def checked(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict
     stated.
 
     A provider or model that the catalog does not know is reported and stays: the agent is unusable until it is
-    known. ``with_model=False`` does not look into the catalog.
+    known. ``with_model=False`` does not look into the catalog, a part of which is in the database.
     """
     sound: dict[str, Any] = {}
     problems: list[FieldProblem] = []

@@ -1,7 +1,7 @@
 """Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it.
 
 The newest line of running tools is published too, and stored nowhere. One thread of a process writes for all its
-generations: at each beat one pipeline with what has grown.
+generations: at each beat one pipeline and one message, however many there are.
 """
 
 import re

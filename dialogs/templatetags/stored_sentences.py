@@ -1,7 +1,7 @@
 """Translation of the runtime's own sentences, which rows hold in English, into the language of a page.
 
 Questions, failures and notices are stored as text, for programs and logs. Pages find the sentences in it by their
-forms. What is left was written by somebody else, mostly a provider, and stays as it is.
+forms. What is left was written by somebody else, mostly a provider, and stays as it is, marked as English.
 """
 
 import re

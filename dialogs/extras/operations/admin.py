@@ -48,7 +48,7 @@ class ProposalAdmin(ActionsAdmin):
 
     @admin.display(description="on past dialogs")
     def replay(self, proposal: Proposal) -> str:
-        """While it is open: afterwards the settings in force are others."""
+        """Show the trial of an open proposal; once it is closed, the settings in force are others."""
         if proposal.state != Proposal.State.OPEN:
             return "–"
         try:

@@ -82,7 +82,9 @@ class Table:
 
 
 def tables(chosen: Chosen = ALL) -> list[Table]:
-    """The same two weeks four times; the newest day first, else what cost most, then what took most tokens."""
+    """Return the same two weeks four times: by day, newest first, and otherwise what cost most, then what took
+    most tokens.
+    """
     groups = _groups(chosen)
     days, *others = ((by, _added(groups, key)) for by, key in KEYS.items())
     return [Table("day", sorted(days[1].items(), reverse=True)), *(Table(by, _ranked(sums)) for by, sums in others)]
@@ -93,18 +95,18 @@ def _ranked(sums: dict[str, Cost]) -> list[tuple[str, Cost]]:
 
 
 def by_day(table: Table) -> list[tuple[datetime, Cost]]:
-    """All days, the oldest first."""
+    """Return all days, the oldest first."""
     result = dict(table.rows)
     return [(day, result.get(day.date().isoformat(), Cost())) for day in _days()]
 
 
 def calls(viewer: User, chosen: Chosen = ALL) -> QuerySet[Generation]:
-    """The newest of them, in dialogs that this person may open."""
+    """Return the newest calls, in dialogs that this person may open."""
     return _newest(viewer, chosen).select_related("dialog__agent")[:NEWEST]
 
 
 def dialogs(viewer: User, chosen: Chosen) -> list[tuple[Dialog, Cost]]:
-    """Those that the newest of these calls were made in, as far as this person may open them; what cost most first."""
+    """Return the dialogs of the newest of these calls, as far as this person may open them; what cost most first."""
     newest = _newest(viewer, chosen).values("pk")[:ADDED_UP]
     rows = Generation.objects.filter(pk__in=newest).order_by().values_list("dialog").annotate(**_SUMS)
     sums = _ranked({str(dialog): Cost(*added) for dialog, *added in rows})[:NEWEST]
@@ -125,7 +127,7 @@ def _added(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost
 
 
 def _groups(chosen: Chosen) -> list[_Group]:
-    """What was summed up from its sums, and the calls since."""
+    """Return the groups of calls: from stored sums, and from the calls since."""
     first = _days()[0]
     live = _ended(_calls_since(_not_summed_up(first))).filter(**_of(chosen, *_OF_CALLS)).order_by()
     beside: list[QuerySet[Any]] = [CallTotals.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
@@ -195,26 +197,28 @@ def sum_up_days() -> int:
 
 
 def _not_summed_up(first: datetime) -> datetime:
-    """From when on no sums are kept: the end of a day of UTC, or ``first`` if that is later."""
+    """Return the moment from which no sums are kept: the end of a day of UTC, or ``first`` if that is later."""
     last = CallTotals.objects.aggregate(last=Max("began_at"))["last"]
     return max(first, datetime.combine(last.astimezone(UTC), time(), UTC) + ONE_DAY) if last else first
 
 
 def _days() -> list[datetime]:
-    """When each of the days begins in the current zone, the oldest first. Some have 23 or 25 hours."""
+    """Return the start of each day in the current zone, the oldest first. Some days have 23 or 25 hours."""
     zone, today = timezone.get_current_timezone(), timezone.localdate()
     return [datetime.combine(today - timedelta(days=ago), time(), zone) for ago in reversed(range(DAYS))]
 
 
 def _day_of(column: str) -> Case:
-    """The date in the current zone."""
+    """Return the date in the current zone."""
     return _placed(column, [(day, day.date().isoformat()) for day in _days()], CharField())
 
 
 def _placed(column: str, places: Sequence[tuple[datetime, Any]], kind: "Field[Any, Any]") -> Case:
-    """What stands beside the last of these beginnings, the oldest first, that a moment is not before.
+    """Map a moment to the value beside the last of these beginnings that it is not before. ``places`` begin with
+    the oldest.
 
-    Comparisons, because SQLite asks Python for each row's date in a zone."""
+    It uses comparisons, because SQLite asks Python for each row's date in a zone.
+    """
     cases = [When(**{f"{column}__gte": start, "then": Value(name)}) for start, name in reversed(places[1:])]
     return Case(*cases, default=Value(places[0][1]), output_field=kind)
 

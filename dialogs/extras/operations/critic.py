@@ -1,4 +1,6 @@
-"""The critic: reads rewards and errors of the recent past, proposes changes, and applies what a person accepts."""
+"""The critic, which reads rewards and errors of the recent past, proposes changes, and applies what a person
+accepts.
+"""
 
 from copy import copy
 from dataclasses import replace
@@ -32,14 +34,15 @@ ERRORS = (
 
 
 def review() -> int:
-    """Propose what the last week suggests. A proposal that is open, or was rejected within the
-    week, is not repeated."""
+    """Propose what the last week suggests. A proposal that is open, or was rejected within the week, is not
+    repeated.
+    """
     drafts = propose(_rewrites(), _errors())
     return sum(_keep(draft) for draft in drafts)
 
 
 def replay(proposal: Proposal) -> DryRun:
-    """What the change would keep of the agent's newest dialogs, beside what is in force. Raises ``UnknownModel``."""
+    """Try a change on the agent's newest dialogs, beside the settings in force. Raises ``UnknownModel``."""
     agent, config = proposal.agent, current_config()
     if agent is None:
         raise NotFound("The agent of this proposal is gone.")

@@ -71,7 +71,7 @@ SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, 
 
 
 def dialogs_by_state(states: Iterable[State] = State) -> dict[str, int]:
-    """How many dialogs are in each of these states. An index has them; those at rest are nearly all there are."""
+    """Count the dialogs in each of these states. An index has them; nearly all dialogs are at rest."""
     asked = [state.value for state in states]
     result = dict(Dialog.objects.filter(state__in=asked).order_by().values_list("state").annotate(Count("pk")))
     return {state: result.get(state, 0) for state in asked}
@@ -101,7 +101,7 @@ def parts() -> Parts:
 
 
 def held_leases() -> list[dict[str, Any]]:
-    """How many dialogs each worker drives, by the leases in the database."""
+    """Count the dialogs that each worker drives, by the leases in the database."""
     held = Dialog.objects.filter(state=State.GENERATING.value).exclude(lease_owner="").order_by("lease_owner")
     counted = held.values_list("lease_owner").annotate(Count("pk"))
     return [{"lease_owner": owner, "dialogs": dialogs} for owner, dialogs in counted]
@@ -120,7 +120,7 @@ class Stuck:
 
 
 def stuck_dialogs() -> list[Stuck]:
-    """Dialogs whose worker vanished, that nobody takes up, or whose call runs for minutes; the longest first."""
+    """List dialogs whose worker vanished, that nobody takes up, or whose call runs for minutes; the longest first."""
     now = timezone.now()
     running = Generation.objects.filter(dialog=OuterRef("pk"), outcome="running", started_at__lt=Now() - RUNS_LONG)
     vanished = Q(state=State.GENERATING.value, lease_until__lt=Now())
@@ -145,13 +145,13 @@ def _stuck(dialog: Dialog, now: datetime) -> Stuck:
 
 
 def failed_dialogs() -> QuerySet[Dialog]:
-    """The newest dialogs whose last message failed; a retry is offered."""
+    """List the newest dialogs whose last message failed; a retry is offered."""
     failed = Dialog.objects.filter(state=State.FAILED.value).select_related("agent", "owner")
     return failed.order_by("-active_at")[:MOST_ROWS]
 
 
 def backing_off() -> int:
-    """Dialogs that wait for a provider which asked for patience: slow, not stuck."""
+    """List dialogs that wait for a provider which asked for patience: slow, not stuck."""
     return Dialog.objects.filter(state__in=[State.QUEUED.value, State.GENERATING.value], wake_at__gt=Now()).count()
 
 
@@ -192,7 +192,7 @@ def undelivered() -> list[Undelivered]:
 
 @dataclass(frozen=True, slots=True)
 class ProviderHealth:
-    """What came of one provider's calls that began in the last hour."""
+    """The outcomes of one provider's calls that began in the last hour."""
 
     provider: str
     kept: int
@@ -236,7 +236,7 @@ class Recent:
 
 
 def recent() -> Recent:
-    """The last hour's calls by provider, and how long the kept ones took by model."""
+    """Return the last hour's calls by provider, and the durations of the kept ones by model."""
     generations = Generation.objects.filter(pk__gte=first_generation_since(timezone.now() - RECENT))
     return Recent(_provider_health(generations), _latencies(generations))
 
@@ -246,7 +246,7 @@ def first_generation_since(moment: datetime) -> int:
 
 
 def first_since(rows: QuerySet[Any], column: str, moment: datetime) -> int:
-    """The id from which on rows began at ``moment`` or later, by halving: about twenty look-ups of one row."""
+    """Find by halving the id from which on rows began at ``moment`` or later, in about twenty look-ups of one row."""
     newest = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     low, high = 0, newest + 1  # the answer lies in between, both included
     while low < high:
@@ -298,7 +298,7 @@ def _latencies(generations: QuerySet[Generation]) -> list[Latency]:
 
 
 def percentiles(values: Sequence[float]) -> tuple[int | None, int | None]:
-    """The 50th and the 95th, rounded; of a single value that value."""
+    """Return the 50th and the 95th percentile, rounded; of a single value that value."""
     if not values:
         return None, None
     if len(values) == 1:
@@ -311,8 +311,10 @@ def percentiles(values: Sequence[float]) -> tuple[int | None, int | None]:
 
 
 def levels_by_hour() -> list[tuple[datetime, dict[str, int]]]:
-    """How many generations of each hour ended at which level, oldest first, for the last day. Hours of UTC, in the
-    current zone's time: so none is missing or twice where clocks change."""
+    """Count the generations of each hour by the level at which they ended, oldest first, for the last day.
+
+    Hours are those of UTC, in the current zone's time, so none is missing or twice where clocks change.
+    """
     first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=LEVEL_HOURS - 1)
     counted = (
         HealthSnapshot.objects.filter(generation_id__gte=first_generation_since(first))
@@ -326,7 +328,7 @@ def levels_by_hour() -> list[tuple[datetime, dict[str, int]]]:
 
 
 def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
-    """How many rewrites each policy made on each day of the current zone, oldest first, for two weeks."""
+    """Count the rewrites of each policy on each day of the current zone, oldest first, for two weeks."""
     today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=COMPACTION_DAYS - 1)
     runs = RemediationRun.objects.counted()
@@ -343,7 +345,7 @@ def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
 
 
 def _filled(moments: list[datetime], kinds: list[str], counted: Iterable[Any]) -> list[tuple[datetime, dict[str, int]]]:
-    """Every moment and kind, with 0 where nothing was counted."""
+    """Return every moment and kind, with 0 where nothing was counted."""
     table = {moment: dict.fromkeys(kinds, 0) for moment in moments}
     for moment, kind, count in counted:
         if moment in table:

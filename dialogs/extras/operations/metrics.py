@@ -41,7 +41,7 @@ OPERATION = "chat"
 
 
 def _of_generations(rows: QuerySet[Generation]) -> Sums:
-    """Durations are summed in microseconds, so that sums of sums stay exact."""
+    """Sum generations up. Durations are summed in microseconds, so that sums of sums stay exact."""
     model = ("provider", "model")
     seconds = [timedelta(seconds=bound) for bound in SECOND_BOUNDS]
     return (
@@ -58,7 +58,9 @@ def _of_generations(rows: QuerySet[Generation]) -> Sums:
 
 
 class RowsCollector(Collector):
-    """What the rows say, at most every five seconds. Without a database it says so, and nothing else."""
+    """A collector that reads the rows at most every five seconds. Without a database it reports that, and nothing
+    else.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,7 +129,7 @@ class RowsCollector(Collector):
 
 
 def _settled_generations() -> int:
-    """Generations under this id have ended."""
+    """Return the id under which all generations have ended."""
     running = Generation.objects.filter(outcome="running").aggregate(first=Min("pk"))["first"]
     newest = settled_below(Generation.objects.all())
     return newest if running is None else min(newest, running)
@@ -148,7 +150,7 @@ def _dialogs() -> Iterator[Metric]:
 
 
 def _levels_now() -> dict[str, int]:
-    """By the newest report; a dialog that awaits one after a rewrite is unknown, as its page says."""
+    """Count levels by the newest report; a dialog that awaits one after a rewrite is unknown, as its page says."""
     newest = HealthSnapshot.objects.filter(generation__dialog=OuterRef("pk")).order_by("-generation_id")
     level = Case(
         When(report__in=["awaiting", "unavailable"], then=Value(Level.UNKNOWN.value)),
@@ -193,7 +195,7 @@ def _shares(sums: Sums) -> Metric:
 
 
 def _costs(sums: Sums) -> Metric:
-    """Without the calls whose price is not known: their model has no sample as long as none of its calls has one."""
+    """Return the costs of calls with a known price: a model has no sample as long as none of its calls has one."""
     metric = CounterMetricFamily(
         "dominds_cost_usd", "Cost of model calls by reported tokens and list prices, in USD.", labels=MODEL_LABELS
     )
@@ -243,7 +245,7 @@ def _gauge(name: str, help_text: str, label: str, counts: Mapping[str, int]) -> 
 
 
 def _counter(name: str, help_text: str, label: str, kinds: Iterable[str], sums: Sums) -> Metric:
-    """Kinds that never happened are 0, so that a first time is an increase."""
+    """Return a counter in which kinds that never happened are 0, so that a first time is an increase."""
     metric = CounterMetricFamily(name, help_text, labels=[label])
     for kind in kinds:
         metric.add_metric([kind], sums["count", kind])
@@ -251,7 +253,7 @@ def _counter(name: str, help_text: str, label: str, kinds: Iterable[str], sums: 
 
 
 def _from_redis() -> Iterator[Metric]:
-    """Absent while Redis is unavailable: an unknown queue is not an empty one."""
+    """Return what Redis knows, or nothing while it is unavailable: an unknown queue is not an empty one."""
     result = dashboard.parts()
     if result.queue_depth is None:
         return

@@ -24,7 +24,7 @@ class Tally:
     settled: Sums = field(default_factory=Counter)
 
     def totals(self, rows: QuerySet[Any], settled_below: int) -> Sums:
-        """Everything so far. Rows with ids under ``settled_below`` are final."""
+        """Return everything so far. Rows with ids under ``settled_below`` are final."""
         if settled_below > self.settled_below:
             self.settled += self.add_up(rows.filter(pk__gte=self.settled_below, pk__lt=settled_below))
             self.settled_below = settled_below
@@ -32,7 +32,9 @@ class Tally:
 
 
 def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequence[Any], name: str) -> Sums:
-    """For each combination of labels: how many values lie at or under each bound, how many there are, and their sum."""
+    """Return for each combination of labels how many values lie at or under each bound, how many there are, and
+    their sum.
+    """
     asked = {f"under_{n}": Count("pk", filter=Q(measured__lte=bound)) for n, bound in enumerate(bounds)}
     result = rows.annotate(measured=column).filter(measured__isnull=False).order_by().values(*labels)
     sums: Sums = Counter()
@@ -47,8 +49,7 @@ def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequ
 
 
 def summed(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
-    """For each combination of labels the sum of each column, by its name.
-    Fractions are summed in parts of ``PARTS``."""
+    """Sum each column, by its name, for each combination of labels. Fractions are summed in parts of ``PARTS``."""
     result = (
         rows.order_by().values(*labels).annotate(**{f"sum_{name}": Sum(column) for name, column in columns.items()})
     )

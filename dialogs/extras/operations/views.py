@@ -1,4 +1,4 @@
-"""The operator's page: how the server does, and what to do about a dialog that does not get on. And what calls cost."""
+"""The operator's page, with the server's state and actions on stuck dialogs, and the page of costs."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -45,7 +45,7 @@ DONE = {
 @for_operators
 @require_GET
 def dashboard(request: PersonRequest) -> HttpResponse:
-    """The page; htmx fetches its inner part again every ten seconds."""
+    """Show the page; htmx fetches its inner part again every ten seconds."""
     template = "ops/_dashboard.html" if request.htmx else "ops/dashboard.html"
     recent = server.recent()
     context = {
@@ -72,7 +72,7 @@ MOST_LINES = 50  # of a table of the statistics; its address takes any name
 
 
 class StatisticsForm(forms.Form):
-    """What the statistics are narrowed to. What is no such value is left out."""
+    """The values by which the statistics are filtered; invalid ones are ignored."""
 
     day = forms.DateField(required=False)
     model = forms.CharField(max_length=201, required=False)
@@ -83,7 +83,9 @@ class StatisticsForm(forms.Form):
 @login_required
 @require_GET
 def statistics(request: PersonRequest) -> HttpResponse:
-    """Of everybody for operators, else of one's own dialogs. What a bar or name leads to is the same page of less."""
+    """Show everybody's costs to operators, and others their own. A bar or name leads to the same page, filtered
+    further.
+    """
     form = StatisticsForm(request.GET)
     form.is_valid()
     chosen = {by: str(form.cleaned_data[by]) for by in costs.KEYS if form.cleaned_data.get(by)}
@@ -134,7 +136,7 @@ def _by_day(
 
 
 def _unpriced(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:
-    """What the title of a day's bar says of the calls that are not in it."""
+    """Return a function for the title of a day's bar that names the calls which are not in it."""
 
     def rest(day: datetime) -> str:
         result = Spent(days[day].cost_usd, days[day].unpriced)
@@ -154,7 +156,7 @@ def _cost_caption(unpriced: int) -> str:
 
 
 def _in_dollars(cost: float, kind: str) -> str:
-    """Short at the axis, where all numbers are round."""
+    """Write a sum short at the axis, where all numbers are round."""
     words = in_usd(Decimal(str(cost)))
     return words if kind else words.rstrip("0").rstrip(".")
 
@@ -165,14 +167,17 @@ def _tokens(cost: costs.Cost) -> dict[str, float]:
 
 
 def _shown(table: costs.Table, chosen: costs.Chosen) -> tuple[str, list[tuple[str, costs.Cost, float, str]], int]:
-    """Its name, its first lines, and how many others there are."""
+    """Return a table's name, its first lines, and how many others there are."""
     lines = _lines(table, chosen)
     return table.by, lines, len(table.rows) - len(lines)
 
 
 def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Cost, float, str]]:
-    """Each with its percentage of the greatest, by cost where any is known and else by tokens,
-    and where its name leads: nowhere if there is no other."""
+    """Return each line with its percentage of the greatest, and the address that its name leads to, if there is
+    one.
+
+    Percentages are by cost where any is known, and else by tokens.
+    """
     sizes = [float(cost.cost_usd) for _, cost in table.rows]
     sizes = sizes if any(sizes) else [float(cost.tokens) for _, cost in table.rows]
     most = max(sizes, default=0) or 1

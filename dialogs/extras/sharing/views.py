@@ -1,4 +1,4 @@
-"""With whom a dialog is shared, and the page that whoever has its link reads."""
+"""The sharing of a dialog, and the page that whoever has its link reads."""
 
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from dialogs.views.forms import checked
 
 
 class SharingForm(forms.Form):
-    """``group``: a name, or empty for nobody."""
+    """The form of sharing. ``group`` is a name, or empty for nobody."""
 
     action = forms.ChoiceField(choices=[("group", "Save"), ("link", "Make a link"), ("revoke", "Take back")])
     group = forms.CharField(max_length=150, required=False, strip=False)
@@ -57,7 +57,7 @@ def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 
 
 def _changed(request: PersonRequest, dialog: Dialog) -> str:
-    """What was done, for the person who did it."""
+    """Apply the form, and tell the person what was done."""
     given = checked(SharingForm(request.POST))
     match given["action"]:
         case "link":
@@ -74,8 +74,9 @@ def _changed(request: PersonRequest, dialog: Dialog) -> str:
 
 @require_GET
 def shared(request: HttpRequest, token: str) -> HttpResponse:
-    """What was said, for anyone who has the link: no navigation, nothing to press.
-    It looks the same to who is logged in."""
+    """Show what was said to anyone who has the link, without navigation or buttons, and the same to those logged
+    in.
+    """
     dialog = sharing.linked(token)
     entries, older = all_entries(dialog, before_of(request))
     context = {"dialog": dialog, "token": token, "entries": entries, "older": older, "user": AnonymousUser()}

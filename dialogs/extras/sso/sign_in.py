@@ -1,8 +1,8 @@
-"""People who sign in at OpenID providers: which account is theirs, the sign-ins that they link to it themselves,
-and the groups that providers put them in.
+"""Sign-in at OpenID providers: which account a person gets, which sign-ins they linked to it, and in which groups
+providers put them.
 
-An account is found by issuer and subject alone. Equal names and mail addresses prove nothing: there are providers where
-people choose their own.
+An account is found by issuer and subject alone. Equal names and mail addresses prove nothing: there are providers
+where people choose their own.
 """
 
 import re
@@ -36,18 +36,20 @@ NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")  # what Django's user names leave out
 
 
 def registered(number: int) -> Registration | None:
-    """The provider of this number, if the environment names one."""
+    """Return the provider of this number, if the environment names one."""
     return next((one for one in settings.OIDC_PROVIDERS if one.number == number), None)
 
 
 def provider_of(identity: Identity) -> Registration | None:
-    """Where it signs in; none if that provider is no longer configured."""
+    """Return the provider of a sign-in; None if it is no longer configured."""
     return next((one for one in settings.OIDC_PROVIDERS if one.names(identity.issuer)), None)
 
 
 def person_of(claims: Mapping[str, Any], provider: Registration) -> User:
-    """Whose sign-in this is, with an account of their own from the first one on,
-    in the groups that the claims name now. Raises ``SignInFailed``."""
+    """Return the person of a sign-in, in the groups that the claims name now. Raises ``SignInFailed``.
+
+    The first sign-in makes an account.
+    """
     identity = _identity_of(claims) or _made(claims, provider)
     if not identity.user.is_active:
         raise SignInFailed("Your account here is switched off. Ask your operator.", "inactive account", FORBIDDEN)
@@ -56,7 +58,7 @@ def person_of(claims: Mapping[str, Any], provider: Registration) -> User:
 
 
 def link(user: User, claims: Mapping[str, Any], provider: Registration) -> bool:
-    """From now on this sign-in leads to this account, too; whether it did not before. Raises ``SignInFailed``."""
+    """Link a sign-in to this account as well, and return whether that is new. Raises ``SignInFailed``."""
     with transaction.atomic():
         own = _locked(user)
         identity, is_new = Identity.objects.get_or_create(
@@ -75,7 +77,9 @@ def link(user: User, claims: Mapping[str, Any], provider: Registration) -> bool:
 
 
 def unlink(user: User, identity_id: int) -> Identity:
-    """The groups that it alone brought go with it. Raises ``NotFound``, and ``Conflict`` for the last way in."""
+    """Unlink a sign-in, with the groups that it alone brought. Raises ``NotFound``, and ``Conflict`` for the last
+    way in.
+    """
     with transaction.atomic():
         own = _locked(user)
         identity = own.pop(identity_id, None)
@@ -89,7 +93,7 @@ def unlink(user: User, identity_id: int) -> Identity:
 
 
 def _locked(user: User) -> dict[int, Identity]:
-    """A person's sign-ins by their ids; nobody else links or unlinks one meanwhile."""
+    """Return a person's sign-ins by their ids; nobody else links or unlinks one meanwhile."""
     User.objects.select_for_update().get(pk=user.pk)
     return {identity.pk: identity for identity in Identity.objects.filter(user=user)}
 
@@ -124,7 +128,7 @@ def _made(claims: Mapping[str, Any], provider: Registration) -> Identity:
 
 
 def _free_name(claims: Mapping[str, Any]) -> str:
-    """The provider's name for the person, or one that is free."""
+    """Return the provider's name for the person, or one that is free."""
     wanted = claims.get("preferred_username") or str(claims.get("email", "")).partition("@")[0]
     return free_username(
         NOT_IN_NAMES.sub("-", User.normalize_username(str(wanted)))[:MOST_NAME_CHARS].strip("-") or "person"
@@ -132,7 +136,7 @@ def _free_name(claims: Mapping[str, Any]) -> str:
 
 
 def _mail_address(claims: Mapping[str, Any]) -> str:
-    """Only a verified one: links that answer in a person's name are sent there."""
+    """Return a verified mail address only: links that answer in a person's name are sent there."""
     address = claims.get("email")
     if claims.get("email_verified") is not True or not isinstance(address, str):
         return ""
@@ -144,8 +148,7 @@ def _mail_address(claims: Mapping[str, Any]) -> str:
 
 
 def _follow_groups(identity: Identity, claimed: Any) -> None:
-    """Only groups that exist here count. Memberships that an operator or another sign-in gave stay,
-    whatever the claim says."""
+    """Follow the claimed groups that exist here. Memberships that an operator or another sign-in gave stay."""
     names = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     names = [name for name in names[:MOST_GROUPS] if isinstance(name, str) and name.isprintable()]
     with transaction.atomic():

@@ -59,7 +59,9 @@ def sign_ins(request: PersonRequest) -> dict[str, Any]:
 @require_GET
 @never_cache
 def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
-    """``link`` is what the settings give to a person who links this sign-in to their account."""
+    """Send a browser to a provider. ``link`` comes from the settings of a person who links this sign-in to their
+    account.
+    """
     provider, attempt, to = _registration(number), oidc.Attempt(), next_page(request)
     if needs_setup():
         return redirect("setup")
@@ -86,7 +88,9 @@ def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 @require_GET
 @never_cache
 def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
-    """Each provider has an address of its own here: an answer of one is not taken for another's (RFC 9700, 4.4.2.2)."""
+    """Take a provider's answer. Each provider has its own address, so no answer is taken for another's (RFC 9700,
+    4.4.2.2).
+    """
     provider = _registration(number)
     try:
         kept = signing.loads(request.COOKIES.get(_cookie(), ""), salt=SIGN_IN_SALT, max_age=SIGN_IN_SECONDS)
@@ -113,13 +117,14 @@ def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 
 
 def link_token(user: User) -> str:
-    """For the address at which a person begins to link a sign-in: no other site knows it,
-    so none can begin that for them."""
+    """Return a token for the address at which a person begins to link a sign-in. No other site knows it, so none
+    can begin that for them.
+    """
     return signing.dumps(user.pk, salt=LINK_SALT)
 
 
 def _links_of(request: HttpRequest) -> int | None:
-    """Whose account the sign-in that begins is to be linked to; nobody's in the ordinary case."""
+    """Return the person to whose account the sign-in is to be linked; None in the ordinary case."""
     try:
         wanted: int = signing.loads(request.GET.get("link", ""), salt=LINK_SALT, max_age=LINK_SECONDS)
     except signing.BadSignature:
@@ -150,13 +155,13 @@ def _cookie() -> str:
 
 
 def _redirect_uri(request: HttpRequest, provider: Registration) -> str:
-    """As it is registered at the provider, letter by letter."""
+    """Return the redirect address exactly as it is registered at the provider."""
     path = reverse("sign-in-callback", args=[provider.number] if provider.number > 1 else [])
     return absolute(request, path)
 
 
 def _code(request: HttpRequest, provider: Registration) -> str:
-    """Raises ``SignInFailed`` where the provider sent none."""
+    """Return the code. Raises ``SignInFailed`` where the provider sent none."""
     if not provider.names(request.GET.get("iss", provider.issuer)):  # RFC 9207
         raise provider.misbehaved("the answer is of another issuer")
     code = request.GET.get("code")

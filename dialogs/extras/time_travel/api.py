@@ -20,14 +20,14 @@ router = Router(tags=["context"])
 
 
 class MomentWindow(Schema):
-    """``before`` is the first call that the caller has."""
+    """A window of calls. ``before`` is the first call that the caller has."""
 
     before: int | None = Field(None, ge=1, le=LARGEST)
     limit: int = Field(MOST, ge=1, le=MOST)
 
 
 class PieceWindow(Schema):
-    """``after`` is the number of pieces that the caller has."""
+    """A window of pieces. ``after`` is the number of pieces that the caller has."""
 
     after: int = Field(0, ge=0, le=LARGEST)
     limit: int = Field(100, ge=1, le=1000)
@@ -39,8 +39,9 @@ class Other(Schema):
 
 @router.get("/dialogs/{uuid:dialog_id}/timeline", response=list[MomentOut])
 def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWindow]) -> list[dict[str, Any]]:
-    """The newest calls for answers and clears, oldest first: sizes, parts, thresholds,
-    and what happened around them."""
+    """Return the newest calls for answers and clears, oldest first: sizes, parts, thresholds, and what happened
+    around them.
+    """
     value = moments(messages.owned(dialog_id, request.auth), window.before, window.limit)
     return [moment_json(moment) for moment in value]
 
@@ -49,7 +50,7 @@ def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWi
 def get_request(
     request: PersonRequest, dialog_id: UUID, generation_id: int, window: Query[PieceWindow]
 ) -> dict[str, Any]:
-    """The request of one call, rebuilt from rows and compared with the hash of what was sent."""
+    """Return the request of one call, rebuilt from rows and compared with the hash of what was sent."""
     generation = _generation(messages.owned(dialog_id, request.auth), generation_id)
     sent = sent_request(generation)
     end = window.after + window.limit
@@ -66,7 +67,7 @@ def get_request(
 def compare_requests(
     request: PersonRequest, dialog_id: UUID, generation_id: int, other: Query[Other]
 ) -> dict[str, Any]:
-    """Two requests of a dialog, the earlier one first, piece by piece."""
+    """Compare two requests of a dialog piece by piece, the earlier one first."""
     dialog = messages.owned(dialog_id, request.auth)
     before, after = (_generation(dialog, pk) for pk in sorted((generation_id, other.with_)))
     left, right = sent_request(before), sent_request(after)

@@ -1,4 +1,4 @@
-"""The drawing of a dialog's calls: a column for each, its categories upon each other, thresholds as lines. Pure."""
+"""The drawing of a dialog's calls: a column for each, its categories stacked, thresholds as lines. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Drawing:
 
     @property
     def pixels(self) -> int:
-        """The width of few columns; the least width of many, which a wider page stretches."""
+        """Return the width of few columns, or the least width of many, which a wider page stretches."""
         return self.width // STEP * (FEW_PIXELS if self.is_few else COLUMN_PIXELS)
 
     @property
@@ -65,12 +65,12 @@ class Drawing:
 
     @property
     def kinds(self) -> tuple[Category, ...]:
-        """Those that occur."""
+        """Return the categories that occur."""
         return tuple(kind for kind in Category if any(column.moment.shares.get(kind) for column in self.columns))
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Kinds of those that stand over a column: of several the first is drawn."""
+        """Return the kinds of marks that stand over columns. Of several over one column the first is drawn."""
         return tuple(dict.fromkeys(column.moment.marks[0].kind for column in self.columns if column.moment.marks))
 
 
@@ -103,7 +103,7 @@ def drawn(moments: Sequence[Moment]) -> Drawing:
 
 
 def axis(top: int) -> tuple[tuple[float, str], ...]:
-    """Percents from above with the tokens that they stand for, down to 0."""
+    """Return percents from above with the tokens that they stand for, down to 0."""
     return tuple((round(100 * (1 - share), 1), counted(top * share, "")) for share in SHARES)
 
 
@@ -134,7 +134,7 @@ def _words(moment: Moment) -> str:
 
 
 def _path(values: Sequence[int | None], top: int) -> Iterator[str]:
-    """A step for each column that knows the threshold."""
+    """Draw a step for each column that knows the threshold."""
     last: int | None = None
     for at, value in enumerate(values):
         if value is None:

@@ -1,5 +1,4 @@
-"""The model calls of a dialog as moments: how large each request was, of what it consisted,
-and what happened around it."""
+"""The model calls of a dialog as moments: the size of each request, its parts, and what happened around it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ MOST = 200  # moments that are shown at once
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What happened before or in a call, in words."""
+    """An event before or in a call, in words."""
 
     kind: str  # rewrite, undo, round, question, crash, failure
     text: str
@@ -47,12 +46,14 @@ class Moment:
 
     @property
     def whole(self) -> int:
-        """What shares are of: the window; the request and the room for its answer where that is not known."""
+        """Return the tokens of which shares are parts: the window, or the request with its answer's room if that
+        is unknown.
+        """
         return self.window or self.tokens + (self.reserve or 0)
 
     @property
     def parts(self) -> list[tuple[str, int, float]]:
-        """Each category and the reserve with tokens and share, those that there are."""
+        """Return each existing category and the reserve, with tokens and share."""
         results = [
             *((category.value, tokens) for category, tokens in self.shares.items()),
             ("reserve", self.reserve or 0),
@@ -79,7 +80,7 @@ def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
 
 
 def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> list[Moment]:
-    """The newest calls for answers and clears before the generation ``before``, oldest first."""
+    """Return the newest calls for answers and clears before the generation ``before``, oldest first."""
     purposes = [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
     rows = Generation.objects.newest_of(dialog.pk).filter(purpose__in=purposes)
     if before is not None:
@@ -112,7 +113,7 @@ def _marks(row: Generation, previous: Generation | None, named: Callable[[int], 
 
 
 def _rewrites(rows: Iterable[Generation]) -> Callable[[int], str]:
-    """The title of each rewrite that these calls came after, by its number."""
+    """Map the number of each rewrite before these calls to its title."""
     numbers = {run for row in rows if row.base and (run := _base(row)[1])}
     policies = dict(RemediationRun.objects.filter(pk__in=numbers).values_list("pk", "policy")) if numbers else {}
     return lambda number: _(title_of(policies[number])) if number in policies else _("Rewrite")
@@ -124,7 +125,7 @@ def _base(row: Generation) -> tuple[int, int]:
 
 
 def _questions(dialog: Dialog, shown: list[Generation]) -> dict[int, list[Mark]]:
-    """Those that were asked, by the newest call before each."""
+    """Return the questions by the newest call before each."""
     result = dict[int, list[Mark]]()
     if not shown:
         return result

@@ -1,4 +1,4 @@
-"""Two requests beside each other, piece by piece. Bounded: what stands alike at both ends is not compared twice."""
+"""Comparison of two requests, piece by piece. It is bounded: what is alike at both ends is not compared twice."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Requests that were sent, rebuilt from rows and compared with the hash of what went out."""
+"""Requests that were sent, rebuilt from rows and compared with the hash of the sent bytes."""
 
 import hashlib
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class SentRequest:
 
 
 def sent_request(generation: Generation) -> SentRequest:
-    """Give a generation with its ``dialog``."""
+    """Rebuild a request. The generation must come with its ``dialog``."""
     if not generation.sent:
         return SentRequest("", differs=NOT_KEPT)
     sent = Sent.of(generation.sent)
@@ -70,7 +70,7 @@ def sent_request(generation: Generation) -> SentRequest:
 
 
 class _Made:
-    """A request made again. What of it is gone stands in ``gone``, for people."""
+    """A request made again. ``gone`` lists, for people, the parts that no longer exist."""
 
     def __init__(self, generation: Generation, sent: Sent) -> None:
         self.generation, self.sent, self.gone = generation, sent, list[str]()
@@ -127,7 +127,7 @@ class _Made:
 
     @property
     def differs(self) -> str:
-        """Why it is not what was sent; empty where it is."""
+        """Say why it differs from what was sent; empty where it does not."""
         if self.gone:
             return "; ".join(dict.fromkeys(self.gone))
         try:
@@ -145,7 +145,7 @@ class _Made:
 
     @cached_property
     def _model(self) -> ModelInfo:
-        """As it was then."""
+        """Return the model as it was then."""
         generation, traits = self.generation, self._parts[self.sent.traits]
         kind = kind_named(kind_in(traits))
         try:
@@ -171,7 +171,7 @@ class _Made:
             yield Piece(Category.GUIDANCE, "Guidance", "", chars, prompts=prompts)
 
     def _conversation(self) -> Iterator[Piece]:
-        """The view's messages, with what stands between them."""
+        """Yield the view's messages, with what stands between them."""
         waiting, before = in_order(self.system, self.statements), 0
         for unit in self.units:
             for message in unit.messages:
@@ -222,7 +222,7 @@ def _values(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _first(units: Units, messages: int) -> Units:
-    """The units that hold the first ``messages`` messages."""
+    """Return the units that hold the first ``messages`` messages."""
     kept = list[Unit]()
     for unit in units:
         if messages <= 0:

@@ -1,5 +1,6 @@
-"""Back to any model call of a dialog: its request as it was sent, all calls on one line,
-two requests beside each other."""
+"""Views of any model call of a dialog: its request as it was sent, all calls on one line, and two requests
+compared.
+"""
 
 from typing import Any
 
@@ -34,7 +35,7 @@ def timeline(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def call(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
-    """One call's request, by category and in its order."""
+    """Show one call's request, by category and in its order."""
     generation = _generation(dialog, generation_id)
     sent = sent_request(generation)
     numbers = dialog.generations.values_list("pk", flat=True)
@@ -55,7 +56,7 @@ def call(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResp
 
 @dialog_page
 def compare(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
-    """This call's request beside that of the call ``with``."""
+    """Show this call's request beside that of the call ``with``."""
     first, second = sorted((generation_id, number_in(request.GET.get("with")) or 0))
     before, after = _generation(dialog, first), _generation(dialog, second)
     left, right = sent_request(before), sent_request(after)
