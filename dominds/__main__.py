@@ -11,10 +11,10 @@ RUNNING = frozenset({"web", "worker", "sweep"})  # commands that last, and log w
 
 
 def main() -> None:
-    """Run a management command. ``python manage.py`` and ``python -m dominds`` are the same.
+    """Run a management command, the same for ``python manage.py`` and ``python -m dominds``.
 
-    What only the caller can mend (a setting, a database that is unavailable) ends it with a sentence;
-    ``--traceback`` shows where.
+    An error that only the caller can mend (a setting, an unavailable database) ends it with a sentence;
+    ``--traceback`` shows where it arose.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
     try:

@@ -1,4 +1,6 @@
-"""The ground floor as a Django app: it brings the commands, and makes Celery's application known to every process."""
+"""The Django app of the lowest layer, which brings the commands and makes Celery's application known to every
+process.
+"""
 
 import logging
 from pathlib import Path
@@ -14,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class DomindsConfig(AppConfig):
-    """Without this, a task sent from a web process would go to Celery's default broker."""
+    """The app. Without it, a task sent from a web process would go to Celery's default broker."""
 
     name = "dominds"
 

@@ -1,4 +1,6 @@
-"""The ASGI application: pages by Django, sockets by Channels. ``daphne dominds.asgi:application`` serves it."""
+"""The ASGI application, with pages by Django and sockets by Channels. ``daphne dominds.asgi:application`` serves
+it.
+"""
 
 import os
 import sys

@@ -11,7 +11,7 @@ MEGABYTE = 1_000_000
 
 
 class OverBudget(ValueError):
-    """More came from outside than ``bound`` allows; says how to raise it."""
+    """More came from outside than ``bound`` allows. The message says how to raise the bound."""
 
     def __init__(self, bound: "Budget", subject: str) -> None:
         super().__init__(bound.sentence(subject))
@@ -20,8 +20,9 @@ class OverBudget(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound of ``most`` units. ``setting`` names the environment variable that changes it,
-    and has if it ``is_given``."""
+    """A bound of ``most`` units. ``setting`` names the environment variable that changes it; ``is_given`` says
+    that it did.
+    """
 
     setting: str
     most: int
@@ -29,18 +30,21 @@ class Budget:
     is_given: bool = False
 
     def sentence(self, subject: str) -> str:
-        """``subject`` is who did what, up to the number: "api.example.com answered with"."""
+        """Say that the bound was passed. ``subject`` is the sentence up to the number: "api.example.com answered
+        with".
+        """
         return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
 
     def within(self, stated: int) -> int:
-        """What holds where a server may state a bound (0: it does not): the server's,
-        unless an operator gave a lower one."""
+        """Return the bound in force where a server may state one (0: it does not): the server's, unless an
+        operator gave a lower one.
+        """
         if not stated:
             return self.most
         return min(stated, self.most) if self.is_given else stated
 
     def check(self, amount: int, subject: str = "There are") -> None:
-        """Raises ``OverBudget`` when ``amount`` is over the bound."""
+        """Raise ``OverBudget`` when ``amount`` is over the bound."""
         if amount > self.most:
             raise OverBudget(self, subject)
 
@@ -49,8 +53,11 @@ ALL: list[Budget] = []
 
 
 def _budget(setting: str, most: int, unit: str, formerly: str = "") -> Budget:
-    """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it. ``formerly``
-    is a name that is read where the setting has no value."""
+    """Read a bound. A setting that is not a number keeps the default here; ``dominds.settings`` refuses to start
+    with it.
+
+    ``formerly`` is a name that is read where the setting has no value.
+    """
     given = os.environ.get(setting, "").strip()
     if not given and formerly:
         setting = formerly if (given := os.environ.get(formerly, "").strip()) else setting

@@ -67,7 +67,7 @@ app.autodiscover_tasks(["dialogs", *settings.EXTRAS])
 
 @app.task(name="dominds.worker.canary")
 def canary() -> None:
-    """Arrive. See ``dominds.worker.canary``."""
+    """Do nothing but arrive (see ``dominds.worker.canary``)."""
 
 
 @worker_ready.connect
@@ -106,7 +106,7 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
 
 @worker_init.connect
 def start_telemetry(**_: Any) -> None:
-    """Spans come from workers: they make the model calls."""
+    """Start telemetry in workers, which make the model calls that spans are about."""
     telemetry.start("dominds-worker")
     gate.pass_through()  # all tasks are loaded by now
 

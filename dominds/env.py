@@ -101,7 +101,9 @@ def apps(name: str, ours: list[str], *, group: str) -> list[str]:
 
 
 def _is_there(plugin: EntryPoint, own: dict[str, str]) -> bool:
-    """Return whether a package's app can be switched on; say why not, since a start must not fail for a stranger's."""
+    """Check whether a package's app can be switched on, and log why not: a start must not fail for a stranger's
+    package.
+    """
     try:
         reason = "" if find_spec(plugin.value) else f"there is no module {plugin.value}"
     except (ImportError, ValueError) as error:

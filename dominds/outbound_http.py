@@ -25,13 +25,13 @@ LOOKUP_SECONDS = 10.0
 
 
 class Refused(ValueError):
-    """The address may not be called; says why, for the person who typed it."""
+    """An address may not be called. The message tells the person who typed it why."""
 
 
 def check(
     url: str, *, allow_private: bool, allow_loopback: bool = False, timeout_seconds: float = LOOKUP_SECONDS
 ) -> tuple[list[Address], int]:
-    """Where a request to ``url`` would go: each of the name's addresses, and the port. Raises ``Refused``."""
+    """Return each address that a request to ``url`` may go to, and the port. Raises ``Refused``."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -60,13 +60,16 @@ _typed: dict[str, bool] = {}
 
 
 def guard(url: str, *, allow_private: bool) -> None:
-    """From now on ``check_found`` holds the name in this typed address to the rules, wherever it may lead by then."""
+    """Have ``check_found`` hold the name in this typed address to the rules from now on, wherever it may lead by
+    then.
+    """
     _typed[(urlsplit(url).hostname or "").lower()] = allow_private
 
 
 def check_found(host: str, addresses: Iterable[str]) -> None:
-    """What a look-up by another client found for a name. Raises ``Refused``;
-    names that nobody typed may lead anywhere."""
+    """Check what another client's look-up found for a name. Raises ``Refused``; names that nobody typed may lead
+    anywhere.
+    """
     allow_private = _typed.get(host.lower())
     if allow_private is not None:
         for address in addresses:
@@ -74,7 +77,7 @@ def check_found(host: str, addresses: Iterable[str]) -> None:
 
 
 def check_typed(url: str) -> None:
-    """The same of an address, right before it is called. Raises ``Refused``."""
+    """Check a typed address right before it is called. Raises ``Refused``."""
     allow_private = _typed.get((urlsplit(url).hostname or "").lower())
     if allow_private is not None:
         check(url, allow_private=allow_private, allow_loopback=True)
@@ -96,7 +99,7 @@ def _looked_up(host: str, port: int, seconds: float) -> Any:
 
 
 def _check_server(address: Address, *, allow_private: bool) -> None:
-    """A model server may be on this machine."""
+    """Check the address of a model server, which may be on this machine."""
     _check_address(address, allow_private=allow_private or range_of(address) is Range.LOOPBACK)
 
 
@@ -127,8 +130,11 @@ def get(
     allow_private: bool,
     allow_loopback: bool = True,
 ) -> tuple[int, bytes]:
-    """The status and the body, of which no more than ``most_bytes`` are read; a model server may be on this machine.
-    ``timeout_seconds`` holds for all of it. Raises as ``post`` does."""
+    """Return the status and the body, of which no more than ``most_bytes`` are read. A model server may be on
+    this machine.
+
+    ``timeout_seconds`` holds for each wait, and for the body as a whole. Raises as ``post`` does.
+    """
     with _connection(url, timeout_seconds, allow_private=allow_private, allow_loopback=allow_loopback) as connection:
         answer, body = _answer(connection, "GET", url, headers), b""
         while len(body) < most_bytes and (piece := answer.read1(most_bytes - len(body))):
@@ -149,7 +155,7 @@ def _answer(
 def _connection(
     url: str, timeout_seconds: float, *, allow_private: bool, allow_loopback: bool = False
 ) -> Iterator[http.client.HTTPConnection]:
-    """To the first of the name's addresses that accepts one; it is cut when the time is up."""
+    """Connect to the first of the name's addresses that accepts."""
     ends_at = time.monotonic() + timeout_seconds
     addresses, port = check(
         url, allow_private=allow_private, allow_loopback=allow_loopback, timeout_seconds=timeout_seconds

@@ -1,5 +1,7 @@
-"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them. What belongs to a
-dialog that its owner deleted is shown to superusers alone, until it is purged."""
+"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them.
+
+Records of a dialog that its owner deleted are shown to superusers alone, until it is purged.
+"""
 
 from functools import reduce
 from operator import or_
@@ -16,12 +18,14 @@ SHOWN_CHARS = 120
 
 
 def sees_deleted(request: HttpRequest) -> bool:
-    """Superusers are asked when something has to be brought back, or out of the database, before its time."""
+    """Check for a superuser, who is asked when something has to be brought back, or out of the database, before
+    its time.
+    """
     return bool(request.user.is_active and request.user.is_superuser)
 
 
 class StaffReads:
-    """Who may read all dialogs sees every row, without a permission for each table."""
+    """Rows that everybody who may read all dialogs sees, without a permission for each table."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(
@@ -44,8 +48,10 @@ class NoEdits(StaffReads):
 
 
 class Among(admin.SimpleListFilter):
-    """What a list is narrowed to or ordered by is looked for among its newest 10,000 rows, unless somebody asks for
-    all: most columns have no index. The rows of one dialog are found by theirs."""
+    """A filter for how far a list is searched: its newest 10,000 rows, unless somebody asks for all.
+
+    Most columns have no index. The rows of one dialog are found by theirs.
+    """
 
     title, parameter_name = "looked through", "among"
     ALL = "all"
@@ -59,7 +65,7 @@ class Among(admin.SimpleListFilter):
         return [] if self._edge is None else [(self.ALL, "all")]
 
     def choices(self, changelist: Any) -> Any:
-        """In place of Django's word for no filter, what that means here."""
+        """Replace Django's word for no filter by what that means here."""
         newest, *others = super().choices(changelist)
         yield {**newest, "display": "the newest 10,000"}
         yield from others
@@ -71,7 +77,9 @@ class Among(admin.SimpleListFilter):
 
 
 class NewestValues(admin.AllValuesFieldListFilter):
-    """The values that the newest rows have. To ask the whole table for its values takes as long as reading it."""
+    """A filter by the values of the newest rows. Asking the whole table for its values takes as long as reading
+    it.
+    """
 
     LOOKED_AT = 1_000
 
@@ -82,7 +90,7 @@ class NewestValues(admin.AllValuesFieldListFilter):
 
 
 def _newest_by(model_admin: Any) -> str:
-    """The column, with an index, in whose falling order the list is."""
+    """Return the column, with an index, in whose falling order the list is."""
     return str(model_admin.ordering[0]).removeprefix("-")
 
 
@@ -93,7 +101,7 @@ def _narrows(request: HttpRequest) -> bool:
 
 
 class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when run
-    """Of tables that grow without end: no page reads the whole of one."""
+    """Tables that grow without end: no page reads the whole of one."""
 
     show_full_result_count = False
     list_per_page = 50
@@ -113,7 +121,7 @@ class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not s
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """An id is looked for as one: Django's own search compares it as text, which no index knows."""
+        """Search an id as an id: Django's own search compares it as text, which no index knows."""
         columns = [str(name) for name in self.get_search_fields(request)]
         ids = [name[1:] for name in columns if name.startswith("=")]
         if ids and (wanted := as_id(search_term)) is not None:

@@ -1,4 +1,4 @@
-"""Take secrets out of text before it is logged or stored. Knows no Django."""
+"""Removal of secrets from text before it is logged or stored. It knows no Django."""
 
 import os
 import re

@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 class Unreadable(Exception):
-    """The secret was sealed under a signing key that is no longer there."""
+    """A secret was sealed under a signing key that no longer exists."""
 
 
 def seal(secret: str) -> str:
@@ -17,7 +17,7 @@ def seal(secret: str) -> str:
 
 
 def unseal(sealed: str) -> str:
-    """Under the signing key, or an earlier one that ``SECRET_KEY_FALLBACKS`` names. Raises ``Unreadable``."""
+    """Decrypt with the signing key, or an earlier one that ``SECRET_KEY_FALLBACKS`` names. Raises ``Unreadable``."""
     try:
         return _box().decrypt(sealed.encode()).decode()
     except InvalidToken as error:
@@ -29,6 +29,6 @@ def _box() -> MultiFernet:
 
 
 def _derived(key: str) -> bytes:
-    """A key of its own, so that what is signed under the other says nothing of it."""
+    """Derive a separate key, so that what is signed under the signing key says nothing of it."""
     hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"dominds sealed secrets")
     return urlsafe_b64encode(hkdf.derive(key.encode()))

@@ -56,8 +56,9 @@ def _export(service: str) -> None:
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False) -> Iterator[Span]:
-    """A span around the block. An exception ends it as failed, by its type alone:
-    messages may hold what people wrote."""
+    """Put a span around the block. An exception ends it as failed, by its type alone: messages may hold what
+    people wrote.
+    """
     kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
     with trace.get_tracer("dominds").start_as_current_span(
         name, kind=kind, attributes=dict(attributes), record_exception=False, set_status_on_exception=False

@@ -1,7 +1,7 @@
-"""What is built from the catalogs of translations in ``locale``: ``django.mo``, and the phrases of the scripts.
+"""Builds of the translation catalogs in ``locale``: ``django.mo``, and the phrases of the scripts.
 
-A checkout builds them when it starts, and again when a catalog has changed. A wheel brings them. Knows no Django: the
-build of the wheel runs this file alone.
+A checkout builds them when it starts, and again when a catalog has changed. A wheel brings them. This module
+knows no Django: the build of the wheel runs this file alone.
 """
 
 import json
@@ -26,7 +26,7 @@ def build(root: Path) -> None:
 
 
 def phrases_of(catalog: polib.POFile) -> str:
-    """Return the translated texts of the scripts, as a script that stands before them."""
+    """Return the translated texts of the scripts, as a script to load before them."""
     texts = {
         entry.msgid: entry.msgstr
         for entry in catalog.translated_entries()

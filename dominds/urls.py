@@ -1,4 +1,4 @@
-"""Every address. The apps are named, not imported: this is the ground floor."""
+"""All addresses. The apps are named, not imported, since this is the lowest layer."""
 
 from django.contrib import admin
 from django.urls import include, path

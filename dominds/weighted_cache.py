@@ -1,4 +1,4 @@
-"""Weighted LRU cache, one per process."""
+"""A weighted LRU cache, one per process."""
 
 import threading
 from collections import OrderedDict

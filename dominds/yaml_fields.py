@@ -1,4 +1,4 @@
-"""The fields of files that people write: what is sound is used, and the rest is reported by file, path and reason."""
+"""The fields of files that people write: sound ones are used, the others reported by file, path and reason."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SHOWN_CHARS = 60
 
 
 class Severity(IntEnum):
-    """What a problem costs, worst first."""
+    """The effect of a problem, worst first."""
 
     UNUSABLE = 1  # what it stands in cannot be used at all
     IGNORED = 2  # something that was meant does not hold
@@ -32,10 +32,10 @@ SEVERITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a file that is not used, and why; ``path`` leads to it inside the file.
+    """A part of a file that is not used, and why; ``path`` leads to it inside the file.
 
-    ``pattern`` is the path with ``*`` in the place of names that people chose;
-    problems of one pattern are of one class.
+    ``pattern`` is the path with ``*`` in place of names that people chose; problems of one pattern are of one
+    class.
     """
 
     file: str
@@ -50,7 +50,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ProblemClass:
-    """Problems that differ only in the names of the entries that they stand in. One line each."""
+    """Problems that differ only in the names of their entries, reported in one line."""
 
     problems: tuple[Problem, ...]
 
@@ -66,7 +66,7 @@ class ProblemClass:
 
 
 def classes_of(problems: Iterable[Problem]) -> list[ProblemClass]:
-    """Problems summed up, what costs most first."""
+    """Sum problems up, the worst first."""
     classes: dict[tuple[Severity, str, str], list[Problem]] = {}
     for problem in problems:
         key = (problem.severity, problem.file, problem.pattern or problem.path)
@@ -75,7 +75,7 @@ def classes_of(problems: Iterable[Problem]) -> list[ProblemClass]:
 
 
 class Bad(ValueError):
-    """A value that is not used; the text says what was found and expected."""
+    """Raised for a value that is not used; the text says what was found and expected."""
 
 
 class Reading:
@@ -109,7 +109,7 @@ class Reading:
         self.problems.append(Problem(self.file, path, reason, pattern, severity))
 
     def entries(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """The entries of a mapping, by text; YAML reads some keys as numbers."""
+        """Return the entries of a mapping, by text; YAML reads some keys as numbers."""
         if not isinstance(value, Mapping):
             if value is not None:
                 self.report(path, f"expected a mapping, found {shown(value)}")
@@ -128,9 +128,10 @@ class Reading:
         pattern: str = "",
         severities: Mapping[str, Severity] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """The sound fields of one entry. A field without a value counts as not stated.
+        """Return the sound fields of one entry. A field without a value counts as not stated.
 
-        ``pattern`` is the path without chosen names; ``severities`` are of keys whose problems are not just ignored.
+        ``pattern`` is the path without chosen names; ``severities`` are of keys whose problems are not just
+        ignored.
         """
         sound: dict[str, Any] = {}
         for key, item in self.entries(value, path or "the file"):
@@ -154,7 +155,7 @@ def shown(value: Any) -> str:
 
 
 def anything(value: Any) -> Any:
-    """For entries that are read on their own."""
+    """Accept entries that are read on their own."""
     return value
 
 
@@ -220,7 +221,7 @@ def one_of(choices: Sequence[str]) -> Field:
 
 
 def amount(least: int, most: int) -> Field:
-    """Money, as written: 0.1 is a tenth and not the nearest binary fraction."""
+    """Read money as written: 0.1 is a tenth and not the nearest binary fraction."""
 
     def read(value: Any) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not least <= value <= most:

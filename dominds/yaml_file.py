@@ -1,4 +1,6 @@
-"""Reads a YAML file that people write, without trusting it: bounded size, depth and aliases, double keys noticed."""
+"""Reader of a YAML file that people write, without trusting it: bounded size, depth and aliases, double keys
+noticed.
+"""
 
 import os
 from collections.abc import Iterator
@@ -32,7 +34,7 @@ class YamlFile:
 
 
 def stamp_of(path: str | Path) -> tuple[int, int]:
-    """What changes with a file: modification time in nanoseconds and size in bytes; (0, -1) where there is none."""
+    """Return what changes with a file: modification time in nanoseconds and size in bytes; (0, -1) without a file."""
     try:
         value = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
     except OSError:
@@ -91,7 +93,7 @@ def _check_events(content: bytes, loader: Any) -> None:
 
 
 def _expanded_nodes(node: yaml.Node | None, known: dict[int, int]) -> int:
-    """How many nodes a walk would meet; each shared node is counted once and remembered."""
+    """Count the nodes that a walk would meet; each shared node is counted once and remembered."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in known:

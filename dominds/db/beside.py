@@ -1,4 +1,4 @@
-"""What migrations make beside whoever writes to a table."""
+"""Migration operations that run beside writers of a table."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.db import migrations
 
 
 class AddIndexBeside(migrations.AddIndex):
-    """For a migration that is not atomic. What an attempt that was cut off left behind is removed first."""
+    """An index for a migration that is not atomic. What an aborted attempt left behind is removed first."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         if schema_editor.connection.vendor != "postgresql":

@@ -1,6 +1,8 @@
-"""Lists that grow without end. To count them, to skip a million rows, or to look through all for a word, takes as long
-as reading them: pages show the newest 10,000 and lead on from there, and what no index knows is looked for among as
-many."""
+"""Bounds for lists that grow without end.
+
+Counting them, skipping a million rows, or searching all for a word takes as long as reading them. Pages show the
+newest 10,000 and lead on from there, and what no index knows is searched for among as many.
+"""
 
 from typing import Any
 
@@ -34,13 +36,16 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
         return (rows if self.counts_in_order else rows.order_by())[: MOST_ROWS + 1].count()
 
     def __init__(self, rows: QuerySet[Any], *others: Any, shown: QuerySet[Any] | None = None, **named: Any) -> None:
-        """``shown`` are the same rows with all that a page needs of them, in the same order, but not searched."""
+        """Take ``shown``, the same rows with all that a page needs of them, in the same order, but not searched."""
         super().__init__(rows, *others, **named)
         self._shown = rows if shown is None else shown
 
     def page(self, number: int | str) -> "Page[Any]":
-        """Its rows are found by their keys alone first. With all columns and joins, PostgreSQL would rather read a
-        whole table in the order of a page than the few rows of one old dialog."""
+        """Find the page's rows by their keys alone first.
+
+        With all columns and joins, PostgreSQL would rather read a whole table in the order of a page than the few
+        rows of one old dialog.
+        """
         rows, number = self.object_list, self.validate_number(number)
         if not isinstance(rows, QuerySet):
             return super().page(number)
@@ -50,14 +55,17 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
 
 
 class CountedInOrder(BoundedPaginator):
-    """Where only the order leads PostgreSQL to the index that ends early."""
+    """Pages of rows for which only the order leads PostgreSQL to the index that ends early."""
 
     counts_in_order = True
 
 
 class NewestFirst(BoundedPaginator):
-    """Of rows in the falling order of one column, from its value ``until`` on downward. ``older`` is where the next
-    10,000 begin: the value of the row behind these, which may have others of its value before it."""
+    """Pages of rows in the falling order of one column, from its value ``until`` on downward.
+
+    ``older`` is where the next 10,000 begin: the value of the row after these, which may share it with some of
+    them.
+    """
 
     def __init__(self, rows: QuerySet[Any], per_page: int, column: str = "pk", until: str = "", **named: Any) -> None:
         self._column, self.begins_later = column, False
@@ -76,7 +84,7 @@ class NewestFirst(BoundedPaginator):
 
 
 def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
-    """What an address names, or None where no row can have it."""
+    """Return the value that an address names, or None where no row can have it."""
     options = rows.model._meta
     field = options.pk if column == "pk" else options.get_field(column)
     try:
@@ -86,8 +94,9 @@ def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
 
 
 def edge_of_newest(rows: QuerySet[Any], column: str) -> Any:
-    """The value that the 10,000th of these has in a column with an index, the greatest first;
-    None: there are no more."""
+    """Return the value that the 10,000th of these has in an indexed column, counted from the greatest; None if
+    there are fewer.
+    """
     keys = rows.order_by(f"-{column}").values_list(column, flat=True)
     results = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
     return results[0] if len(results) > 1 else None

@@ -1,12 +1,13 @@
-"""Semaphore that is given to whoever has waited longest."""
+"""A semaphore that serves whoever has waited longest."""
 
 import threading
 from collections import deque
 
 
 class FairSemaphore:
-    """So many places for threads, handed over in the order of waiting; who may go before others waits
-    in a line of their own."""
+    """Places for threads, handed over in the order of waiting. Threads that may go first wait in a line of their
+    own.
+    """
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -19,7 +20,7 @@ class FairSemaphore:
         return self._free
 
     def take(self, seconds: float = -1, *, before_others: bool = False) -> bool:
-        """Wait for a place, at most this long (-1: forever); whether there was one."""
+        """Wait for a place, at most this long (-1: forever), and return whether there was one."""
         line = self._going_before if before_others else self._waiting
         with self._guard:
             if self._free:  # then nobody waits

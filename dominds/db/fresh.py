@@ -12,8 +12,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 
 def lay(alias: str = DEFAULT_DB_ALIAS) -> bool:
-    """Make all tables in one transaction and note the migrations as done,
-    where there is no table yet; whether it was done."""
+    """Make all tables in one transaction and note the migrations as done, where there is no table yet. Returns
+    whether it did.
+    """
     connection = connections[alias]
     if connection.vendor != "sqlite" or connection.introspection.table_names():
         return False

@@ -1,6 +1,6 @@
-"""Outcome of a change after a database error: undone, or unknown where the reply to a commit was lost.
+"""The outcome of a change after a database error: undone, or unknown where the reply to a commit was lost.
 
-Both database engines mix this in. Who serves a request compares ``changes_so_far`` before and after.
+Both database engines mix this in. Code that serves a request compares ``changes_so_far`` before and after.
 """
 
 from typing import Any
@@ -46,11 +46,13 @@ class _TellsLostReplies(DatabaseErrorWrapper):
 
 
 def _is_refusal(error: Any) -> bool:
-    """A database that gives a reason has refused. One that falls silent may have done it before."""
+    """Check whether the database refused. One that gives a reason has; one that falls silent may have committed
+    before.
+    """
     code = getattr(error, "sqlstate", None)
     return bool(code and not code.startswith(SHUTDOWNS)) or getattr(error, "sqlite_errorcode", None) is not None
 
 
 def changes_so_far() -> int:
-    """How many changes this thread has committed on the connection that it has now."""
+    """Count the changes that this thread has committed on its present connection."""
     return int(getattr(connection, "changes", 0))

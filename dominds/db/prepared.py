@@ -66,7 +66,7 @@ class Select(Generic[Row]):
         return next(iter(self(*values)), None)
 
     def one(self, *values: Any) -> Row:
-        """Raises ``ObjectDoesNotExist`` with the values that were asked for."""
+        """Return the one row. Raises ``ObjectDoesNotExist`` with the values that were asked for."""
         for row in self(*values):
             return row
         raise ObjectDoesNotExist(f"{self._build.__name__.strip('_')} finds nothing for {', '.join(map(str, values))}.")
@@ -123,8 +123,11 @@ def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
 def _model_shape(
     info: Mapping[str, Any], select: Sequence[Any], annotations: Sequence[tuple[str, int]] = ()
 ) -> Callable[[Sequence[Any]], Model | None]:
-    """What Django's own iterable does for each row, prepared once: the columns of a row are a model's own attributes as
-    they stand. Those that were not asked for are loaded when somebody does. None where an outer join has no row."""
+    """Return what makes models of rows as Django's own iterable does, prepared once.
+
+    A row's columns become a model's own attributes as they stand; others are loaded on use. None stands for an
+    outer join without a row.
+    """
     model, columns = info["model"], info["select_fields"]
     start, stop = columns[0], columns[-1] + 1
     names = [select[column][0].target.attname for column in columns]
@@ -154,8 +157,9 @@ def _model_shape(
 
 
 def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, Any]) -> int:
-    """Set columns of the rows that equal ``where``, both by attribute names; the number of rows. New values may be
-    expressions."""
+    """Set columns of the rows that equal ``where``, both by attribute names, and return their number. Values may
+    be expressions.
+    """
     expressions = tuple((name, value) for name, value in columns.items() if isinstance(value, Expression))
     db = _database()
     sql, places = _update_sql(db.vendor, model, tuple(where), tuple(columns), expressions)
@@ -165,7 +169,7 @@ def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, A
 
 
 def changed(sql: str, params: Sequence[Any]) -> int:
-    """Run SQL that no model can say; the number of rows that it changed."""
+    """Run SQL that no model can say, and return the number of rows that it changed."""
     return _changed(_database(), sql, params)
 
 
@@ -177,8 +181,9 @@ def _update_sql(
     names: tuple[str, ...],
     expressions: tuple[tuple[str, Expression], ...],
 ) -> tuple[str, tuple[tuple["_Column | None", Any], ...]]:
-    """The SQL, and for each placeholder its column and the name of its value,
-    or no column and a value that never changes."""
+    """Return the SQL, and for each placeholder its column and the name of its value, or no column and a constant
+    value.
+    """
     made = dict(expressions)
     query = model._base_manager.all().query
     compiler = query.get_compiler(connection=connection)
@@ -249,7 +254,9 @@ class _Column:
 
 @cache
 def _column(vendor: str, field: "Field[Any, Any]") -> _Column:
-    """``vendor`` is that of the connection: what Django makes of an example shows what it makes of the others."""
+    """Return a column. ``vendor`` is that of the connection: Django's treatment of an example shows how it treats
+    the others.
+    """
     target = field
     while isinstance(target, ForeignKey):
         target = target.target_field
@@ -297,7 +304,7 @@ def _stand_in(number: int, kind: type) -> Any:
 
 
 def _place(param: Any, stand_ins: Sequence[Any]) -> tuple[Any, int | None]:
-    """A parameter as it is, or the number of the value that takes its place."""
+    """Return a parameter as it is, or the number of the value that takes its place."""
     for number, stand_in in enumerate(stand_ins):
         if param == stand_in or (isinstance(stand_in, UUID) and param == stand_in.hex):
             return None, number
@@ -321,8 +328,9 @@ def _changed(db: Any, sql: str, params: Sequence[Any]) -> int:
 
 
 def _executed(db: Any, sql: str, params: Sequence[Any], result: Callable[[Any], Result]) -> Result:
-    """By the driver's own cursor, without the layers that Django's puts around it,
-    unless somebody looks at what is executed."""
+    """Execute on the driver's own cursor, without Django's layers around it, unless somebody watches what is
+    executed.
+    """
     if db.execute_wrappers or db.queries_logged:
         with db.cursor() as cursor:
             cursor.execute(sql, params)

@@ -21,7 +21,7 @@ class RedisDidNotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RedisPlace:
-    """Where one embedded Redis lives. It listens on loopback only and asks for a password."""
+    """The folder, port and password of one embedded Redis, which listens on loopback only."""
 
     folder: Path
     port: int
@@ -86,8 +86,10 @@ def command_for(place: RedisPlace) -> list[str]:
 
 
 def answers(place: RedisPlace) -> bool:
-    """Say whether this very server answers; a stranger on the port would refuse the password. Without the client's
-    library, which would take ten times the memory of all else in ``up``."""
+    """Check whether this very server answers; a stranger on the port would refuse the password.
+
+    The client's library would take ten times the memory of all else in ``up``, so it is not used.
+    """
     try:
         with socket.create_connection(("127.0.0.1", place.port), timeout=1) as server, server.makefile("rb") as answer:
             server.sendall(f"AUTH {place.password}\r\nPING\r\n".encode())

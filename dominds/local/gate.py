@@ -1,5 +1,6 @@
-"""Gate of the parts that ``up`` starts: they load their code while the database is prepared,
-and wait here until that is done."""
+"""The gate of the parts that ``up`` starts: they load their code while the database is prepared, and wait here
+for it.
+"""
 
 import fcntl
 import os

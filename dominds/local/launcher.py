@@ -1,6 +1,7 @@
-"""Run a command so that the kernel kills it when the parent dies, even by kill -9.
+"""Launcher that runs a command so that the kernel kills it when the parent dies, even by kill -9.
 
-``python launcher.py PARENT_PID COMMAND...``, run as a plain script: it must start fast, so it imports next to nothing.
+``python launcher.py PARENT_PID COMMAND...``, run as a plain script: it must start fast, so it imports next to
+nothing.
 """
 
 import ctypes

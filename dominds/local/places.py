@@ -1,4 +1,4 @@
-"""Folders of Dominds: its own files, and its data. Knows no Django: ``up`` reads it."""
+"""The folders of Dominds: its own files, and its data. ``up`` reads this module, so it knows no Django."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whether the database and the Redis that settings name can be used: a sentence for whoever starts Dominds."""
+"""Checks that the database and the Redis of the settings can be used, with a sentence for whoever starts Dominds."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def require_servers() -> None:
 
 
 def require_database() -> None:
-    """SQLite needs no server: opening the file says what is wrong."""
+    """Check the database. SQLite needs no server: opening the file says what is wrong."""
     from django.db import connection
 
     if connection.vendor == "postgresql" and (reason := _reason_after_waiting(_database_reason)):
@@ -46,7 +46,9 @@ def require_redis() -> None:
 
 
 def database_sentence(error: Exception) -> str:
-    """What keeps the database from being used; empty where it is something else, which a traceback tells better."""
+    """Say what keeps the database from being used; empty where it is something else, which a traceback tells
+    better.
+    """
     from django.db import connection
 
     sqlstate = getattr(error.__cause__, "sqlstate", None)
@@ -76,7 +78,7 @@ def _sentence(what: str, reason: str, hint: str) -> str:
 
 
 def _reason_after_waiting(ask: Callable[[], str]) -> str:
-    """The last reason why a server cannot be used; empty as soon as it can."""
+    """Return the last reason why a server cannot be used; empty as soon as it can."""
     deadline = time.monotonic() + WAIT_SECONDS
     while (reason := ask()) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -84,7 +86,7 @@ def _reason_after_waiting(ask: Callable[[], str]) -> str:
 
 
 def _database_reason() -> str:
-    """Why the server takes no connection, in its words: the pool says only that none came in time."""
+    """Return in its own words why the server takes no connection: the pool says only that none came in time."""
     import psycopg
     from django.db import connection
 

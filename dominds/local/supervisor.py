@@ -28,7 +28,7 @@ LAST_PART_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Part:
-    """What to run. ``command`` is asked again at each start, so that a part may carry a new name each time."""
+    """A command to run. It is asked for again at each start, so that a part may carry a new name each time."""
 
     name: str
     command: Callable[[], Sequence[str]]
@@ -147,8 +147,7 @@ class Supervisor:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Keep what the parts say until the block ends; when it fails, that is why,
-        and nobody needs to read the rest."""
+        """Hold back the parts' output during the block, and show it only if the block fails."""
         self._kept = []
         yield
         with self._saying:

@@ -35,7 +35,7 @@ NOBODY_ADMINISTERS = 3  # exit code of `prepare --exit-code`
 
 
 class CannotStart(SystemExit):
-    """Printed on standard error; the exit code is 1."""
+    """Dominds cannot start. The reason is printed on standard error; the exit code is 1."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ def add_port(parser: ArgumentParser) -> None:
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A reader of an option's value, for ``type`` of argparse."""
+    """Return a reader of an option's value, for ``type`` of argparse."""
     bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def read(value: str) -> int:
@@ -109,10 +109,11 @@ def run(host: str, port: int | None, concurrency: int) -> None:
 
 
 def kept_bytecode(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Where Python must not write bytecode beside the sources, as in many containers, let it write into the data
-    folder: each part would compile all that it imports at each start, 2.5 s of CPU.
+    """Let Python write bytecode into the data folder where it must not write it beside the sources, as in many
+    containers.
 
-    Not on a disk that is nearly full: Python leaves files there that are cut short, and no later start gets past them.
+    Otherwise each part would compile all that it imports at each start, 2.5 s of CPU. A disk that is nearly full
+    is left alone: Python leaves truncated files there, and no later start gets past them.
     """
     if not environment.get("PYTHONDONTWRITEBYTECODE") or environment.get("PYTHONPYCACHEPREFIX"):
         return {}
@@ -169,7 +170,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def own_redis(supervisor: Supervisor) -> Iterator[None]:
-    """Run a Redis of our own and tell its address to the parts, and to commands that run beside them."""
+    """Run an embedded Redis and tell its address to the parts, and to commands that run beside them."""
 
     def start(command: list[str]) -> Process:
         return spawn(command, os.environ, subprocess.PIPE, HOME_DIR)
@@ -190,7 +191,9 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
 
 
 def prepare(supervisor: Supervisor) -> bool:
-    """Prepare the database, in a process that ends with all that it has loaded; whether somebody may administer."""
+    """Prepare the database in a process that ends with all that it has loaded, and return whether somebody may
+    administer.
+    """
     command = [sys.executable, "-m", "dominds", "prepare", "--exit-code", "--redis"]
     process = spawn(command, supervisor.environment, subprocess.PIPE, HOME_DIR)
     assert process.stdout is not None
@@ -248,7 +251,7 @@ def worker_command(name: str, concurrency: int) -> list[str]:
 
 
 class Announcement:
-    """Says once where Dominds is, when it answers there."""
+    """A line that says once where Dominds is, when it answers there."""
 
     def __init__(self, host: str, port: int, administered: bool) -> None:
         self.host = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # nosec B104: only compared
@@ -258,7 +261,7 @@ class Announcement:
         self.administered = administered
 
     def make(self, ending: Event) -> None:
-        """One question at a time: on a busy machine those that nobody waits for any more would hold the server up."""
+        """Ask one question at a time: on a busy machine, unanswered ones would pile up and hold the server up."""
         while not ending.wait(ASKED_EVERY_SECONDS):
             if self._answers():
                 say(f"Dominds is at {self.address}")
@@ -267,7 +270,9 @@ class Announcement:
                 return
 
     def _answers(self) -> bool:
-        """By hand: a library for HTTP brings one for TLS, which takes more memory than all else here."""
+        """Ask for readiness over a plain socket: an HTTP library brings one for TLS, which takes more memory than
+        all else here.
+        """
         try:
             with (
                 socket.create_connection((self.host, self.port), timeout=ANSWER_SECONDS) as server,

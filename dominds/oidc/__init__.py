@@ -1,1 +1,1 @@
-"""Sign-in at an OpenID provider. Knows no web framework."""
+"""Sign-in at an OpenID provider, independent of any web framework."""

@@ -24,15 +24,15 @@ KEY_TYPES = {
 
 
 class Untrusted(Exception):
-    """The token proves nothing; says why, for the log."""
+    """The token proves nothing. The message says why, for the log."""
 
 
 class UnknownKey(Untrusted):
-    """None of the provider's keys, or more than one, has the token's key id and algorithm."""
+    """No key of the provider, or more than one, has the token's key id and algorithm."""
 
 
 def verified(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:
-    """The claims of a token under one of these JSON Web Keys. Raises ``Untrusted``."""
+    """Return the claims of a token under one of these JSON Web Keys. Raises ``Untrusted``."""
     try:
         header = jwt.get_unverified_header(token)
         key = _key(keys, header)

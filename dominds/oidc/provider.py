@@ -30,7 +30,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A sign-in under way: what only the browser that began it knows."""
+    """A sign-in under way, known only to the browser that began it."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -38,7 +38,7 @@ class Attempt:
 
 
 def address_at_provider(registration: Registration, attempt: Attempt, redirect_uri: str) -> str:
-    """Where the browser is sent. Raises ``SignInFailed``."""
+    """Return the address to which the browser is sent. Raises ``SignInFailed``."""
     document = _run(registration, _document(registration))
     query = {
         "response_type": "code",
@@ -55,8 +55,10 @@ def address_at_provider(registration: Registration, attempt: Attempt, redirect_u
 
 
 def claims_for(registration: Registration, attempt: Attempt, code: str, redirect_uri: str) -> dict[str, Any]:
-    """What the provider says of the person for whom it gave this code; ``iss`` and ``sub`` name them. Raises
-    ``SignInFailed``."""
+    """Return the provider's claims about the person for whom it gave this code; ``iss`` and ``sub`` name them.
+
+    Raises ``SignInFailed``.
+    """
     return _run(registration, _claims(registration, attempt, code, redirect_uri))
 
 
@@ -77,7 +79,7 @@ _kept: dict[str, tuple[float, dict[str, Any]]] = {}  # by address; touched on th
 
 
 async def _document(registration: Registration) -> Mapping[str, str]:
-    """The provider's addresses, and what else it says of itself."""
+    """Return the provider's addresses, and what else it says of itself."""
     result = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
     if not registration.names(str(result.get("issuer"))):
         raise registration.misbehaved(f"the provider calls itself {str(result.get('issuer'))[:200]!r}")
@@ -134,7 +136,7 @@ async def _tokens(
 async def _verified(
     registration: Registration, document: Mapping[str, Any], token: str, attempt: Attempt
 ) -> dict[str, Any]:
-    """The claims of an ID token. Keys are fetched again for one that is new."""
+    """Return the claims of an ID token. Keys are fetched again for one that is new."""
     from dominds.oidc.id_token import UnknownKey, Untrusted, verified
 
     for most_seconds in (KEPT_SECONDS, FRESH_SECONDS):
@@ -160,7 +162,7 @@ async def _kept_json(registration: Registration, address: str, most_seconds: flo
 
 
 async def _asked(registration: Registration, method: str, address: str, **more: Any) -> tuple[int, dict[str, Any]]:
-    """The status and the JSON object of an answer."""
+    """Return the status and the JSON object of an answer."""
     async with event_loop.LOOP.session().request(method, address, allow_redirects=False, **more) as answer:
         body = bytearray()
         while piece := await answer.content.readany():

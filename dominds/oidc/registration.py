@@ -1,4 +1,4 @@
-"""With which OpenID providers this server is registered. Loaded by the settings, so it imports nothing large."""
+"""The OpenID providers at which this server is registered. Settings load this module, so it imports nothing large."""
 
 from dataclasses import dataclass, field
 
@@ -15,8 +15,11 @@ class SignInFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What the operators of the provider and of this server agreed on. ``name`` stands on the button; ``number`` is
-    that of the environment, and part of the redirect address from the second one on."""
+    """A registration, as the operators of the provider and of this server agreed on it.
+
+    ``name`` stands on the button; ``number`` is that of the environment, and part of the redirect address from
+    the second one on.
+    """
 
     name: str
     issuer: str
@@ -28,7 +31,7 @@ class Registration:
     number: int = 1
 
     def names(self, issuer: str) -> bool:
-        """Whether this is how the provider calls itself; a slash at the end is no difference."""
+        """Check whether the provider calls itself so; a slash at the end makes no difference."""
         return self.issuer.rstrip("/") == issuer.rstrip("/")
 
     def away(self, reason: str) -> SignInFailed:

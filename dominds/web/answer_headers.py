@@ -14,13 +14,13 @@ _left: ContextVar[tuple[int, int] | None] = ContextVar("left_of_limit", default=
 
 
 def note_limit(per_minute: int, used: int) -> None:
-    """``used`` are those of the last minute, the one under way with them."""
+    """Note a limit for the answer's headers. ``used`` counts the requests of the last minute, this one included."""
     _left.set((per_minute, max(0, per_minute - used)))
 
 
 @sync_only_middleware
 def with_headers(get_response: Handler) -> Handler:
-    """Stands behind the middleware that gives requests their ids."""
+    """Add the headers. It stands behind the middleware that gives requests their ids."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         before = _left.set(None)  # threads go on to other requests

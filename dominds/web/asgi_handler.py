@@ -24,13 +24,13 @@ _threads = ThreadPoolExecutor(max_workers=1000, thread_name_prefix="requests")
 
 
 def get_application() -> "OneThreadHandler":
-    """In place of Django's ``get_asgi_application``. Sets Django up."""
+    """Set Django up and return its application, in place of Django's ``get_asgi_application``."""
     django.setup(set_prefix=False)
     return OneThreadHandler()
 
 
 class OneThreadHandler(ASGIHandler):
-    """Answers pages and API calls."""
+    """A handler that answers pages and API calls."""
 
     def __init__(self) -> None:
         BaseHandler.__init__(self)
@@ -69,7 +69,7 @@ class OneThreadHandler(ASGIHandler):
                 await sync_to_async(response.close)()
 
     def _respond(self, scope: Any, request: Any) -> HttpResponseBase:
-        """On a thread. A response that is whole is closed here, which ends the request."""
+        """Answer on a thread. A response that is whole is closed here, which ends the request."""
         request_started.send(sender=self.__class__, scope=scope)
         response = self.get_response(request)
         response._handler_class = self.__class__  # type: ignore[attr-defined]  # whose signal tells the end

@@ -28,7 +28,7 @@ BUILD = build_of(folders())
 
 
 class StampedStorage(StaticFilesStorage):
-    """Addresses of static files name the build, so that no page of a new one runs a script of an old one."""
+    """Static files whose addresses name the build, so that no page of a new one runs a script of an old one."""
 
     def url(self, name: str | None) -> str:
         return f"{super().url(name)}?v={BUILD}"

@@ -31,7 +31,7 @@ UNKNOWN = (
 
 
 def is_known(request: HttpRequest, error: BaseException) -> bool:
-    """Whether it is known that this request has changed nothing: it only reads, or nothing of it was committed."""
+    """Check whether this request certainly changed nothing: it only reads, or nothing of it was committed."""
     if request.method in READS:
         return True
     before = getattr(request, "changes_before", None)
@@ -44,7 +44,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def marked(response: HttpResponse) -> HttpResponse:
-    """An answer that says the database was unavailable: 503, when to come again, and a mark for ``asked_again``."""
+    """Answer that the database was unavailable: 503, when to come again, and a mark for ``asked_again``."""
     response.status_code = 503
     response["Retry-After"] = str(RETRY_SECONDS)
     response.database_was_away = True  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def asked_again(get_response: Handler) -> Handler:
 
 
 def page(request: HttpRequest) -> HttpResponse:
-    """The page for what a view or a middleware raised: Django asks for it while it handles the error."""
+    """Show the page for an error of a view or a middleware. Django asks for it while it handles the error."""
     error = sys.exc_info()[1]
     if error is None or not isinstance(error, AWAY):
         return server_error(request)

@@ -1,4 +1,4 @@
-"""Compress answers for clients that accept gzip."""
+"""Compression of answers for clients that accept gzip."""
 
 import gzip
 from functools import lru_cache

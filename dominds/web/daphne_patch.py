@@ -51,8 +51,9 @@ def patch_sending() -> None:
 
 
 def _wait() -> None:
-    """In place of asking the reactor for a turn: for each frame that is two system calls and one
-    more round of the loop."""
+    """Do nothing instead of asking the reactor for a turn, which costs two system calls and a round of the loop
+    per frame.
+    """
 
 
 def patch_receiving() -> None:
@@ -121,7 +122,7 @@ def _refuse(request: Any) -> None:
 
 
 def _complaint(path: bytes) -> dict[str, Any]:
-    """In the shapes of the protocols of ``/v1``, which both of them have room for, or in our own."""
+    """Write an error that the protocols of ``/v1`` both understand, or the product's own."""
     message = budgets.BODY_BYTES.sentence("This request has")
     if not path.startswith(b"/v1/"):
         return {"error": {"code": "message_too_large", "message": message}}

@@ -1,4 +1,4 @@
-"""Middleware of the ground floor."""
+"""Middleware of the lowest layer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +68,7 @@ def own_sockets(get_response: Handler) -> Handler:
 
 
 def address_of(request: HttpRequest) -> str:
-    """The client's address; a proxy's header counts only where the operator says that there is a proxy."""
+    """Return the client's address; a proxy's header counts only where the operator says that there is a proxy."""
     behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
     if behind_proxy:
         return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
@@ -77,6 +77,9 @@ def address_of(request: HttpRequest) -> str:
 
 @receiver(bind_extra_request_metadata)
 def note_address(request: HttpRequest, **_: Any) -> None:
-    """For each line of the log. django-structlog's own look takes a tenth of a POST's Python calls,
-    and believes what any client writes into a header."""
+    """Put the client's address on each line of the log.
+
+    django-structlog's own way takes a tenth of a POST's Python calls, and believes what any client writes into a
+    header.
+    """
     bind_contextvars(ip=address_of(request))

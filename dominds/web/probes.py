@@ -34,7 +34,7 @@ async def readyz(request: HttpRequest) -> HttpResponse:
 
 
 async def _answer_of(ask: Callable[[], None], threads: ThreadPoolExecutor) -> str:
-    """What a part says, without the addresses that errors name."""
+    """Return a part's answer, without the addresses that errors name."""
     try:
         await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(threads, ask), PROBE_TIMEOUT_SECONDS)
     except TimeoutError:

@@ -16,7 +16,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def at_first_call(application: Application, begin: Callable[[], None]) -> Application:
-    """The same application. Its first call runs ``begin`` on the loop, which must not wait for anything."""
+    """Wrap an application. Its first call runs ``begin`` on the loop, which must not wait for anything."""
     begun = False
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
@@ -30,7 +30,7 @@ def at_first_call(application: Application, begin: Callable[[], None]) -> Applic
 
 
 def warm_up(load: Callable[[], None]) -> None:
-    """Start ``load`` in a thread. What fails, as without a database, is done when it is needed."""
+    """Start ``load`` in a thread. A failure, as without a database, is left for the moment when it is needed."""
     Thread(target=_run, args=(load,), name="loading", daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""Serve static files from the ASGI server itself."""
+"""Serving of static files by the ASGI server itself."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ FOR_EVER = f"max-age={WhiteNoiseMiddleware.FOREVER}, public, immutable"
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise ships no types
-    """WhiteNoise, answering with whole files: they are small, and ASGI cannot stream from a plain iterator."""
+    """WhiteNoise with answers of whole files: they are small, and ASGI cannot stream from a plain iterator."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:

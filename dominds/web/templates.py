@@ -1,4 +1,4 @@
-"""Load templates without the indentation of their lines: readers of the source need it, browsers do not."""
+"""Template loaders that drop the indentation of lines: readers of the source need it, browsers do not."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ INDENTATION = re.compile(r"\n[ \t]+")
 
 
 class OfFolders(filesystem.Loader):
-    """Find templates in ``DIRS``. What stands within ``<pre>`` comes from variables, so that it stays as it is."""
+    """A loader for ``DIRS``. Text within ``<pre>`` comes from variables, so it stays as it is."""
 
     def get_contents(self, origin: Any) -> str:
         source: str = super().get_contents(origin)
@@ -17,6 +17,6 @@ class OfFolders(filesystem.Loader):
 
 
 class OfApps(OfFolders, app_directories.Loader):
-    """Find templates in the folders of apps."""
+    """A loader for the folders of apps."""
 
     get_dirs = app_directories.Loader.get_dirs

@@ -25,7 +25,9 @@ still = Counter(
 
 
 def watched(application: Application) -> Application:
-    """The same ASGI application. Its first call starts the watchdog: only then is it known which loop serves it."""
+    """Wrap an ASGI application. Its first call starts the watchdog, since only then it is known which loop serves
+    it.
+    """
     return at_first_call(application, lambda: Watchdog(asyncio.get_running_loop(), threading.get_ident()).start())
 
 
@@ -75,13 +77,13 @@ class Watchdog:
         return True
 
     def _counted(self) -> float:
-        """Seconds since the last call that count."""
+        """Return the seconds since the last call that count."""
         at, busy = time.monotonic(), time.process_time()
         passed, worked = at - self._at, busy - self._busy
         self._at, self._busy = at, busy
         return min(passed, max(2 * POLL_SECONDS, worked))
 
     def _stack(self) -> str:
-        """What the loop's thread is at, innermost last."""
+        """Return where the loop's thread is, innermost call last."""
         frame = sys._current_frames().get(self._thread)
         return "".join(traceback.format_stack(frame)) if frame else "(its thread has ended)"

@@ -26,9 +26,11 @@ def encrypted(
     sender: ec.EllipticCurvePrivateKey | None = None,
     salt: bytes | None = None,
 ) -> bytes:
-    """The body for a browser that gave this public key and secret. ``sender`` and ``salt`` are new for each message;
-    only a test gives them. Raises ``ValueError`` for a key that is no point of the curve, and for a text over
-    ``MOST_BYTES``."""
+    """Encrypt a text for the browser that gave this public key and secret.
+
+    ``sender`` and ``salt`` are new for each message; only a test gives them. Raises ``ValueError`` for a key that
+    is no point of the curve, and for a text over ``MOST_BYTES``.
+    """
     if len(text) > MOST_BYTES:
         raise ValueError(f"A push message has {MOST_BYTES:,} bytes at most, this one {len(text):,}.")
     sender, salt = sender or ec.generate_private_key(CURVE), salt or os.urandom(SALT_BYTES)
@@ -46,8 +48,11 @@ def _derived(salt: bytes, keying: bytes, purpose: bytes, length: int) -> bytes:
 
 
 def authorization(key: ec.EllipticCurvePrivateKey, address: str, contact: str, unix_seconds: int) -> str:
-    """The header for a message to ``address``. ``contact`` is a ``mailto:`` or ``https:`` address of whoever runs this
-    server; the RFC asks for none, but the services of Mozilla and Apple refuse a token without."""
+    """Return the header for a message to ``address``. ``contact`` is the operator's ``mailto:`` or ``https:``
+    address.
+
+    The RFC asks for no contact, but the services of Mozilla and Apple refuse a token without one.
+    """
     import jwt  # 0.03 s that a process without subscribers never pays
 
     parts = urlsplit(address)
@@ -59,7 +64,7 @@ def authorization(key: ec.EllipticCurvePrivateKey, address: str, contact: str, u
 
 
 def new_key() -> str:
-    """A private key as it is kept: its number, in base64url."""
+    """Make a private key in stored form: its number, in base64url."""
     return as_text(ec.generate_private_key(CURVE).private_numbers().private_value.to_bytes(32, "big"))
 
 
@@ -68,12 +73,12 @@ def read_key(kept: str) -> ec.EllipticCurvePrivateKey:
 
 
 def point_of(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """The public key, uncompressed."""
+    """Return the public key, uncompressed."""
     return key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 
 def check_browser_keys(key: bytes, secret: bytes) -> None:
-    """Raises ``ValueError`` unless a message can be encrypted for them."""
+    """Raise ``ValueError`` unless a message can be encrypted for these keys."""
     if len(key) != POINT_BYTES or len(secret) != SECRET_BYTES:
         raise ValueError(f"a key of {len(key)} and a secret of {len(secret)} bytes")
     ec.EllipticCurvePublicKey.from_encoded_point(CURVE, key)
@@ -84,5 +89,5 @@ def as_text(value: bytes) -> str:
 
 
 def from_text(value: str) -> bytes:
-    """Raises ``ValueError`` for what is no base64url."""
+    """Decode base64url. Raises ``ValueError`` for anything else."""
     return urlsafe_b64decode(value.encode("ascii") + b"=" * (-len(value) % 4))

@@ -39,11 +39,11 @@ class Canary:
         threading.Thread(target=self._watch, name="canary", daemon=True).start()
 
     def stop(self) -> None:
-        """A worker that is shutting down stops listening on purpose."""
+        """Stop watching, since a worker that shuts down stops listening on purpose."""
         self._stopping.set()
 
     def received(self) -> None:
-        """Any message from the queue shows that this worker listens."""
+        """Note that this worker listens, as any message from the queue shows."""
         self.unheard = 0
 
     def _watch(self) -> None:

@@ -27,7 +27,7 @@ _TIMEOUT_SECONDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The last of one part. ``busy`` and ``waiting`` count a worker's messages; sweepers have none."""
+    """The last heartbeat of one part. ``busy`` and ``waiting`` count a worker's messages; sweepers have none."""
 
     name: str
     kind: str  # "worker" or "sweeper"
@@ -59,7 +59,7 @@ def beat(kind: str, name: str, **content: Any) -> None:
 
 
 def leave(name: str) -> None:
-    """Delete it: a part that was stopped on purpose is not late."""
+    """Delete the heartbeat of a part that was stopped on purpose, and so is not late."""
     try:
         with _client() as client:
             client.delete(_key(name))
@@ -68,8 +68,7 @@ def leave(name: str) -> None:
 
 
 def heartbeats() -> list[Heartbeat]:
-    """Every part with a heartbeat in the last five minutes, by name. Raises ``RedisError``
-    when Redis is unavailable."""
+    """Return every part with a heartbeat in the last five minutes, by name. Raises ``RedisError`` without Redis."""
     with _client() as client:
         names = sorted(name.decode() for name in client.smembers(_NAMES))
         with client.pipeline(transaction=False) as pipe:
@@ -88,12 +87,12 @@ def heartbeats() -> list[Heartbeat]:
 
 
 def _known(content: dict[str, Any]) -> dict[str, Any]:
-    """Without what a newer version says in the middle of an upgrade."""
+    """Drop fields that a newer version writes in the middle of an upgrade."""
     return {name: value for name, value in content.items() if name in Heartbeat.__slots__}
 
 
 def queue_depth(queue: str) -> int:
-    """How many wake-ups wait for a worker. Raises ``RedisError`` when Redis is unavailable."""
+    """Count the wake-ups that wait for a worker. Raises ``RedisError`` when Redis is unavailable."""
     with _client() as client:
         return int(client.llen(queue))
 

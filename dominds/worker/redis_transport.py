@@ -34,6 +34,6 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """The setting ``broker_transport`` names it."""
+    """The transport that the setting ``broker_transport`` names."""
 
     Channel = Channel

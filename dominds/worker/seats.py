@@ -1,5 +1,7 @@
-"""How many dialogs a worker works on at once. One whose model talks has given its seat back,
-so many more may wait for answers."""
+"""Seats, which bound how many dialogs a worker works on at once.
+
+A dialog whose model talks has given its seat back, so many more may wait for answers.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ AT_WORK = 64  # each may need a connection to the database, and all share one in
 
 
 class Seats:
-    """Seats of threads. Whoever comes back to one goes before those who have not begun."""
+    """Seats of threads. Whoever comes back to a seat goes before those who have not begun."""
 
     def __init__(self, number: int) -> None:
         self._places = FairSemaphore(number)
@@ -23,7 +25,7 @@ class Seats:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Hold a seat, once there is one."""
+        """Wait for a seat, and hold it during the block."""
         self._places.take()
         self._mine.seated = True
         try:

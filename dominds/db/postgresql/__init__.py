@@ -1,1 +1,1 @@
-"""Django's backend for PostgreSQL, with a cheaper look at pooled connections."""
+"""Django's backend for PostgreSQL, with a cheaper check of pooled connections."""

@@ -19,7 +19,7 @@ KEPT_ROWS = 2  # a cursor keeps the result that it read last
 
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> "Connection[Any]":
-        """A connection of the pool that the server has not closed meanwhile.
+        """Take a connection of the pool that the server has not closed meanwhile.
 
         The pool's own check waits longer after each connection that fails it. When the server came back after a
         restart, four stale ones used up the five seconds that a request may wait.
@@ -32,8 +32,11 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         return connection
 
     def _is_alive(self, connection: "Connection[Any]") -> bool:
-        """Idle connections have nothing to say. One that does was closed by the server, or bears a notice: only then it
-        is asked, since a question to the server takes as long as one of a generation's statements."""
+        """Check an idle connection, and ask the server only if it has something to say: a closed connection or a
+        notice.
+
+        A question to the server takes as long as one of a generation's statements.
+        """
         events = select.poll()
         events.register(connection.fileno(), select.POLLIN)
         if not events.poll(0):
@@ -57,6 +60,6 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
 
 @cache
 def _numbered(sql: str) -> bytes:
-    """With the server's own placeholders: psycopg would look for those of Python each time."""
+    """Write SQL with the server's own placeholders: psycopg would look for those of Python each time."""
     numbers = count(1)
     return re.sub("%[s%]", lambda mark: f"${next(numbers)}" if mark[0] == "%s" else "%", sql).encode()

@@ -25,10 +25,10 @@ _opening = threading.Lock()
 
 
 def stay_open(name: str) -> None:
-    """Hold the file open in this process. Whoever closes it as the last one writes the whole log back and
-    deletes it, with its index.
+    """Hold the file open in this process.
 
-    Threads come and go, so that happened several times a turn.
+    Whoever closes it last writes the whole log back and deletes it, with its index. Threads come and go, so that
+    happened several times a turn.
     """
     with _opening:
         if name not in _open:
@@ -44,11 +44,11 @@ def make_private(file: Path) -> None:
 
 
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
-    """Knows what became of a change, and begins a transaction when it is its turn.
+    """A connection that knows the outcome of a change, and begins a transaction when it is its turn.
 
-    SQLite lets waiting writers ask again every tenth of a second, and whoever asks first after a commit is next. With
-    50 people somebody waited seven seconds for writers none of whom took 0.3 s, and in the end gave up with "database
-    is locked".
+    SQLite lets waiting writers ask again every tenth of a second, and whoever asks first after a commit is next.
+    With 50 people somebody waited seven seconds for writers none of whom took 0.3 s, and in the end gave up with
+    "database is locked".
     """
 
     _holds_turn = False
@@ -105,5 +105,5 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
 
 @cache
 def _with_question_marks(sql: str) -> str:
-    """With SQLite's own placeholders: Django would look for those of Python each time."""
+    """Write SQL with SQLite's own placeholders: Django would look for those of Python each time."""
     return FORMAT_QMARK_REGEX.sub("?", sql).replace("%%", "%")

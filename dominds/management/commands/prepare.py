@@ -1,5 +1,6 @@
-"""``manage.py prepare``: what must have happened before the parts start. ``up`` calls it;
-with many machines, run it once."""
+"""``manage.py prepare``: prepare the database before the parts start. ``up`` calls it; with many machines, run it
+once.
+"""
 
 import os
 import sys
