@@ -53,8 +53,8 @@ def hand_off(
     """Write at most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take
     ``most``.
 
-    A model writes it where there is one. It must hold what people and the agent said: if something lacks, the
-    model is told once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule
+    A model writes it where there is one. It must hold what people and the agent said: if something is missing,
+    the model is told once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule
     take its place.
     """
     written = by_model(gone, remaining, max(room, most), toolbox)

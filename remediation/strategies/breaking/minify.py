@@ -1,7 +1,7 @@
 """Minification of code: fewer tokens, the same meaning, no comments, blank lines or trailing spaces.
 
 Lines, indentation, strings and URLs stay as they are. One pass goes from left to right; a construct found
-unterminated once is not looked for again, so the work stays linear.
+unterminated once is not looked for again, so the work stays linear on any input.
 """
 
 import re
