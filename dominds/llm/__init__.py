@@ -1,1 +1,1 @@
-"""Talks to models. Plain Python: no Django, Celery or Channels may be imported from here."""
+"""Calls to models. Plain Python: no Django, Celery or Channels may be imported from here."""

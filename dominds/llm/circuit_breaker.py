@@ -32,7 +32,7 @@ SAYS_NOTHING = (StreamAborted, MalformedStream)  # ours, or perhaps this one req
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """How the last calls to one model went. ``open_until`` is on the caller's monotonic clock, in seconds."""
+    """The last calls to one model, summed up. ``open_until`` is on the caller's monotonic clock, in seconds."""
 
     failures: int = 0
     openings: int = 0  # times that it opened, in a row
@@ -41,8 +41,9 @@ class Circuit:
 
 
 def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Circuit:
-    """What a call's end says of its model. Behind an open time all may call again;
-    one more failure opens the circuit again, for twice as long."""
+    """Return the circuit after a call. Once an open time is over all may call again; one more failure opens the
+    circuit again, for twice as long.
+    """
     if isinstance(error, SAYS_NOTHING):
         return circuit
     if not isinstance(error, FAULTS_OF_THE_PROVIDER):
@@ -72,7 +73,7 @@ class OpenCircuit:
 
 @dataclass
 class Circuits:
-    """Those of one process. A scripted model is no server that could be spared."""
+    """The circuits of one process. A scripted model has none: it is no server that could be spared."""
 
     clock: Callable[[], float] = time.monotonic
     _circuits: dict[ModelInfo, Circuit] = field(default_factory=dict)

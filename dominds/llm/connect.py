@@ -1,4 +1,4 @@
-"""From a model's metadata to the provider that talks to it."""
+"""Connection of a model's metadata to the provider that talks to it."""
 
 import os
 from collections.abc import Mapping
@@ -10,15 +10,20 @@ from dominds.redaction import remember
 
 
 def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Provider:
-    """The provider for a model. Sends nothing; raises ``RequestRefused`` or ``AuthFailed`` when it cannot be called."""
+    """Return the provider for a model, and send nothing. Raises ``RequestRefused`` or ``AuthFailed`` when it
+    cannot be called.
+    """
     if model.unusable:
         raise RequestRefused(model.unusable)
     return _connected(model, key_of(model, environ))
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
-    """The key from the environment; for a provider that names no variable the one that was typed into the page,
-    or nothing. Raises ``AuthFailed``."""
+    """Return the key from the environment, or for a provider without a variable the one typed into the page, or
+    nothing.
+
+    Raises ``AuthFailed``.
+    """
     if not model.api_key_env:
         remember(model.api_key)
         return model.api_key
@@ -35,7 +40,7 @@ def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def has_key(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the key that its provider asks for is there; whether it holds, only the provider knows."""
+    """Check that the key which its provider asks for is there; only the provider knows whether it is valid."""
     try:
         key_of(model, environ)
     except AuthFailed:

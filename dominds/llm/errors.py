@@ -228,8 +228,9 @@ SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a provider said went wrong. ``codes`` are its machine-readable words in lower case,
-    and ``param`` is the field of the request that it names."""
+    """A provider's complaint. ``codes`` are its machine-readable words in lower case, and ``param`` is the field
+    of the request that it names.
+    """
 
     text: str
     codes: frozenset[str] = frozenset()
@@ -240,13 +241,13 @@ class Complaint:
 
     @property
     def field(self) -> str:
-        """The field of the request that it is about, as far as it says so."""
+        """Return the field of the request that it is about, as far as it says so."""
         found = FIELD_NAME.search(self.text[:READ_CHARS])
         return self.param or (next(filter(None, found.groups())) if found else "")
 
 
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
-    """The one error of the family that fits; ``provider`` is how a person knows the server."""
+    """Return the one error of the family that fits; ``provider`` is how a person knows the server."""
     kind = kind_of(complaint)
     words = readable(complaint.text) or "no reason given"
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None
@@ -262,7 +263,7 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
 
 
 def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
-    """What the provider did with the request: it refuses some, and fails at others."""
+    """Say what the provider did with the request: it refuses some, and fails at others."""
     status = complaint.status
     if kind is ProviderTimeout:
         return "did not answer in time" + (f" (HTTP {status})" if status else "")
@@ -274,7 +275,7 @@ def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
 
 
 def _budget_in(text: str) -> dict[str, int] | None:
-    """The numbers of a refusal that less output would satisfy."""
+    """Return the numbers of a refusal that less output would satisfy."""
     result = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
     if result is None:
         return None
@@ -285,7 +286,7 @@ def _budget_in(text: str) -> dict[str, int] | None:
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:
-    """Quota words come before length words, because "request too large" occurs in both."""
+    """Classify a complaint. Quota words come before length words, because "request too large" occurs in both."""
     status, text = complaint.status, complaint.text[:READ_CHARS]
     if status in (401, 403) or complaint.codes & AUTH_CODES:
         return AuthFailed
@@ -323,7 +324,7 @@ def _maximum_in(text: str) -> int | None:
 
 
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
-    """A refusal that says what would have to be otherwise. Servers report some of them as their own failure."""
+    """Recognise a refusal that says what would have to change. Servers report some of them as their own failure."""
     text, codes = complaint.text[:READ_CHARS], complaint.codes
     if SYSTEM_TEXT.search(text):
         return SystemRefused
@@ -422,7 +423,7 @@ def _text_of(given: Mapping[str, Any]) -> str:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """The wait a server asks for, as ``retry-after-ms``, seconds or a date; None when absent or senseless."""
+    """Return the wait a server asks for, as ``retry-after-ms``, seconds or a date; None when absent or senseless."""
     milliseconds, value = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
     try:
         wait = float(milliseconds) / 1000 if milliseconds else float(value)
@@ -439,14 +440,14 @@ def _seconds_until(value: str, now: str) -> float:
 
 
 def text_of_page(body: bytes) -> str:
-    """The words of an HTML or plain error page: its title where it has one."""
+    """Return the words of an HTML or plain error page: its title where it has one."""
     text = body[:20_000].decode("utf-8", "replace")
     title = re.search(r"<title[^>]*>([^<]{1,200})</title>", text, re.I)
     return title.group(1) if title else re.sub(r"<[^>]{0,1000}>", " ", text)
 
 
 def readable(text: str) -> str:
-    """One line without control characters, keys or more than ``MAX_MESSAGE_CHARS`` characters."""
+    """Return one line without control characters or keys, of at most ``MAX_MESSAGE_CHARS`` characters."""
     printable = "".join(char if char.isprintable() else " " for char in text[: 8 * MAX_MESSAGE_CHARS])
     line = SECRET.sub("[key]", " ".join(printable.split()))
     return line if len(line) <= MAX_MESSAGE_CHARS else line[: MAX_MESSAGE_CHARS - 1] + "…"

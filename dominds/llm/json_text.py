@@ -48,7 +48,7 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def arguments_object(raw: str) -> dict[str, Any]:
-    """A stored call's arguments as the object that every wire format asks for.
+    """Return a stored call's arguments as the object that every wire format asks for.
 
     Malformed arguments must not break the next request, so they travel inside an object of their own.
     """
@@ -60,13 +60,13 @@ def arguments_object(raw: str) -> dict[str, Any]:
 
 
 def arguments_text(raw: str) -> str:
-    """The same as JSON text; well-formed arguments stay byte for byte, so that provider caches hold."""
+    """Return them as JSON text; well-formed arguments stay byte for byte, so that provider caches hold."""
     result = arguments_object(raw)
     return dumped(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
 
 
 def is_whole(raw: str) -> bool:
-    """Whether a call's arguments are one JSON object: such a text ends where it has to."""
+    """Check whether a call's arguments are one JSON object: such a text ends where it has to."""
     try:
         return raw.rstrip().endswith("}") and isinstance(parsed(raw), dict)
     except NotJson:

@@ -52,7 +52,7 @@ class ImagePart:
 
     @property
     def label(self) -> str:
-        """What a text calls it."""
+        """Return the words by which a text refers to the image."""
         shape = f" ({self.pixels[0]:,} × {self.pixels[1]:,} pixels)" if self.pixels else ""
         return f"Image “{self.name or 'unnamed'}”{shape}"
 
@@ -86,7 +86,7 @@ class Message:
 
 
 def chars_of(messages: Iterable[Message]) -> int:
-    """Characters of texts and calls, without ids and provider items."""
+    """Count the characters of texts and calls, without ids and provider items."""
     texts, calls = 0, 0
     for message in messages:
         texts += len(message.text)

@@ -13,7 +13,7 @@ class Stream(Protocol):
 
     @property
     def body(self) -> bytes:
-        """The JSON that goes out, byte for byte. Of a call that goes nowhere, the request as JSON."""
+        """Return the JSON that goes out, byte for byte; the request as JSON for a call that goes nowhere."""
 
     def run(self, take: Callable[[StreamEvent], object]) -> None:
         """Make the call and hand each event to ``take`` as it comes: ``Started`` first and ``Finished`` last.
@@ -33,7 +33,7 @@ class Provider(Protocol):
 
 
 class ProviderError(Exception):
-    """What went wrong between us and a model, in words for the person who has to act.
+    """A failed call, explained for the person who has to act.
 
     ``retry_after_seconds`` is the provider's own advice, when it gave one.
     """
@@ -46,7 +46,7 @@ class ProviderError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
     def reworded(self, message: str) -> Self:
-        """The same error in other words."""
+        """Return the same error in other words."""
         again = copy(self)
         again.args = (message,)
         return again
@@ -98,7 +98,7 @@ class OutputBudgetTooLarge(ContextOverflow):
 
     @property
     def room(self) -> int | None:
-        """Tokens that the provider's own numbers leave for output."""
+        """Return the tokens that the provider's own numbers leave for output."""
         return None if self.window is None or self.prompt_tokens is None else self.window - self.prompt_tokens
 
 
@@ -183,6 +183,6 @@ class Unreachable(ProviderTimeout):
 
 
 class StreamAborted(ProviderError):
-    """We closed the stream ourselves."""
+    """The stream was closed from this side."""
 
     kind = "aborted"

@@ -18,7 +18,7 @@ ADVICE_SPREAD_SECONDS = 1.0  # so that dialogs told to wait equally long do not 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays grow from ``first_seconds`` by doubling up to ``longest_seconds``; ``tries`` includes the first."""
+    """Delays that grow from ``first_seconds`` by doubling up to ``longest_seconds``; ``tries`` includes the first."""
 
     first_seconds: float
     longest_seconds: float

@@ -8,7 +8,7 @@ from dominds.llm.usage import UsageReport
 
 
 class FinishReason(StrEnum):
-    """Why a model stopped."""
+    """The reason why a model stopped."""
 
     STOP = "stop"
     STOP_SEQUENCE = "stop_sequence"  # at a text that the request named, where the provider tells it from other ends
@@ -49,14 +49,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """What the model thinks, as far as its provider shows it. Never part of the answer's text."""
+    """A piece of what the model thinks, as far as its provider shows it. It is never part of the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rethought:
-    """All text so far was thinking, whose opening tag was left out: it is no part of the answer."""
+    """A correction: all text so far was thinking, whose opening tag was left out, and no part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Token counts as the provider reported them, or the fact that it did not. Never a guess, never a zero for missing."""
+"""Token counts as the provider reported them, or the fact that it did not. They are never guessed, and never zero
+for missing.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +26,7 @@ class Usage:
 
     @property
     def written_tokens(self) -> int | None:
-        """Of the prompt, all that was written to a cache, for however long."""
+        """Return how many tokens of the prompt were written to a cache, for however long."""
         counts = [count for count in (self.cache_write_tokens, self.cache_write_long_tokens) if count is not None]
         return sum(counts) if counts else None
 
@@ -45,7 +47,7 @@ UsageReport = Usage | UsageUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What a provider says of parts of a prompt and its answer, not yet believed."""
+    """A provider's statements on parts of a prompt and its answer, not yet believed."""
 
     cache_read: object = None
     cache_write: object = None
@@ -88,12 +90,12 @@ def usage_from(prompt: object, completion: object, total: object = None, shares:
 
 
 def as_whole(value: object) -> object:
-    """A number without a fraction as a whole one: some gateways count in floats."""
+    """Return a number without a fraction as a whole one: some gateways count in floats."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def count_of(value: object) -> int | None:
-    """A count of tokens, or None where the value is none."""
+    """Return a count of tokens, or None where the value is none."""
     value = as_whole(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
@@ -103,6 +105,6 @@ def _at_most(most: int, count: int | None) -> int | None:
 
 
 def part(reported: dict[str, Any], name: str, key: str) -> object:
-    """A count inside an object of the report, where there is one."""
+    """Return a count inside an object of the report, where there is one."""
     inner = reported.get(name)
     return inner.get(key) if isinstance(inner, dict) else None

@@ -54,7 +54,7 @@ class Catalog:
     in_file: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def model(self, provider_id: str, model_id: str) -> ModelInfo:
-        """Raises ``UnknownModel``, which names what comes near."""
+        """Return a model. Raises ``UnknownModel``, which names what comes near."""
         result = self.models.get((provider_id, model_id))
         if result is None:
             raise UnknownModel(self._not_found(provider_id, model_id))
@@ -181,7 +181,7 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
 
 
 def retirement_of(model: ModelInfo, today: date) -> str:
-    """What people have to be warned of: that a model ends within 30 days, or has ended; else empty."""
+    """Warn of a model that ends within 30 days or has ended; else return an empty text."""
     if model.retires_on is None or today < model.retires_on - FOREWARNING:
         return ""
     name = f"{model.provider_id}/{model.model_id}"
@@ -192,7 +192,7 @@ def retirement_of(model: ModelInfo, today: date) -> str:
 
 
 def _script(provider: ProviderInfo, script: str, minds_dir: Path) -> tuple[str, str]:
-    """The path of a scripted model's file, and why it cannot be played."""
+    """Return the path of a scripted model's file, and why it cannot be played."""
     if provider.kind.is_server:
         return "", ""
     if not script:
@@ -242,8 +242,11 @@ _loading = threading.Lock()
 
 
 def current_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
-    """The catalog, read again when ``llm.yaml`` or a script beside it has changed, or ``connected`` is another object;
-    costs a few ``stat`` calls."""
+    """Return the catalog, read again when ``llm.yaml`` or a script beside it has changed, or ``connected`` is
+    another object.
+
+    It costs a few ``stat`` calls.
+    """
     known = _current.get(minds_dir)
     if known is not None and known.is_current(connected):
         return known.catalog

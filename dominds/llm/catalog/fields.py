@@ -1,4 +1,4 @@
-"""The fields of ``llm.yaml``: which there are, what each may hold, and what is reported of any other value."""
+"""The fields of ``llm.yaml``: their names, what each may hold, and the report on any other value."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def _tokens(value: Any) -> int:
 
 
 def _forced_tool(value: Any) -> str:
-    """YAML reads a plain yes or no as a truth."""
+    """Read the field; YAML reads a plain yes or no as a truth."""
     result: str = _FORCED_TOOL({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
     return result
 
@@ -59,7 +59,7 @@ _FORCED_TOOL = one_of(list(FORCED_TOOL))
 
 
 def _true_or_auto(value: Any) -> bool | None:
-    """``auto`` leaves it to ``forced_tool``."""
+    """Read the field; ``auto`` leaves it to ``forced_tool``."""
     return None if value == AUTO else truth(value)
 
 

@@ -26,7 +26,7 @@ CLOSING_SECONDS = 1.0
 
 
 class _Resolver(aiohttp.ThreadedResolver):
-    """Names that somebody typed into a page lead where they may."""
+    """A resolver that holds names which somebody typed into a page to the rules for them."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -40,7 +40,7 @@ class _Resolver(aiohttp.ThreadedResolver):
 
 
 class EventLoop:
-    """Runs in a thread of its own from the first call on."""
+    """An event loop in a thread of its own, from the first call on."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,9 @@ class EventLoop:
         self._session: aiohttp.ClientSession | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-        """What the coroutine returns or raises; the calling thread waits for it, and holds no database connection."""
+        """Wait for the coroutine, and return or raise what it does. The calling thread must hold no database
+        connection.
+        """
         try:
             waits.begin(f"a server ({getattr(coroutine, '__qualname__', coroutine)})")
         except BaseException:
@@ -61,7 +63,7 @@ class EventLoop:
         self._started().call_soon_threadsafe(function)
 
     def session(self) -> aiohttp.ClientSession:
-        """The connections of all calls, which share nothing else. To be asked for on the loop only."""
+        """Return the connections of all calls, which share nothing else. Call it on the loop only."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
@@ -84,7 +86,7 @@ class EventLoop:
             return self._loop
 
     def _close(self) -> None:
-        """Before the process goes."""
+        """Close the connections before the process ends."""
         if self._loop is not None and self._session is not None:
             closing = asyncio.run_coroutine_threadsafe(self._session.close(), self._loop)
             with suppress(TimeoutError):
@@ -92,7 +94,7 @@ class EventLoop:
 
 
 def trust(url: str) -> ssl.SSLContext | bool:
-    """Which certificates are trusted at this address."""
+    """Return which certificates are trusted at this address."""
     return _trusted() if url.startswith("https:") else True
 
 

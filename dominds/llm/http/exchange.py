@@ -43,7 +43,7 @@ BROKEN = (aiohttp.ClientError, OSError)  # what the client raises
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What is sent: ``body`` is JSON. ``has_files``: its newest message has images or files."""
+    """A request to send: ``body`` is JSON. ``has_files`` says that its newest message has images or files."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -91,7 +91,7 @@ class Exchange:
             raise self._cut
 
     def note_event(self) -> None:
-        """An event that was no comment arrived."""
+        """Note that an event other than a comment arrived."""
         self._last_event_at = self._last_byte_at
 
     async def open(self) -> None:
@@ -129,7 +129,7 @@ class Exchange:
         raise AssertionError("stamina either returns or raises")
 
     async def _posted(self) -> aiohttp.ClientResponse:
-        """No redirects: they would carry the key elsewhere."""
+        """Post without following redirects, which would carry the key elsewhere."""
         return await event_loop.LOOP.session().post(
             self._post.url,
             data=io.BytesIO(self._post.body),  # sent in pieces: other answers are read between them
@@ -171,7 +171,9 @@ class Exchange:
         return NetworkFailed(f"The connection to {endpoint.host} failed: {reason}.")
 
     async def chunk(self) -> bytes:
-        """What has arrived of the body since the last chunk; empty at its regular end. Everything else raises."""
+        """Return what has arrived of the body since the last chunk; empty at its regular end. Everything else
+        raises.
+        """
         assert self._response is not None
         try:
             if self._is_flooded:
@@ -192,8 +194,9 @@ class Exchange:
         return chunk
 
     def keep_within(self, bound: Budget, amount: int) -> None:
-        """Raises ``AnswerTooLarge`` when the answer goes over a bound. The caller closes the
-        exchange, unread as it is."""
+        """Raise ``AnswerTooLarge`` when the answer goes over a bound. The caller closes the exchange, unread as
+        it is.
+        """
         if amount > bound.most:
             raise AnswerTooLarge(bound.sentence(f"{self._endpoint.host} answered with"))
 
@@ -205,7 +208,7 @@ class Exchange:
         return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {reason}.")
 
     async def drain(self) -> None:
-        """Read the few bytes behind the provider's end, so that the connection can be used again."""
+        """Read the few bytes after the provider's end, so that the connection can be used again."""
         assert self._response is not None
         if self._response.content.at_eof():
             return
@@ -215,7 +218,7 @@ class Exchange:
                     pass
 
     def close(self) -> None:
-        """A connection whose answer was read to its end goes back to its pool; any other is closed."""
+        """Give the connection back to its pool if the answer was read to its end, and close it otherwise."""
         WATCH.remove(self)
         if self._response is not None:
             self._response.close()
@@ -244,12 +247,12 @@ class Exchange:
 
 
 def reason_of(error: OSError) -> str:
-    """A refused connection's own words; asyncio's name the address that the message names already."""
+    """Return a refused connection's own words; asyncio's repeat the address that the message already names."""
     return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
 
 
 def _header_bound(error: aiohttp.ClientResponseError) -> Budget | None:
-    """The bound that an answer's headers went over, if that is why the client gave up on it."""
+    """Return the bound that an answer's headers went over, if that is why the client gave up on it."""
     if "Too many headers" in error.message:
         return budgets.HEADERS
     return budgets.HEADER_BYTES if "Got more than" in error.message else None

@@ -24,13 +24,15 @@ OPENAI_ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPE
 def openai_exchange(
     endpoint: Endpoint, path: str, body: bytes, *, is_openai: bool = False, has_files: bool = False
 ) -> Exchange:
-    """A streaming POST to a server of OpenAI's wire formats."""
+    """Build a streaming POST to a server of OpenAI's wire formats."""
     headers = openai_headers(endpoint, is_openai)
     return Exchange(endpoint, Post(_under(endpoint.base_url, path), headers, body, has_files))
 
 
 def openai_headers(endpoint: Endpoint, is_openai: bool) -> dict[str, str]:
-    """The operator's organisation is for OpenAI alone, not for any server that speaks its format."""
+    """Return the headers. The operator's organisation is for OpenAI alone, not for every server that speaks its
+    format.
+    """
     account = {name: os.environ[key] for name, key in OPENAI_ACCOUNT.items() if is_openai and os.environ.get(key)}
     return {**STREAMED, **_bearer(endpoint), **account}
 
@@ -44,7 +46,7 @@ def anthropic_exchange(
     betas: tuple[str, ...] = (),
     has_files: bool = False,
 ) -> Exchange:
-    """The same for the Messages API."""
+    """Build a streaming POST to a server of the Messages API."""
     base_url = endpoint.base_url.rstrip("/").removesuffix("/v1")
     headers = anthropic_headers(endpoint, is_anthropic, betas)
     return Exchange(endpoint, Post(_under(base_url, path), headers, body, has_files))

@@ -1,4 +1,4 @@
-"""Server-sent events out of a byte stream, however it was cut into chunks."""
+"""Parser of server-sent events from a byte stream, however it was cut into chunks."""
 
 import re
 from collections.abc import Iterator

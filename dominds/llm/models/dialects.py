@@ -1,4 +1,4 @@
-"""The parameters of each wire format: what each may hold, and what a model refuses of them."""
+"""The parameters of each wire format: what each may hold, and which ones a model refuses."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,8 +19,9 @@ BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhi
 
 
 class Thinker(Protocol):
-    """What the parameters need to know of a model: its ``thinking`` and the greatest effort of it,
-    as the catalog has them, and what turns that off."""
+    """The part of a model that the parameters need: its ``thinking`` and greatest effort, as the catalog has
+    them, and what turns thinking off.
+    """
 
     @property
     def model_id(self) -> str: ...
@@ -46,7 +47,7 @@ def mapping(value: Any) -> Params:
 
 
 def table(known: Mapping[str, Field]) -> Field:
-    """A mapping of these fields and no others."""
+    """Return a reader of a mapping of these fields and no others."""
 
     def read(value: Any) -> Params:
         for name, item in mapping(value).items():
@@ -62,7 +63,7 @@ def table(known: Mapping[str, Field]) -> Field:
 
 
 def _stop(value: Any) -> Any:
-    """One text or several. White space is a text to stop at, too."""
+    """Read one text or several. White space is a text to stop at, too."""
     results = [value] if isinstance(value, str) else value
     if not isinstance(results, list | tuple) or not all(isinstance(one, str) and one for one in results):
         raise Bad(f"expected a text or a list of texts, found {shown(value)}")
@@ -90,7 +91,7 @@ def _named(name: str) -> InOwnWords:
 
 
 def _output_from(least: int) -> dict[str, InOwnWords]:
-    """The length of an answer: checked here, and written into each request by whoever makes it."""
+    """Check the length of an answer; whoever makes a request writes it there."""
 
     def read(_model: Thinker, value: Any) -> Params:
         whole_number(least, MOST)(value)
@@ -100,7 +101,7 @@ def _output_from(least: int) -> dict[str, InOwnWords]:
 
 
 def _format_of(value: Any) -> tuple[str, Params]:
-    """The kind of a ``response_format``, and what it says of its schema."""
+    """Return the kind of a ``response_format``, and what it says of its schema."""
     result = mapping(value)
     kind = one_of(FORMATS)(result.get("type"))
     schema = mapping(result.get("json_schema")) if kind == "json_schema" else {}
@@ -134,7 +135,7 @@ def _effort_refused(model: Thinker, name: str, effort: Any) -> Iterator[Fault]:
 
 
 def effort_within(model: Thinker, effort: str) -> str:
-    """The effort, or the greatest one that the model takes where that is less."""
+    """Return the effort, or the greatest one that the model takes where that is less."""
     return min(effort, model.most_effort or effort, key=EFFORTS.index)
 
 
@@ -203,8 +204,9 @@ def _no_sampling(model: Thinker, params: Params) -> Iterator[Fault]:
 
 
 def _anthropic_refused(model: Thinker, params: Params) -> Iterator[Fault]:
-    """Since version 2026-10-21 of the API no model takes them. At 1, which says nothing, they are left out without a
-    word."""
+    """Refuse parameters that no model takes since version 2026-10-21 of the API. At 1, which says nothing, they
+    are left out silently.
+    """
     found = dict(_messages_refused(model, params))
     for name in SAMPLING:
         if params.get(name) not in (None, 1):

@@ -1,7 +1,7 @@
-"""Traits that a model's refusals taught, by its provider and id: applied at once, as long as the process lives.
+"""Traits learnt from a model's refusals, by its provider and id, which apply at once while the process lives.
 
-A catalog knows the models that it names. The same ones behind a gateway, under an id that somebody typed, are known by
-what they refuse.
+A catalog knows the models that it names. The same ones behind a gateway, under an id that somebody typed, are
+known by what they refuse.
 """
 
 import re
@@ -30,7 +30,9 @@ _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
 
 
 def learn(model: ModelInfo, error: ProviderError) -> bool:
-    """Take the lesson of a refusal. Returns whether it is new: then the same request may do in another form."""
+    """Take the lesson of a refusal, and return whether it is new: then the same request may succeed in another
+    form.
+    """
     lessons = {trait: value for words, trait, value in LESSONS if words.search(str(error))}
     if isinstance(error, OutputAboveMaximum) and error.most:
         lessons["output_length"] = error.most

@@ -19,7 +19,7 @@ FORCED_TOOL = ("yes", "no", "named", "required", "thinking_off")  # thinking_off
 
 
 class Forcing(StrEnum):
-    """How a request insists on one tool. Where it cannot, its text has to ask for the tool."""
+    """The way in which a request insists on one tool. Where it cannot, its text has to ask for the tool."""
 
     NONE = "none"
     NAMED = "named"  # the tool by its name
@@ -28,7 +28,9 @@ class Forcing(StrEnum):
 
 
 class Echo(StrEnum):
-    """Whether an answer's reasoning text goes back. What is opaque (signatures, details) does wherever it is kept."""
+    """A rule for sending an answer's reasoning text back. Opaque reasoning (signatures, details) goes back
+    wherever it is kept.
+    """
 
     NEVER = "never"
     SENT = "sent"  # as it came
@@ -37,7 +39,7 @@ class Echo(StrEnum):
 
 
 class Thinking(StrEnum):
-    """When a model thinks, and what a request may say of it."""
+    """The times at which a model thinks, and what a request may say of it."""
 
     UNKNOWN = ""
     NEVER = "never"
@@ -58,7 +60,7 @@ class LoadedLimit:
 
 @dataclass(frozen=True, slots=True)
 class LimitUnavailable:
-    """Why the server reports no window, and what a person can do about it."""
+    """The reason why the server reports no window, and what a person can do about it."""
 
     reason: str
 
@@ -70,8 +72,9 @@ CountTokens = Callable[[str, str, str, str], int | None]  # base URL, model, tex
 
 @dataclass(frozen=True, slots=True)
 class PartSizes:
-    """What images and files take up: a token for each square of ``patch`` pixels, of a picture that was made smaller
-    until it needs no more than ``most_patches``; and ``page`` tokens for each page of a document."""
+    """The sizes of images and files: a token for each square of ``patch`` pixels, after a picture was made
+    smaller until it needs no more than ``most_patches``; and ``page`` tokens for each page of a document.
+    """
 
     patch: int = 28
     most_patches: int = 4096
@@ -91,11 +94,11 @@ class ImageBounds:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a dialect or model wants of requests besides what all of them do. 0: no bound.
+    """The demands of a dialect or model on requests, besides those of all. 0 means no bound.
 
-    ``nine``: ids of calls of nine letters and digits. ``plain_keys``: properties of tools without ``$`` and brackets.
-    ``anchored``: patterns that say where they begin and end. ``alternates``: user and assistant in turn, and no system
-    message but the first.
+    ``nine``: ids of calls of nine letters and digits. ``plain_keys``: properties of tools without ``$`` and
+    brackets. ``anchored``: patterns that say where they begin and end. ``alternates``: user and assistant in
+    turn, and no system message but the first.
     """
 
     nine: bool = False
@@ -138,7 +141,7 @@ class ProviderKind:
 
     @property
     def family(self) -> str:
-        """The kind by which a context policy may choose its models."""
+        """Return the kind by which a context policy may choose its models."""
         return self.plays or self.name
 
 
@@ -188,12 +191,12 @@ class ModelInfo:
 
     @property
     def has_cursor(self) -> bool:
-        """Whether each call takes what the one before handed back: a script's place in its steps."""
+        """Check whether each call takes what the one before handed back: a script's place in its steps."""
         return not self.kind.is_server
 
     @property
     def limit(self) -> tuple[int | None, str]:
-        """The window in tokens and the field that states it."""
+        """Return the window in tokens and the field that states it."""
         if self.context_length is not None:
             return self.context_length, "context_length"
         if self.input_length is not None:
@@ -202,13 +205,15 @@ class ModelInfo:
 
     @property
     def input_limit(self) -> int | None:
-        """The longest prompt in tokens that the provider takes: the window, or less where it keeps room for output."""
+        """Return the longest prompt in tokens that the provider takes: the window, or less where it keeps room
+        for output.
+        """
         stated = [length for length in (self.context_length, self.input_length) if length is not None]
         return min(stated, default=None)
 
     @property
     def forcing(self) -> Forcing:
-        """How a request may insist on a tool, as far as the catalog knows."""
+        """Return how a request may insist on a tool, as far as the catalog knows."""
         can = self.supports_tool_choice
         if can is None:
             can = self.kind.can_force if not self.forced_tool else self.forced_tool != "no"

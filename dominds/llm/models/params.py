@@ -44,7 +44,7 @@ GENERAL_FIELDS: dict[str, Field] = {
 
 
 def checked(model: ModelInfo, params: Params) -> tuple[dict[str, Any], list[Fault]]:
-    """The parameters that the model takes, and what is wrong with the others."""
+    """Return the parameters that the model takes, and what is wrong with the others."""
     faults = [*_faults_of_fields(params, model.kind.params.fields)]
     sound = _without(params, faults)
     refused = [*model.kind.params.refused(model, sound)]
@@ -81,7 +81,7 @@ def _read(name: str, value: Any, known: Mapping[str, Field]) -> None:
 
 
 def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapping[str, Dialect]) -> list[Fault]:
-    """What is wrong with an agent's sections; ``dialects`` are those of all kinds of providers, by name."""
+    """Return what is wrong with an agent's sections. ``dialects`` are those of all kinds of providers, by name."""
     faults: list[Fault] = []
     for section, params in settings.items():
         if section != GENERAL and section not in dialects:
@@ -105,14 +105,16 @@ def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapp
 
 
 def in_body(params: Params) -> dict[str, Any]:
-    """As they stand in a request."""
+    """Return the parameters as they stand in a request."""
     return {**{name: value for name, value in params.items() if name != EXTRA}, **params.get(EXTRA, {})}
 
 
 def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
-    """The model with an agent's settings laid over its own, and over both what one request asks for, in the words of
-    chat completions. What it does not take is left out: since they were checked, the dialog may have gone to another
-    model."""
+    """Return the model with an agent's settings laid over its own, and over both the request's own parameters.
+
+    The latter are in the words of chat completions. What the model does not take is left out: since they were
+    checked, the dialog may have gone to another model.
+    """
     if not settings and not asked:
         return model
     merged = _laid_over(_merged(model, settings), _in_own_words(model, asked)[0])
@@ -120,15 +122,19 @@ def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelI
 
 
 def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
-    """What of a request, in the words of chat completions, the model cannot honour beside an agent's settings."""
+    """Return what of a request, in the words of chat completions, the model cannot honour beside an agent's
+    settings.
+    """
     own, names, faults = _in_own_words(model, asked)
     value = checked(model, _laid_over(_merged(model, settings), own))[1]
     return faults + [(names[name], reason) for name, reason in value if name in names]
 
 
 def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
-    """What is asked for in the words of the model's format, the asked name of each of them,
-    and what it has no words for."""
+    """Translate a request's parameters into the words of the model's format.
+
+    Returns them with the original name of each, and those for which the format has no words.
+    """
     words, own = model.kind.params.of_chat, NOTHING
     names: dict[str, str] = {}
     faults: list[Fault] = []
@@ -147,7 +153,7 @@ def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, st
 
 
 def most_output(settings: Params, asked: Params = NOTHING) -> int | None:
-    """The longest answer in tokens that an agent is to give, or that a request asks for, where they say so."""
+    """Return the longest answer in tokens that an agent is to give, or that a request asks for, where they say so."""
     stated = [_section(settings, GENERAL).get("max_tokens"), *(asked.get(name) for name in MAX_TOKENS_FIELDS)]
     whole = [value for value in stated if isinstance(value, int) and not isinstance(value, bool) and value > 0]
     return min(whole, default=None)
@@ -167,7 +173,7 @@ def _merged(model: ModelInfo, settings: Params) -> Params:
 
 
 def _laid_over(below: Params, params: Params) -> Params:
-    """A mapping is laid over a mapping name by name: an effort leaves the wish for a summary as it is."""
+    """Lay a mapping over a mapping name by name: an effort leaves the wish for a summary as it is."""
     result = dict(below)
     for name, value in params.items():
         under = result.get(name)

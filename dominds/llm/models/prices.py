@@ -1,4 +1,4 @@
-"""Cost of a generation, by the provider's list and the counts that it reported."""
+"""The cost of a generation, by the provider's list and the counts that it reported."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """From one time of a day to another, which it may pass midnight to reach; the same: a whole day. UTC.
+    """The hours from one time of a day to another, in UTC, perhaps past midnight; equal times mean a whole day.
 
-    ``days`` are places in ``WEEK``: those on which it begins.
+    ``days`` are places in ``WEEK``: those on which the hours begin.
     """
 
     begin: timedelta
@@ -54,13 +54,15 @@ class Price:
 
 
 def price_of(prompt_tokens: int, prices: Iterable[Price], at: datetime) -> Price | None:
-    """The one that holds at this time, in UTC: of several tiers the highest that the prompt reaches."""
+    """Return the price that holds at this time, in UTC: of several tiers the highest that the prompt reaches."""
     held = (price for price in prices if price.holds(prompt_tokens, at))
     return max(held, key=lambda price: (price.above, bool(price.hours)), default=None)
 
 
 def cost_of(usage: Usage, prices: Iterable[Price], at: datetime) -> Decimal | None:
-    """USD of one generation, or None where no price holds. Reasoning is part of the completion and costs as such."""
+    """Return the USD of one generation, or None where no price holds. Reasoning is part of the completion and
+    costs as such.
+    """
     price = price_of(usage.prompt_tokens, prices, at)
     if price is None:
         return None

@@ -36,7 +36,7 @@ def traits_of(model: ModelInfo) -> str:
 
 
 def with_traits(model: ModelInfo, text: str) -> ModelInfo:
-    """The model as it was when its traits were stored; what they leave out stays."""
+    """Return the model as it was when its traits were stored; what they leave out stays."""
     traits = orjson.loads(text)
     stored = {name: traits[name] for name in TRAITS if name in traits}
     stored |= {name: kind(traits[name]) for name, kind in CHOICES.items() if name in traits}
@@ -45,10 +45,10 @@ def with_traits(model: ModelInfo, text: str) -> ModelInfo:
 
 
 def version_in(text: str) -> str:
-    """Of Dominds."""
+    """Return the version of Dominds that stored the traits."""
     return str(orjson.loads(text)["by"])
 
 
 def kind_in(text: str) -> str:
-    """The name of the kind of provider."""
+    """Return the name of the kind of provider."""
     return str(orjson.loads(text)["kind"])

@@ -124,9 +124,11 @@ def _choice(name: str, forcing: Forcing) -> dict[str, Any]:
 
 
 def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
-    """How to think: as stated, with text that can be shown where the model thinks anyway. A budget is left out where a
-    tool is forced or an open round lacks its thinking, which is refused, and leaves a quarter of the output to the
-    answer."""
+    """Say how to think: as stated, with text that can be shown where the model thinks anyway.
+
+    A budget is left out where a tool is forced or an open round lacks its thinking, which is refused. It leaves a
+    quarter of the output to the answer.
+    """
     stated: dict[str, Any] = dict(body.get("thinking") or {})
     if stated.get("type") == "enabled":
         room = body["max_tokens"] * 3 // 4
@@ -147,15 +149,19 @@ def _drops_stale(request: Request, model: ModelInfo) -> bool:
 
 
 def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:
-    """Whether the answer that results follow came without its thinking."""
+    """Check whether the answer that results follow came without its thinking."""
     if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
         return False
     return messages[-2]["content"][0]["type"] not in THINKING
 
 
 def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
-    """Roles must alternate here, so neighbours of one side are merged. Empty blocks are refused, so they go. A system
-    message has its place between a user's turn and an answer: one that was said before that turn waits for its end."""
+    """Return messages in the form of this API.
+
+    Roles must alternate, so neighbours of one side are merged. Empty blocks are refused, so they are dropped. A
+    system message may stand between a user's turn and an answer only: one that came before that turn waits for
+    its end.
+    """
     stable = _last_stable(request.messages)
     merged: list[dict[str, Any]] = []
     system: list[dict[str, Any]] = []
@@ -178,7 +184,8 @@ def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, An
 
 
 def _last_stable(messages: tuple[Message, ...]) -> int:
-    """The last message that the next request will repeat: what is appended for one request only stands behind it.
+    """Return the last message that the next request will repeat, and after which only this request's own text
+    stands.
 
     That is the last tool result since the last answer, else the first user message since then.
     """
@@ -282,7 +289,7 @@ class MessagesReader(AnswerReader):
         return ()
 
     def _read_message(self, message: dict[str, Any]) -> list[StreamEvent]:
-        """The head of a stream, which says nothing yet, or a message that is whole."""
+        """Read the head of a stream, which says nothing yet, or a message that is whole."""
         self._note_usage(message.get("usage"))
         self._transformations = message.get("input_transformations")
         self.end = str(message.get("stop_reason") or self.end)
@@ -303,7 +310,7 @@ class MessagesReader(AnswerReader):
         return events
 
     def _block_of(self, index: Any) -> _Block:
-        """The block that a delta belongs to; one without an index, or before any start, goes to the newest."""
+        """Return the block that a delta belongs to; one without an index, or before any start, goes to the newest."""
         place = whole_number(index)
         block = self._block_at.get(place) if place is not None else next(reversed(self._blocks), None)
         return block or self._new_block(index, {})
@@ -369,8 +376,10 @@ class MessagesReader(AnswerReader):
         return usage_of(self._counts)
 
     def pieces(self) -> Iterator[Piece]:
-        """Thinking blocks as they came, and where text and calls stood among them. Anthropic refuses a block without
-        its signature; others sign nothing."""
+        """Yield thinking blocks as they came, and where text and calls stood among them.
+
+        Anthropic refuses a block without its signature; others sign nothing.
+        """
         for block in self._blocks:
             match block.kind:
                 case "redacted_thinking":
@@ -387,7 +396,9 @@ class MessagesReader(AnswerReader):
 
 
 def _log_transformations(model: str, transformations: Any) -> None:
-    """What the server did to the request, mostly thinking blocks that it left out: how many, why, and from where on."""
+    """Log how the server changed the request, mostly by leaving out thinking blocks: how many, why, and from
+    where on.
+    """
     entries = (
         [entry for entry in transformations if isinstance(entry, dict)] if isinstance(transformations, list) else []
     )
@@ -404,7 +415,7 @@ def _call_of(block: _Block) -> ToolCall:
 
 
 def usage_of(counts: dict[str, Any]) -> UsageReport:
-    """Input here excludes what was read from and written to the cache: the whole prompt is the sum of all three."""
+    """Read the counts. Input here excludes cache reads and writes: the whole prompt is the sum of all three."""
     if counts.get("input_tokens") is None:
         return UsageUnavailable()
     parts = [as_whole(counts[name]) for name in INPUT_COUNTS if name in counts]

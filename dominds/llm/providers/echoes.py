@@ -1,7 +1,8 @@
-"""Opaque pieces of an answer that a provider wants back unchanged: signed or encrypted reasoning, in its place.
+"""The opaque pieces of an answer that a provider wants back unchanged: signed or encrypted reasoning, in its
+place.
 
-Each piece is stored as a JSON text with its owner and epoch. Reasoning means nothing to another model, key or account,
-and nothing behind a conversation that was rewritten since.
+Each piece is stored as a JSON text with its owner and epoch. Reasoning means nothing to another model, key or
+account, and nothing after a conversation was rewritten.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from dominds.llm.messages import Message, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose reasoning it is: provider, model and a digest of the key. ``epoch`` is the request's."""
+    """The owner of reasoning: provider, model and a digest of the key. ``epoch`` is the request's."""
 
     name: str
     epoch: int = 0
@@ -28,14 +29,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """So many characters of the answer's text, where they stood."""
+    """A stretch of so many characters of the answer's text, in its place."""
 
     chars: int
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The answer's next call, where it stood."""
+    """The answer's next call, in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ Piece = Spoken | Called | Opaque
 
 
 def kept(owner: Owner, pieces: Iterable[Piece]) -> tuple[str, ...]:
-    """An answer's pieces in order, to be stored; nothing where none is opaque: text and calls are stored anyway."""
+    """Return an answer's pieces in stored form; nothing where none is opaque, since text and calls are stored
+    anyway.
+    """
     pieces = list(pieces)
     if not any(isinstance(piece, Opaque) for piece in pieces):
         return ()
@@ -65,9 +68,10 @@ def _shape(piece: Piece) -> dict[str, Any]:
 
 
 def replayed(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque]:
-    """The answer as it came: stretches of its text, its calls, and what is opaque between them.
+    """Return the answer as it came: stretches of its text, its calls, and what is opaque between them.
 
-    Where the owner or epoch is another, or text or calls are no longer those that were spoken, only text and calls.
+    Only text and calls are returned where the owner or epoch differs, or they are no longer those that were
+    spoken.
     """
     pieces = list(_pieces(owner, message.provider_items))
     spoken = sum(piece.chars for piece in pieces if isinstance(piece, Spoken))

@@ -28,8 +28,9 @@ class Listing:
 
 
 def base_of(kind: ProviderKind, address: str) -> str:
-    """The base URL that somebody means: all APIs but Anthropic's stand below ``/v1`` where the
-    address names no folder."""
+    """Return the base URL that somebody means: all APIs but Anthropic's stand below ``/v1`` where the address
+    names no folder.
+    """
     address = address.strip().rstrip("/")
     if WITHOUT_SCHEME.fullmatch(address):
         address = f"http://{address}"

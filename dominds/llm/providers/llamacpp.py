@@ -1,4 +1,4 @@
-"""llama.cpp's own API beside its OpenAI wire: with how long a window its model runs, and whether it sees."""
+"""llama.cpp's own API beside its OpenAI wire, which tells the window of its running model, and whether it sees."""
 
 from typing import Any
 
@@ -10,7 +10,9 @@ NAME = "llama.cpp"
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """What one conversation may take of the window. A server runs one model, whatever it is called."""
+    """Return the part of the window that one conversation may take. A server runs one model, whatever it is
+    called.
+    """
     answer = read(f"{root_of(base_url)}/props", key, NAME)
     if answer.failure:
         return LimitUnavailable(answer.failure)
@@ -21,7 +23,7 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
 
 
 def window_in(props: Any) -> int | None:
-    """Of one slot, where the server has several."""
+    """Return the window of one slot, where the server has several."""
     if not isinstance(props, dict):
         return None
     slot = props.get("default_generation_settings")
@@ -29,7 +31,7 @@ def window_in(props: Any) -> int | None:
 
 
 def sees(base_url: str, model: str, key: str = "") -> bool | None:
-    """Whether the server was started with a projector for images."""
+    """Check whether the server was started with a projector for images."""
     props = read(f"{root_of(base_url)}/props", key, NAME).document
     modalities = props.get("modalities") if isinstance(props, dict) else None
     return truth_in(modalities.get("vision")) if isinstance(modalities, dict) else None

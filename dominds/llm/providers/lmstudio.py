@@ -1,5 +1,4 @@
-"""LM Studio's own API beside its OpenAI wire: which models are loaded, their windows,
-whether they see, and exact counts."""
+"""LM Studio's own API beside its OpenAI wire: loaded models, their windows, whether they see, and exact counts."""
 
 import asyncio
 import time
@@ -84,7 +83,9 @@ def _unknown(model: str, listed: list[str]) -> LimitUnavailable:
 
 
 def sees(base_url: str, model: str, key: str = "") -> bool | None:
-    """Whether the model takes images: ``capabilities.vision`` of the newer API, the type ``vlm`` of the older one."""
+    """Check whether the model takes images: ``capabilities.vision`` of the newer API, the type ``vlm`` of the
+    older one.
+    """
     root = root_of(base_url)
     newer = entries_in(read(f"{root}/api/v1/models", key, NAME).document, "models")
     if newer is None:
@@ -102,9 +103,10 @@ _unreachable_until: dict[str, float] = {}
 
 
 def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | None:
-    """Tokens of ``text`` by the loaded model itself, or None: not loaded, not reachable, or not LM Studio.
+    """Count the tokens of ``text`` by the loaded model itself; None if it is not loaded, not reachable, or not LM
+    Studio.
 
-    Asks the model API first, which fails fast. The socket is that of LM Studio's SDK: no HTTP address counts.
+    It asks the model API first, which fails fast. The socket is that of LM Studio's SDK: no HTTP address counts.
     """
     root = root_of(base_url)
     if time.monotonic() < _unreachable_until.get(root, 0.0) or not root.startswith("http://"):
@@ -119,7 +121,7 @@ def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | N
 
 
 async def _counted(url: str, model: str, text: str) -> int | None:
-    """Never lets the server load a model, which a count would do for one that is not loaded."""
+    """Count without ever letting the server load a model, as a count does for one that is not loaded."""
     client = str(uuid4())
     async with asyncio.timeout(ANSWER_SECONDS), event_loop.LOOP.session().ws_connect(url) as socket:
         await socket.send_json({"authVersion": 1, "clientIdentifier": client, "clientPasskey": client})
@@ -133,7 +135,7 @@ async def _counted(url: str, model: str, text: str) -> int | None:
 
 
 async def _result(socket: aiohttp.ClientWebSocketResponse, call: int) -> Any:
-    """Raises KeyError for a refusal, TypeError where the server hangs up."""
+    """Return a call's result. Raises KeyError for a refusal, TypeError where the server hangs up."""
     while (answer := await socket.receive_json()).get("callId") != call:  # it also sends warnings
         pass
     return answer["result"]

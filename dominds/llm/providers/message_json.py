@@ -27,7 +27,7 @@ class MessageJson:
         self._known = Bounded[_Known](most)
 
     def json(self, conversation: Hashable, messages: tuple[Message, ...], write: Write) -> bytes:
-        """The messages' JSON, without brackets. Requests of one conversation begin alike, until a rewrite.
+        """Return the messages' JSON, without brackets. Requests of one conversation begin alike, until a rewrite.
 
         ``conversation`` has to name all that ``write`` depends on.
         """

@@ -1,7 +1,7 @@
-"""Ollama's own API beside its OpenAI wire: with how long a window a model runs, and whether it sees.
+"""Ollama's own API beside its OpenAI wire, which tells the window of a running model, and whether it sees.
 
-It cuts the start of a longer prompt without a word, so the window has to be known before. What ``/v1`` is asked for,
-``num_ctx`` among it, does not change the window.
+Ollama silently cuts the start of a longer prompt, so the window has to be known before. Nothing that ``/v1`` is
+asked for, such as ``num_ctx``, changes the window.
 """
 
 import re
@@ -16,7 +16,9 @@ NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """The window of the running model, else the one that its file sets; the longest possible one is not what holds."""
+    """Return the window of the running model, else the one that its file sets; the longest possible one does not
+    apply.
+    """
     entries = listed(f"{root_of(base_url)}/api/ps", key, NAME, "models")
     if isinstance(entries, str):
         return LimitUnavailable(entries)
@@ -34,7 +36,7 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
 
 
 def running_window(entries: tuple[dict[str, Any], ...], model: str) -> int | None:
-    """A name without a tag means the tag ``latest``."""
+    """Return the window of a running model. A name without a tag means the tag ``latest``."""
     names = {model, f"{model}:latest"} if ":" not in model else {model}
     entry = next((entry for entry in entries if {entry.get("name"), entry.get("model")} & names), None)
     return tokens_in(entry.get("context_length")) if entry else None
@@ -47,7 +49,7 @@ def set_window(shown: Any) -> int | None:
 
 
 def sees(base_url: str, model: str, key: str = "") -> bool | None:
-    """Whether the model takes images. Older versions name no capabilities."""
+    """Check whether the model takes images. Older versions name no capabilities."""
     shown = read(f"{root_of(base_url)}/api/show", key, NAME, {"model": model}).document
     capabilities = shown.get("capabilities") if isinstance(shown, dict) else None
     return "vision" in capabilities if isinstance(capabilities, list) else None

@@ -83,7 +83,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
 
 
 def _choice(name: str, tools: tuple[ToolSpec, ...], forcing: Forcing) -> Any:
-    """Where one tool is offered, "required" names it, and servers that know the object form are fewer."""
+    """Force a tool. One that is offered alone is named by "required", since fewer servers know the object form."""
     if name == ANY_TOOL or len(tools) == 1 or forcing is Forcing.REQUIRED:
         return "required"
     return {"type": "function", "function": {"name": name}}
@@ -107,7 +107,7 @@ _MESSAGES = MessageJson()
 
 
 def _rich_message(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
-    """A result, an answer with calls or reasoning, or a message with parts."""
+    """Write a result, an answer with calls or reasoning, or a message with parts."""
     match message.role:
         case Role.TOOL:
             return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
@@ -179,8 +179,10 @@ class _CallUnderWay:
         return "".join(self.arguments)
 
     def is_another(self, call_id: str, name: str) -> bool:
-        """Whether a piece that came for this place begins another call. Some servers number all parallel calls 0, or
-        give them no ids, or repeat the name with each piece."""
+        """Check whether a piece that came for this place begins another call.
+
+        Some servers number all parallel calls 0, or give them no ids, or repeat the name with each piece.
+        """
         if not name or not self.name:
             return False
         if call_id and self.id:
@@ -188,7 +190,7 @@ class _CallUnderWay:
         return name != self.name or is_whole(self.text)
 
     def is_repeated(self, call_id: str, name: str, arguments: str) -> bool:
-        """Whether a piece is this call once more: some servers end with all that they streamed."""
+        """Check whether a piece is this call once more: some servers end with all that they streamed."""
         is_alike = call_id and (call_id, name, len(arguments)) == (self.id, self.name, self.chars)
         return bool(is_alike) and arguments == self.text and is_whole(arguments)
 
@@ -217,7 +219,7 @@ class ChatReader(AnswerReader):
         return ()
 
     def _note_usage(self, reported: Any) -> None:
-        """A later 0 does not replace a count, nor does null: gateways end with a chunk that is filled with either."""
+        """Note the counts. A later 0 or null replaces none: gateways end with a chunk that is filled with either."""
         if isinstance(reported, dict) and isinstance(self._usage, dict):
             self._usage = {**self._usage, **{name: value for name, value in reported.items() if value}}
         elif reported:
@@ -248,7 +250,9 @@ class ChatReader(AnswerReader):
         return events
 
     def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[StreamEvent]:
-        """Some gateways repeat the same in several fields; the first one is shown, and all are kept."""
+        """Read reasoning. Some gateways repeat the same in several fields; the first one is shown, and all are
+        kept.
+        """
         shown = ""
         for name in REASONING_FIELDS:
             if (piece := delta.get(name)) is not None:
@@ -325,7 +329,7 @@ def _shown(detail: dict[str, Any]) -> str:
 
 
 def usage_of(reported: Any) -> UsageReport:
-    """``prompt_tokens`` includes cached tokens here, and ``completion_tokens`` the reasoning, so neither is added."""
+    """Read the counts: ``prompt_tokens`` includes cached tokens here, and ``completion_tokens`` the reasoning."""
     if reported is None:
         return UsageUnavailable()
     if not isinstance(reported, dict):

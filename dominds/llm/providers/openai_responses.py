@@ -132,7 +132,9 @@ def _part(given: Part) -> dict[str, Any]:
 
 
 def _answer(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
-    """Text and calls, with reasoning at its old place. Reasoning that nothing follows is left out: it is refused."""
+    """Write text and calls, with reasoning at its old place. Reasoning that nothing follows is refused, so it is
+    left out.
+    """
     waiting: list[dict[str, Any]] = []
     for piece in replayed(owner, message):
         match piece:
@@ -202,7 +204,7 @@ class ResponsesReader(AnswerReader):
         return self.say(text)
 
     def _put(self, document: dict[str, Any], item: dict[str, Any]) -> None:
-        """The item as it is now, in the place where it began."""
+        """Put the item as it is now in the place where it began."""
         places = _places_of(document, item)
         at = next((self._places[place] for place in places if place in self._places), None)
         if at is None:
@@ -213,7 +215,7 @@ class ResponsesReader(AnswerReader):
         self._items[at] = dict(item)
 
     def _item_at(self, document: dict[str, Any]) -> dict[str, Any]:
-        """The call that a piece of arguments belongs to: the one that it names, else the newest."""
+        """Return the call that a piece of arguments belongs to: the one that it names, else the newest."""
         places = _places_of(document, {"id": document.get("item_id")})
         at = next((self._places[place] for place in places if place in self._places), None)
         if at is not None:
@@ -247,7 +249,7 @@ class ResponsesReader(AnswerReader):
         return usage_of(self._counts)
 
     def pieces(self) -> Iterator[Piece]:
-        """Reasoning items whole, and where text and calls stood among them."""
+        """Yield reasoning items whole, and where text and calls stood among them."""
         for item in self._items:
             match item.get("type"):
                 case "reasoning":
@@ -266,7 +268,7 @@ class ResponsesReader(AnswerReader):
 
 
 def _places_of(document: dict[str, Any], item: dict[str, Any]) -> list[tuple[str, Any]]:
-    """What an event names its item by."""
+    """Return the fields by which an event names its item."""
     named = {"output_index": whole_number(document.get("output_index")), "id": item.get("id")}
     return [(name, value) for name, value in named.items() if value not in (None, "")]
 
@@ -285,7 +287,7 @@ def _text_of(item: dict[str, Any]) -> str:
 
 
 def usage_of(reported: Any) -> UsageReport:
-    """``input_tokens`` includes cached tokens here, and ``output_tokens`` the reasoning."""
+    """Read the counts: ``input_tokens`` includes cached tokens here, and ``output_tokens`` the reasoning."""
     if not isinstance(reported, dict):
         return UsageUnavailable()
     shares = Shares(

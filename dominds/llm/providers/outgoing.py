@@ -1,9 +1,9 @@
-"""The form that providers take: names, ids, the order of a history, and tools. Pure, total, and undone in what comes
-back.
+"""The form that providers take: names, ids, the order of a history, and tools. Pure, total, and undone in what
+comes back.
 
 What has the form already stays byte for byte, so that caches and signed reasoning hold. The rest is mended, since
-one call of a tool that nobody has would otherwise be refused with each later request. The dialog keeps the model's
-own words.
+one call of a tool that nobody has would otherwise be refused with each later request. The dialog keeps the
+model's own words.
 """
 
 import hashlib
@@ -35,13 +35,13 @@ MISTRAL = re.compile(r"(mi[sx]tr|magistr|devstr|codestr|ministr|pixtr|voxtr)al",
 
 
 def form_of(model: ModelInfo) -> Form:
-    """What its kind wants, and what the model is known to."""
+    """Combine what the model's kind wants with what the model is known to want."""
     is_nine = model.nine_ids or bool(MISTRAL.search(f"{model.base_url} {model.model_id}"))
     return replace(model.kind.form, nine=is_nine, alternates=model.alternates)
 
 
 def fit(request: Request, form: Form) -> Request:
-    """The request as it can be sent."""
+    """Return the request in a form that can be sent."""
     tools, left_out = fit_tools(request.tools, form)
     for name, reason in left_out:
         _tell(name, reason)
@@ -58,12 +58,12 @@ def fit(request: Request, form: Form) -> Request:
 
 @lru_cache(maxsize=1024)
 def _tell(name: str, reason: str) -> None:
-    """Once, and not with each request."""
+    """Log it once, and not with each request."""
     log.warning("tool_left_out", tool=name, reason=reason)
 
 
 def restored(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
-    """Calls as the tools that were offered know them."""
+    """Return calls as the tools that were offered know them."""
     calls = list(calls)
     names = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
     return [_restored(call, names[call.name]) if call.name in names else call for call in calls]
@@ -94,7 +94,7 @@ def _renamed(value: Any, keys: dict[str, str]) -> Any:
 
 @lru_cache(maxsize=4096)
 def wire_name(name: str) -> str:
-    """A tool's name in the letters and length that every provider takes; two names stay two."""
+    """Write a tool's name in the letters and length that every provider takes; two names stay two."""
     if NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-zA-Z0-9_-]", "_", name[:PLAIN_CHARS]).strip("_") or "tool"
@@ -102,7 +102,7 @@ def wire_name(name: str) -> str:
 
 
 def wire_id(call_id: str, form: Form) -> str:
-    """A call's id as the provider takes it; two ids stay two."""
+    """Write a call's id as the provider takes it; two ids stay two."""
     if form.nine:
         return call_id if NINE.fullmatch(call_id) else _nine(call_id)
     return call_id if ID.fullmatch(call_id) else f"call_{_digest(call_id, 12)}"
@@ -122,7 +122,7 @@ def _digest(text: str, size: int) -> str:
 
 
 def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...]:
-    """Every call with one result behind it, and every result behind its call."""
+    """Put one result after every call, and a call before every result."""
     results = list(_paired(messages, form))
     if form.alternates:
         results = list(_alternating(results))
@@ -187,7 +187,7 @@ def _with_id(message: Message, call_id: str) -> Message:
 
 
 def _spoken(message: Message) -> Message:
-    """Only a user's message may hold images and files: others name theirs."""
+    """Name images and files of other messages in words: only a user's message may hold them."""
     labels = " ".join(f"[{_label(part)}]" for part in message.parts)
     return replace(message, text=f"{message.text}\n{labels}".lstrip(), parts=())
 
@@ -197,7 +197,7 @@ def _label(part: Part) -> str:
 
 
 def _alternating(messages: Iterable[Message]) -> Iterator[Message]:
-    """Neighbours of one side as one message. Calls and results stand outside of the turns."""
+    """Merge neighbours of one side. Calls and results stand outside of the turns."""
     under_way: Message | None = None
     side = Role.ASSISTANT  # the one that spoke last: the first is the user
     for given in messages:
@@ -228,7 +228,7 @@ def _alternating(messages: Iterable[Message]) -> Iterator[Message]:
 
 @lru_cache(maxsize=1024)
 def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form: Form) -> ToolSpec | str:
-    """The tool as it can be offered, or why it cannot."""
+    """Return the tool in a form that can be offered, or why it cannot be."""
     try:
         schema = fit_schema(orjson.loads(parameters), plain_keys=form.plain_keys, anchored=form.anchored)
     except Unfit as unfit:
@@ -242,7 +242,7 @@ def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form
 
 
 def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, ...], list[tuple[str, str]]]:
-    """The tools as they can be offered, and the name of each that cannot, with a sentence for the operator."""
+    """Return the tools that can be offered, and the name of each that cannot, with a sentence for the operator."""
     results: dict[str, ToolSpec] = {}
     left_out: list[tuple[str, str]] = []
     for tool in tools:

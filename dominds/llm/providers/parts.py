@@ -1,4 +1,4 @@
-"""Images and files in messages: how they are written, how many tokens they take, and models that cannot see them."""
+"""Images and files in messages: how they are written, their tokens, and models that cannot see them."""
 
 import base64
 import re
@@ -26,18 +26,20 @@ def data_url(given: Part) -> str:
 
 
 def ends_with_files(request: Request) -> bool:
-    """Whether what the model is to answer has images or files: then no shorter conversation makes the request small."""
+    """Check for images or files in what the model is to answer: then no shorter conversation makes the request
+    small.
+    """
     newest = takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
     return any(message.parts for message in newest)
 
 
 def unseen_reason(request: Request, model: ModelInfo) -> str:
-    """Why the model cannot take a request's parts, for people; empty where it can."""
+    """Tell people why the model cannot take a request's parts; empty where it can."""
     return blindness({modality_of(given) for message in request.messages for given in message.parts}, model)
 
 
 def blindness(wanted: Set[str], model: ModelInfo) -> str:
-    """The same for modalities: ``image``, ``file``."""
+    """Tell people why the model cannot take these modalities: ``image``, ``file``."""
     blind = sorted(wanted - set(model.modalities))
     if not blind:
         return ""
@@ -48,7 +50,7 @@ def blindness(wanted: Set[str], model: ModelInfo) -> str:
 
 
 def refuse_unseen(request: Request, model: ModelInfo) -> None:
-    """Raises ``RequestRefused`` before anything is sent."""
+    """Raise ``RequestRefused`` before anything is sent."""
     if reason := unseen_reason(request, model):
         raise RequestRefused(reason)
 
@@ -58,7 +60,9 @@ def modality_of(given: Part) -> str:
 
 
 def part_tokens(given: Part, model: ModelInfo) -> int:
-    """Tokens that an image or file takes up, by the provider's rule; the most it can be where its size is not known."""
+    """Return the tokens that an image or file takes up, by the provider's rule; the most possible where its size
+    is unknown.
+    """
     sizes = model.kind.part_sizes
     if isinstance(given, FilePart):
         if given.media_type.startswith("text/"):
@@ -73,7 +77,7 @@ def part_tokens(given: Part, model: ModelInfo) -> int:
 
 
 def _patches(width: int, height: int, patch: int, most: int) -> int:
-    """A picture of too many squares is made smaller, and keeps its proportions."""
+    """Count squares. A picture of too many is made smaller, and keeps its proportions."""
     squares = ceil(width / patch) * ceil(height / patch)
     if squares <= most:
         return squares
@@ -82,7 +86,7 @@ def _patches(width: int, height: int, patch: int, most: int) -> int:
 
 
 def pixels_of(content: bytes) -> tuple[int, int] | None:
-    """Width and height by the head of a PNG, GIF, WebP or JPEG; None where it is none of them, or damaged."""
+    """Return width and height by the head of a PNG, GIF, WebP or JPEG; None for anything else or a damaged one."""
     try:
         result = _pixels(content)
     except (struct.error, IndexError):

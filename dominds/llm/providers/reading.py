@@ -52,7 +52,7 @@ _REASONS = {
 
 
 def _plain(word: str) -> str:
-    """A word's letters: MAX_TOKENS, maxTokens and max-tokens are one."""
+    """Return a word's letters: MAX_TOKENS, maxTokens and max-tokens are one."""
     return re.sub("[^a-z]", "", word.lower().removeprefix("finish_reason_"))
 
 
@@ -86,10 +86,10 @@ class Reader(Protocol):
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]: ...
 
     def close(self) -> Iterable[StreamEvent]:
-        """What was held back until the end."""
+        """Yield the events held back until the end."""
 
     def finished(self) -> Finished | None:
-        """The outcome, or None when the provider never said that it had finished."""
+        """Return the outcome, or None when the provider never said that it had finished."""
 
 
 _untagged: set[str] = (
@@ -103,8 +103,11 @@ def forget() -> None:
 
 
 class AnswerReader(ABC):
-    """What the readers of all formats have in common. A format reads its documents, and says what has come so far of
-    calls, counts and pieces; ``is_thinking`` says that the model may think without an opening tag."""
+    """The common part of the readers of all formats.
+
+    A format reads its documents, and says what has come so far of calls, counts and pieces. ``is_thinking`` says
+    that the model may think without an opening tag.
+    """
 
     def __init__(self, request: Request, owner: Owner, *, is_thinking: bool) -> None:
         self.request = request
@@ -149,12 +152,12 @@ class AnswerReader(ABC):
         return self._counted(self._tags.close())
 
     def say(self, text: str) -> list[StreamEvent]:
-        """A piece of the answer's text, with the thinking in it apart."""
+        """Take a piece of the answer's text, and separate the thinking in it."""
         self.has_spoken = self.has_spoken or bool(text)
         return self._counted(self._tags.feed(text)) if text else []
 
     def think(self, text: str) -> list[StreamEvent]:
-        """A piece of thinking in a field of its own."""
+        """Take a piece of thinking from a field of its own."""
         if not text:
             return []
         self._tags.hold_nothing()
@@ -190,7 +193,7 @@ class AnswerReader(ABC):
         )
 
     def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
-        """Raises ``Complained`` where the word tells of a failure."""
+        """Return the reason for the end. Raises ``Complained`` where the word tells of a failure."""
         word = _plain(self.end)
         if word in FAILURES:
             raise Complained({"error": {"message": f"it ended its answer with {self.end!r}", "code": "server_error"}})
@@ -208,8 +211,10 @@ class AnswerReader(ABC):
 
 
 def document_of(event: ServerEvent) -> dict[str, Any] | None:
-    """The event's object, or None where it only keeps the connection open. Raises ``Complained`` for an error, and
-    ``NotJson`` for damage."""
+    """Return the event's object, or None where it only keeps the connection open.
+
+    Raises ``Complained`` for an error, and ``NotJson`` for damage.
+    """
     if KEEP_ALIVE.fullmatch(event.data.strip()):
         return None
     is_named_so = _plain(event.name) in KEEP_ALIVE_NAMES
@@ -231,7 +236,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
 
 
 def is_keep_alive(event: ServerEvent) -> bool:
-    """Whether it certainly says nothing else than that the server is still there."""
+    """Check whether an event certainly says nothing but that the server is still there."""
     return bool(KEEP_ALIVE.fullmatch(event.data.strip())) or _plain(event.name) in KEEP_ALIVE_NAMES
 
 
@@ -241,8 +246,11 @@ INSIDE = ("text", "thinking", "reasoning", "refusal", "content", "summary", "val
 
 
 def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
-    """The texts of a content, and whether each is thinking: it is a string, a part, or a list of both. Parts of other
-    types, such as references, say nothing."""
+    """Yield the texts of a content, and whether each is thinking. A content is a string, a part, or a list of
+    both.
+
+    Parts of other types, such as references, say nothing.
+    """
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
             yield part, False
@@ -255,7 +263,7 @@ def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
 
 
 def text_inside(value: Any) -> str:
-    """All text of a part, however deep it stands."""
+    """Return all text of a part, however deep it stands."""
     match value:
         case str():
             return value
@@ -273,7 +281,7 @@ def text_in(value: Any) -> str:
 
 
 def whole_number(value: Any) -> int | None:
-    """A place that a server counts as 1, 1.0 or "1"; None where it says none."""
+    """Read a place that a server counts as 1, 1.0 or "1"; None where it says none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():

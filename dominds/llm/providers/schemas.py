@@ -1,4 +1,4 @@
-"""A tool's JSON schema in the shape that all providers take: an object at its root, with properties and without
+"""The shape of a tool's JSON schema that all providers take: an object at its root, with properties and without
 choices.
 
 What a schema says beyond that is told in words or left out: the model's arguments are checked against the whole
@@ -26,15 +26,18 @@ ODD_PATTERN = re.compile(r"\(\?(?!:)|\\[1-9pPkKAzZ]|[*+?}]\+")
 
 
 class Unfit(ValueError):
-    """Why a tool cannot be offered."""
+    """A tool cannot be offered; the message says why."""
 
 
 Schema = dict[str, Any]
 
 
 def fit_schema(schema: Any, *, plain_keys: bool = False, anchored: bool = False) -> Schema:
-    """Raises ``Unfit``. ``plain_keys`` renames properties, which ``original_keys`` undoes; ``anchored`` keeps only
-    patterns that say where they begin and end."""
+    """Return a schema that providers take. Raises ``Unfit``.
+
+    ``plain_keys`` renames properties, which ``original_keys`` undoes; ``anchored`` keeps only patterns that say
+    where they begin and end.
+    """
     if not isinstance(schema, Mapping):
         raise Unfit("its schema is no object")
     return _as_root(_Fitting(dict(schema), plain_keys, anchored).fit(dict(schema), (), 0))
@@ -49,7 +52,7 @@ def wire_key(key: str) -> str:
 
 @lru_cache(maxsize=1024)
 def original_keys(schema: bytes) -> dict[str, str]:
-    """The properties that ``plain_keys`` renames, by their new names."""
+    """Map the new names of properties that ``plain_keys`` renames to the old ones."""
     keys: dict[str, str] = {}
     _collect(orjson.loads(schema), keys)
     return keys

@@ -74,7 +74,9 @@ ERRORS: dict[str, type[ProviderError]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScriptedUsage:
-    """What a step reports: fixed counts, as written and not yet believed; neither: ``kind`` estimate or none."""
+    """The report of a step: fixed counts, as written and not yet believed; without them ``kind`` is estimate or
+    none.
+    """
 
     kind: str = "estimate"
     prompt: Any = None
@@ -114,7 +116,7 @@ class BadScript(ValueError):
 
 
 def load_script(path: Path) -> Script:
-    """The script in a file, read again when the file changes. Raises ``BadScript`` or ``BadYaml``."""
+    """Return the script in a file, read again when the file changes. Raises ``BadScript`` or ``BadYaml``."""
     try:
         stat = path.stat()
     except OSError as error:
@@ -185,7 +187,7 @@ def _call(value: Any, path: str) -> ToolCall:
 
 
 def _usage(value: Any, path: str) -> ScriptedUsage:
-    """Fixed counts are not checked here: a script may play a server that reports nonsense."""
+    """Read the report. Fixed counts are not checked here: a script may play a server that reports nonsense."""
     if value in (None, "none"):
         return ScriptedUsage("none")
     if value == "estimate":

@@ -26,7 +26,7 @@ SCRIPTS = Path(__file__).parent / "scripts"  # shipped ones, by name
 
 
 def step_for(script: Script, request: Request) -> tuple[Step, str]:
-    """The step that answers, and the cursor for the conversation's next request."""
+    """Return the step that answers, and the cursor for the conversation's next request."""
     newest = "\n".join(message.text for message in newest_messages(request.messages) if not is_recalled(message))
     for step in script.steps:
         if step.match is not None and step.match.search(newest):
@@ -39,13 +39,13 @@ def step_for(script: Script, request: Request) -> tuple[Step, str]:
 
 
 def newest_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What came after the model's last answer."""
+    """Return the messages after the model's last answer."""
     after = next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
     return messages[after:]
 
 
 def is_recalled(message: Message) -> bool:
-    """Earlier passages that the runtime brought back are nothing new to answer."""
+    """Recognise earlier passages that the runtime brought back: they are nothing new to answer."""
     return message.role is Role.USER and message.text.startswith(RECALLED)
 
 
@@ -55,7 +55,9 @@ def text_of(step: Step, request: Request) -> str:
 
 
 def usage_of(step: Step, script: Script, request: Request, answer_chars: int) -> UsageReport:
-    """The step's report. An estimate follows the whole request's size and counts as reported: nothing else is real."""
+    """Return the step's report. An estimate follows the whole request's size and counts as reported: nothing else
+    is real.
+    """
     if step.usage.kind == "none":
         return UsageUnavailable("the script reports none")
     if step.usage.kind == "fixed":
@@ -66,7 +68,7 @@ def usage_of(step: Step, script: Script, request: Request, answer_chars: int) ->
 
 
 def size_chars(request: Request) -> int:
-    """Characters of a whole request: instructions, messages with their calls, and tool schemas."""
+    """Count the characters of a whole request: instructions, messages with their calls, and tool schemas."""
     tools = sum(len(tool.name) + len(tool.description) + len(dumped(tool.parameters)) for tool in request.tools)
     return len(request.instructions) + chars_of(request.messages) + tools
 
@@ -90,7 +92,7 @@ SCRIPTED = ProviderKind(
 
 
 class ScriptedStream:
-    """One played answer. See ``provider.Stream``."""
+    """A played answer (see ``provider.Stream``)."""
 
     def __init__(self, path: Path, request: Request) -> None:
         self._path = path
@@ -99,7 +101,7 @@ class ScriptedStream:
 
     @property
     def body(self) -> bytes:
-        """Without epoch and cursor, which no model sees."""
+        """Return the request without epoch and cursor, which no model sees."""
         asked = self._request
         shown = {
             "model": asked.model,

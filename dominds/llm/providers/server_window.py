@@ -25,7 +25,7 @@ CACHE_SECONDS = 2.0  # a model may be reloaded with another window at any moment
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """What a URL answered at ``read_at`` (monotonic seconds), or why nothing can be made of it."""
+    """An answer of a URL at ``read_at`` (monotonic seconds), or why nothing can be made of it."""
 
     read_at: float
     document: Any = None
@@ -40,7 +40,7 @@ _any_age = ContextVar("any_age", default=False)
 
 @contextmanager
 def of_any_age() -> Iterator[None]:
-    """Within, what a server answered last stands however old it is: it is asked only if it never was."""
+    """Accept a server's last answer however old it is: within the block it is asked only if it never was."""
     before = _any_age.set(True)
     try:
         yield
@@ -49,7 +49,7 @@ def of_any_age() -> Iterator[None]:
 
 
 def read(url: str, key: str, server: str, ask: dict[str, Any] | None = None) -> ServerAnswer:
-    """The JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software."""
+    """Return the JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software."""
     about = (url, key, dumped(ask) if ask else b"")
     with _lock:
         known = _answers.get(about)
@@ -62,7 +62,7 @@ def read(url: str, key: str, server: str, ask: dict[str, Any] | None = None) -> 
 
 
 def forget() -> None:
-    """Read everything again."""
+    """Forget all answers, so that everything is read again."""
     with _lock:
         _answers.clear()
 
@@ -89,7 +89,7 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
 
 
 async def _asked(url: str, headers: dict[str, str], ask: bytes, server: str) -> tuple[int, bytes]:
-    """The status and the body. The time-out holds for all of it, however its bytes drip."""
+    """Return the status and the body. The time-out holds for all of it, however slowly its bytes arrive."""
     body = bytearray()
     async with event_loop.LOOP.session().request(
         "POST" if ask else "GET",
@@ -120,26 +120,26 @@ def strange(url: str, server: str) -> str:
 
 
 def root_of(base_url: str) -> str:
-    """The server's root: its own API does not stand below ``/v1``."""
+    """Return the server's root: its own API does not stand below ``/v1``."""
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
-    """The objects of a list inside an object, or None where there is no such list."""
+    """Return the objects of a list inside an object, or None where there is no such list."""
     result = document.get(name) if isinstance(document, dict) else None
     return tuple(entry for entry in result if isinstance(entry, dict)) if isinstance(result, list) else None
 
 
 def listed(url: str, key: str, server: str, name: str) -> tuple[dict[str, Any], ...] | str:
-    """The entries of the list ``name`` at ``url``, or why there are none."""
+    """Return the entries of the list ``name`` at ``url``, or why there are none."""
     answer = read(url, key, server)
     entries = entries_in(answer.document, name)
     return answer.failure or (strange(url, server) if entries is None else entries)
 
 
 def tokens_in(value: Any) -> int | None:
-    """A window in tokens, or None."""
+    """Return a window in tokens, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 

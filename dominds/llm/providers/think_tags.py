@@ -35,7 +35,7 @@ class ThinkTags:
         self.was_untagged = False
 
     def hold_nothing(self) -> None:
-        """Thinking comes in a field of its own."""
+        """Hold nothing back, since thinking comes in a field of its own."""
         self._held = 0
 
     def feed(self, piece: str) -> Iterator[Parted]:
@@ -59,7 +59,7 @@ class ThinkTags:
                 return
 
     def close(self) -> Iterator[Parted]:
-        """What was held back; white space alone is no answer."""
+        """Yield what was held back; white space alone is no answer."""
         rest, self._rest = self._rest, ""
         if self._closing and rest:
             yield ReasoningDelta(rest)
@@ -67,7 +67,7 @@ class ThinkTags:
             yield TextDelta(rest)
 
     def _opened(self) -> bool:
-        """Whether the text goes on with an opening tag, which is taken off."""
+        """Take an opening tag off the text, if it goes on with one, and return whether it did."""
         start = self._rest.lstrip()
         tag = next((tag for tag in CLOSING if start.startswith(tag)), "")
         if tag:
@@ -82,13 +82,13 @@ class ThinkTags:
         return False
 
     def _released(self) -> Iterator[TextDelta]:
-        """The first words of an answer, once they are known to be no tag."""
+        """Yield the first words of an answer, once they are known to be no tag."""
         if self._is_plain:
             text, self._rest = self._rest, ""
             yield TextDelta(text)
 
     def _undecided(self) -> Iterator[Parted]:
-        """Text of which nobody knows yet whether it is thinking."""
+        """Handle text of which nobody knows yet whether it is thinking."""
         found = [(place, tag) for tag in CLOSING.values() if (place := self._rest.find(tag, self._searched)) >= 0]
         if found:
             place, tag = min(found)
@@ -115,7 +115,7 @@ class ThinkTags:
             yield TextDelta(text)
 
     def _thought(self) -> tuple[str, bool]:
-        """What is surely thinking, and whether its end has come."""
+        """Return what is surely thinking, and whether its end has come."""
         if self._begins:
             self._rest = self._rest.lstrip("\n")
             self._begins = not self._rest
@@ -129,11 +129,11 @@ class ThinkTags:
 
 
 def _speaks_of_tags(text: str) -> bool:
-    """Whether a closing tag behind this text is one that the answer quotes."""
+    """Check whether a closing tag after this text is one that the answer quotes."""
     is_quoted = text.endswith(tuple(QUOTES)) or text.count(FENCE) % 2 == 1
     return is_quoted or any(tag in text for tag in CLOSING)
 
 
 def _possible_tag(text: str, tag: str) -> int:
-    """Characters at the end of ``text`` that may be the beginning of ``tag``."""
+    """Count the characters at the end of ``text`` that may be the beginning of ``tag``."""
     return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)

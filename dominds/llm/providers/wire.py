@@ -20,7 +20,7 @@ WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # what readers meet when a 
 
 
 class WireStream:
-    """One model call over HTTP. See ``provider.Stream``."""
+    """A model call over HTTP (see ``provider.Stream``)."""
 
     def __init__(self, exchange: Exchange, reader: Reader, endpoint: Endpoint) -> None:
         self._exchange = exchange
@@ -76,7 +76,7 @@ class WireStream:
             self._exchange.raise_if_cut()  # whoever takes may have had enough
 
     def _counted(self, piece: StreamEvent) -> StreamEvent:
-        """The same event. Raises ``AnswerTooLarge``, and then what was taken before it is what was said."""
+        """Count the event and pass it on. Raises ``AnswerTooLarge``: what was taken before then is what was said."""
         match piece:
             case TextDelta(text):
                 self._text_chars += len(text)
