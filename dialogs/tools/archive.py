@@ -1,4 +1,6 @@
-"""Looking up what is no longer in sight: older turns of this dialog, what rewrites took out, and oversized results."""
+"""Tools that look up what is out of sight: older turns of this dialog, what rewrites took out, and oversized
+results.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -25,8 +27,9 @@ PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
 
 
 def search_archive(call: Invocation) -> Result:
-    """Turns before the message that is being answered, over all rounds, and texts that rewrites once
-    showed in their place."""
+    """Search turns before the message that is being answered, over all rounds, and texts that rewrites once put
+    in their place.
+    """
     query = str(call.arguments["query"])
     if not words_of(query):
         return Result("The query holds no word to look for. Name what you look for.", failed=True)
@@ -41,13 +44,13 @@ def search_archive(call: Invocation) -> Result:
 
 
 def _not_yet_answered(dialog_id: UUID) -> Collection[int]:
-    """The message that is being answered and what followed it: the question itself is no answer."""
+    """Return the message that is being answered and what followed it: the question itself is no answer."""
     answering, last = Dialog.objects.values_list("answering_seq", "last_turn_seq").get(pk=dialog_id)
     return () if answering is None else range(answering, last + 1)
 
 
 def _copies_of_turns(dialog_id: UUID) -> Collection[int]:
-    """A unit named after a turn is that turn, which is found as such."""
+    """Return units named after turns: each is that turn, which is found as such."""
     copies = RemovedUnit.objects.filter(dialog=dialog_id, unit_id__startswith="turn-")
     return list(copies.values_list("pk", flat=True))
 
@@ -73,7 +76,7 @@ def _numbers(hits: Sequence[Hit]) -> list[int]:
 
 
 def _described(hits: Sequence[Hit], labels: Mapping[int, str]) -> list[str]:
-    """A hit with its words marked, and below it what was said just before and after."""
+    """Describe a hit with its words marked, and below it what was said just before and after."""
     lines = []
     for hit in hits:
         beside = [f"  beside it, {labels[text.number]}: {_marked(text)}" for text in hit.beside]
@@ -86,7 +89,9 @@ def _marked(text: Text) -> str:
 
 
 def read_archive(call: Invocation) -> Result:
-    """One whole entry that ``search_archive`` named, or what a summary of these turns stands for, one level down."""
+    """Return one whole entry that ``search_archive`` named, or what a summary of these turns stands for, one
+    level down.
+    """
     named = [name for name in ("seq", "unit", "turns") if name in call.arguments]
     if len(named) != 1:
         return Result("Name one entry, by seq, by unit, or by the turns of a summary.", failed=True)
@@ -109,7 +114,9 @@ def _text_of(rows: QuerySet[Any]) -> str | None:
 
 
 def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
-    """The beginnings of the summaries that stood for parts of these turns, the longest ones, and of the other turns."""
+    """Return the beginnings of the summaries that stood for parts of these turns, the longest ones, and of the
+    other turns.
+    """
     summaries = _summaries_within(dialog_id, first, last)
     entries = [
         (begin, f"{_label(pk, UnitKind.SUMMARY, text)}: {_beginning(SUMMARY_LINE.sub('', text, count=1))}")
@@ -124,7 +131,7 @@ def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
 
 
 def _summaries_within(dialog_id: UUID, first: int, last: int) -> dict[tuple[int, int], tuple[int, str]]:
-    """By their turns; none within another, and none of exactly these turns, which is what is opened."""
+    """Return summaries by their turns, without those within another, and without the one that is being opened."""
     units = RemovedUnit.objects.filter(dialog=dialog_id, kind=UnitKind.SUMMARY.value).order_by("pk")
     result = {turns_of_summary(text): (pk, text) for pk, text in units.values_list("pk", "text")}
     parts = {turns: one for turns, one in result.items() if turns and _is_part(turns, (first, last))}
@@ -141,7 +148,7 @@ def _beginning(text: str) -> str:
 
 
 def read_artifact(call: Invocation) -> Result:
-    """A part of a tool result that was too large to be shown whole."""
+    """Return a part of a tool result that was too large to be shown whole."""
     number = call.arguments["id"]
     here, *origins = lineage(Dialog.objects.get(pk=call.dialog_id))
     copied = Q(dialog__in=origins, tool_call_id__in=here.turns.values("tool_call_id"))

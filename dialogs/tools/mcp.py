@@ -36,7 +36,7 @@ ASKED_AT_ONCE = 8  # servers; a silent one is waited for
 
 
 def problem_with(name: str) -> str:
-    """Why an agent cannot list this name, or empty. Asks no server."""
+    """Say why an agent cannot list this name; empty if it can. No server is asked."""
     server_id, _, _ = name.removeprefix(PREFIX).partition("/")
     config = current_config()
     if server_id in config.servers or server_id in config.off:  # one that is off may be on again tomorrow
@@ -56,7 +56,7 @@ def ask_at_once(names: Iterable[str]) -> None:
 
 
 def tools_named(name: str) -> dict[str, Tool]:
-    """The tools behind ``mcp:<server>`` or ``mcp:<server>/<tool>``; none while the server is down."""
+    """Return the tools of ``mcp:<server>`` or ``mcp:<server>/<tool>``; none while the server is down."""
     server_id, _, wanted = name.removeprefix(PREFIX).partition("/")
     server = current_config().servers.get(server_id)
     if server is None:
@@ -79,14 +79,14 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def offered_now(server: Server) -> list[Tool]:
-    """What a server offers, asked of it now. Raises ``McpFailed``."""
+    """Ask a server what it offers now. Raises ``McpFailed``."""
     from dialogs.tools import mcp_client
 
     return [tool for _, tool in _adapted(server, mcp_client.list_tools(server))]
 
 
 def forget_lists() -> None:
-    """Ask every server again at the next look."""
+    """Forget all lists, so that every server is asked again."""
     _listings.clear()
 
 
@@ -96,7 +96,7 @@ def _known(server: Server) -> _Listing | None:
 
 
 def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
-    """The server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
+    """Return the server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
     with _locks.setdefault(server.server_id, threading.Lock()):
         if (known := _known(server)) is not None:
             return known.tools
@@ -135,13 +135,15 @@ def _adapted(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool
 
 
 def _source_of(server: Server) -> str:
-    """One that is started or asked elsewhere under the same id is another."""
+    """Identify a server. One that is started or reached differently under the same id is another."""
     address = orjson.dumps([server.command, server.args, server.cwd, server.url])
     return f"{server.server_id}@{hashlib.blake2b(address, digest_size=6).hexdigest()}"
 
 
 def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
-    """``<server>_<tool>`` in the letters and length that providers accept; a hash keeps it apart from others."""
+    """Return ``<server>_<tool>`` in the letters and length that providers accept; a hash keeps it apart from
+    others.
+    """
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server_id}_{tool_name}")
     if len(plain) <= MAX_NAME_CHARS and plain not in taken:
         return plain
@@ -150,14 +152,14 @@ def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
 
 
 def name_problem(name: str, taken: set[str]) -> str:
-    """Why a tool cannot bear this name, or empty. A name that the file made is never changed once more."""
+    """Say why a tool cannot bear this name; empty if it can. A name that the file made is never changed once more."""
     if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}", name):
         return f"{name!r} is no name that providers accept"
     return f"another tool of the server is called {name!r}" if name in taken else ""
 
 
 def schema_problem(schema: dict[str, Any]) -> str:
-    """Why arguments cannot be checked against this schema, or empty. References must stay inside it: no fetching."""
+    """Say why arguments cannot be checked against this schema; empty if they can. References must stay inside it."""
     try:
         Draft202012Validator.check_schema(schema)
         for reference in _references(schema):
@@ -225,8 +227,10 @@ def text_of(answer: "CallToolResult") -> str:
 
 
 def _says(text: str, data: Any) -> bool:
-    """Whether each single value of the data stands in the text, in order. A text without any says
-    nothing of empty data."""
+    """Check whether each single value of the data stands in the text, in order.
+
+    A text without any value says nothing of empty data.
+    """
     at = 0
     for value in _values(data):
         found = [place for form in _forms(value) if (place := text.find(form, at)) >= 0]
@@ -245,7 +249,7 @@ def _values(data: Any) -> Iterator[Any]:
 
 
 def _forms(value: Any) -> tuple[str, ...]:
-    """How a value may stand in a text: as itself, or as JSON has it."""
+    """Return the forms in which a value may stand in a text: as itself, or as JSON has it."""
     written = orjson.dumps(value).decode()
     return (value, written, json.dumps(value)) if isinstance(value, str) else (written, str(value))
 

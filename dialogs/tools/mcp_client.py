@@ -78,7 +78,7 @@ def close() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where work is done: in the session of a server that all dialogs share, or in that of one dialog."""
+    """The session in which work is done: one that all dialogs share, or one of a single dialog."""
 
     server: Server
     dialog: str = ""
@@ -90,10 +90,10 @@ class _Place:
 
 @dataclass(eq=False)
 class _Session:
-    """One open session, in a task of its own, since it must be closed where it was opened.
+    """An open session, in a task of its own, since it must be closed where it was opened.
 
-    A dropped one serves the calls that still run on it, and then closes. So does one of a single
-    dialog that rested for long.
+    A dropped one serves the calls that still run on it, and then closes. So does one of a single dialog that
+    rested for long.
     """
 
     place: _Place
@@ -198,7 +198,7 @@ class _Sessions:
         repeatable: bool,
     ) -> CallToolResult:
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            """Servers that count without a word are shown by their numbers."""
+            """Show progress; servers that report numbers without a word are shown by their numbers."""
             watched.report(message or (f"{progress:g} / {total:g}" if total else f"{progress:g}"))
 
         async def called(client: Client) -> CallToolResult:
@@ -296,7 +296,7 @@ class _Sessions:
 
 
 class _SessionLost(McpFailed):
-    """The session is over. ``undone`` is true where the server did nothing of what was asked last."""
+    """The session is over. ``undone`` says that the server did nothing of what was asked last."""
 
     def __init__(self, reason: str, *, undone: bool) -> None:
         super().__init__(reason)
@@ -344,8 +344,10 @@ async def _connected(session: _Session) -> AsyncIterator[Client]:
 
 
 def _http_client(session: _Session) -> httpx2.AsyncClient:
-    """Counts what the server answers while it is read. What was packed although nobody asked
-    could unpack to anything."""
+    """Return a client that counts what the server answers while it is read.
+
+    Compressed answers are refused, since they could unpack to anything.
+    """
 
     async def bound(response: httpx2.Response) -> None:
         asked = response.request
@@ -366,7 +368,9 @@ def _http_client(session: _Session) -> httpx2.AsyncClient:
 
 
 class _Counted(httpx2.AsyncByteStream):
-    """The same bytes. Fails when one message among them, up to a blank line, goes over the bound."""
+    """A stream of the same bytes, which fails when one message among them, up to a blank line, goes over the
+    bound.
+    """
 
     def __init__(self, stream: httpx2.AsyncByteStream, session: _Session) -> None:
         self._stream, self._session = stream, session
@@ -387,7 +391,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 @contextmanager
 def _stderr_logged(server_id: str) -> Iterator[TextIO]:
-    """A server's complaints become log lines, without secrets, instead of running past the log."""
+    """Turn a server's complaints into log lines, without secrets."""
     reading, writing = os.pipe()
     threading.Thread(target=_log_lines, args=(server_id, reading), name=f"mcp-{server_id}", daemon=True).start()
     with os.fdopen(writing, "w") as stderr:
@@ -401,7 +405,7 @@ def _log_lines(server_id: str, reading: int) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost reason: task groups wrap what went wrong in groups of one."""
+    """Return the innermost reason: task groups wrap what went wrong in groups of one."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     if isinstance(error, httpx2.ConnectTimeout):

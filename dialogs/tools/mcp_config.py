@@ -98,8 +98,10 @@ class Server:
     is_typed: bool = False  # its address, into a page: the rules of ``dominds.outbound_http`` hold
 
     def offers(self, tool_name: str) -> bool:
-        """Whether agents may have this tool, as the original Dominds rules it: a whitelist alone names all that is
-        offered; beside a blacklist it only takes names out of that."""
+        """Check whether agents may have this tool, as the original Dominds rules it.
+
+        A whitelist alone names all that is offered; beside a blacklist it only exempts names from that.
+        """
         if matches(self.whitelist, tool_name):
             return True
         return not matches(self.blacklist, tool_name) if self.blacklist else not self.whitelist
@@ -111,13 +113,13 @@ class Server:
 
 
 def matches(patterns: Sequence[str], name: str) -> bool:
-    """Whether a pattern fits the whole name; ``*`` is any text, and nothing else is special."""
+    """Check whether a pattern fits the whole name; ``*`` is any text, and nothing else is special."""
     return any(re.fullmatch(".*".join(map(re.escape, one.split("*"))), name, re.DOTALL) for one in patterns)
 
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
-    """``off`` holds why a server is not used, by id; ``in_file`` are ids that ``mcp.yaml`` names."""
+    """All servers. ``off`` holds why a server is not used, by id; ``in_file`` are ids that ``mcp.yaml`` names."""
 
     servers: Mapping[str, Server] = field(default_factory=dict)
     off: Mapping[str, str] = field(default_factory=dict)
@@ -134,7 +136,9 @@ class VariableMissing(Exception):
 
 
 def resolved(values: Mapping[str, Value]) -> dict[str, str]:
-    """The values to send, those of the environment filled in and kept out of every log. Raises ``VariableMissing``."""
+    """Return the values to send, those of the environment filled in and kept out of every log. Raises
+    ``VariableMissing``.
+    """
     result: dict[str, str] = {}
     for key, value in values.items():
         if isinstance(value, str):
@@ -152,12 +156,12 @@ def resolved(values: Mapping[str, Value]) -> dict[str, str]:
 
 
 def current_config() -> McpConfig:
-    """The servers of the file, and those that were added on the page under other ids."""
+    """Return the servers of the file, and those that were added on the page under other ids."""
     return _config_with(connected.tool_servers())
 
 
 def file_config() -> McpConfig:
-    """The servers of ``mcp.yaml`` alone."""
+    """Return the servers of ``mcp.yaml`` alone."""
     return _config_with(())
 
 
@@ -168,7 +172,7 @@ def _config_with(added: tuple[AddedServer, ...]) -> McpConfig:
 
 @lru_cache(maxsize=4)
 def _read_with(path: Path, _stamp: tuple[int, int], added: tuple[AddedServer, ...]) -> McpConfig:
-    """Read again when the file or what was added has changed."""
+    """Combine file and page, read again when either has changed."""
     file = read_config(path)
     others = [row for row in added if row.server_id not in file.in_file]
     off = {row.server_id: row.fault or "switched off on the page" for row in others if row.fault or not row.enabled}
@@ -202,7 +206,7 @@ def read_config(path: Path) -> McpConfig:
 
 
 def _why_off(reading: Reading, entry: Any, here: str) -> str:
-    """Why a server that the file names is not used, or empty. Reports a restriction that cannot be kept."""
+    """Say why a server that the file names is not used; empty if it is. Report a restriction that cannot be kept."""
     if not isinstance(entry, Mapping):
         return ""
     for key in map(str, entry):
@@ -217,7 +221,7 @@ def _why_off(reading: Reading, entry: Any, here: str) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Nothing behind the key, or behind one inside it: somebody meant to restrict by it and has not said what."""
+    """Check for an empty key, or an empty key inside it: somebody meant to restrict by it and has not said what."""
     return value is None or (isinstance(value, Mapping) and None in value.values())
 
 

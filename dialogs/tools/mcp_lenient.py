@@ -1,8 +1,8 @@
-"""Answers of MCP servers, mended before the SDK judges them.
+"""Repair of MCP servers' answers before the SDK judges them.
 
-The SDK refuses a whole list for one tool that it cannot read, and a whole result for one block, or for data that do not
-have the shape that the tool declared. Here that one tool is left out with its reason, and a result is passed on as it
-came.
+The SDK refuses a whole list for one tool that it cannot read, and a whole result for one block, or for data that
+do not have the shape that the tool declared. Here that one tool is left out with its reason, and a result is
+passed on as it came.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -35,7 +35,7 @@ async def lenient(
 
 
 class _MendedMessages(ObjectReceiveStream[Received]):
-    """The messages of a server, their lists of tools and their results mended."""
+    """The messages of a server, with their lists of tools and their results mended."""
 
     def __init__(self, received: ObjectReceiveStream[Received], leave_out: LeaveOut) -> None:
         self._received, self._leave_out = received, leave_out

@@ -62,8 +62,9 @@ async def _read(
     over_budget: Callable[[str], None],
     ended: Callable[[], None],
 ) -> None:
-    """Read until the program ends: what it writes after its session is thrown away,
-    so that it never waits for a reader."""
+    """Read until the program ends. What it writes after its session is thrown away, so that it never waits for a
+    reader.
+    """
     async with to_session:
         try:
             while True:
@@ -80,7 +81,7 @@ async def _read(
 
 
 def _parsed(line: bytes) -> Received:
-    """What is no message is told to the session as such, which goes on."""
+    """Parse a line. The session is told of one that is no message, and goes on."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
@@ -92,7 +93,7 @@ async def _write(
     from_session: ObjectReceiveStream[SessionMessage],
     to_session: ObjectSendStream[Received],
 ) -> None:
-    """A program that reads no more has ended its session."""
+    """Write messages. A program that reads no more has ended its session."""
     try:
         async for sent in from_session:
             await stdin.send(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
@@ -101,7 +102,9 @@ async def _write(
 
 
 async def _stop(process: Process) -> None:
-    """As the protocol has it: its input ends, it may finish, and then it is made to, with all that it started."""
+    """Stop the program as the protocol says: its input ends, it may finish, and then it is killed, with all that
+    it started.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(*GONE):

@@ -1,4 +1,4 @@
-"""The tools an agent can be offered. Each lives in the module of its subject."""
+"""The registry of tools that an agent can be offered. Each lives in the module of its subject."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -16,7 +16,7 @@ from remediation.policies.policy import Policy
 
 @cache
 def builtin_tools() -> Mapping[str, Tool]:
-    """The product's own tools, by name."""
+    """Return the product's own tools, by name."""
     return {tool.name: tool for module in (memory, human, archive, milestone, workspace) for tool in module.TOOLS}
 
 
@@ -26,7 +26,7 @@ ALL, NOT = "*", "!"
 
 
 def toolset_problem(name: str) -> str:
-    """Why there is no such named group of tools, or empty."""
+    """Say why there is no such named group of tools; empty if there is."""
     wanted = name.removeprefix(NOT)
     config = current_config()
     if name == ALL or {wanted, OTHER_NAMES.get(wanted)} & {*TOOLSETS, *config.servers, *config.off}:
@@ -35,8 +35,9 @@ def toolset_problem(name: str) -> str:
 
 
 def names_in(toolsets: Sequence[str]) -> Iterator[str]:
-    """The tools of these groups, by the names that an agent may list. What ``!name`` leaves out
-    nothing else brings in."""
+    """Return the tools of these groups, by the names that an agent may list. What ``!name`` leaves out nothing
+    else brings in.
+    """
     named = [OTHER_NAMES.get(name, name) for name in toolsets]
     left_out = {OTHER_NAMES.get(name[1:], name[1:]) for name in toolsets if name.startswith(NOT)}
     for name in [*TOOLSETS, *current_config().servers] if ALL in named else named:
@@ -45,12 +46,12 @@ def names_in(toolsets: Sequence[str]) -> Iterator[str]:
 
 
 def tools_of(agent: Agent) -> dict[str, Tool]:
-    """What this agent is offered under its own policy."""
+    """Return the tools of this agent under its own policy."""
     return tools_under(policy_of(agent).policy, agent)
 
 
 def tools_under(policy: Policy, agent: Agent) -> dict[str, Tool]:
-    """What this agent is offered, by name, in an order that never changes by itself. A proxy is offered nothing."""
+    """Return the tools of this agent by name, in an order that never changes by itself. A proxy gets none."""
     if not agent.kind.is_guided:
         return {}
     builtin = builtin_tools()
@@ -67,7 +68,7 @@ def tools_under(policy: Policy, agent: Agent) -> dict[str, Tool]:
 
 
 def offered_to(dialog: Dialog) -> dict[str, Tool]:
-    """The agent's tools and then the client's, which never take the place of one of ours."""
+    """Return the agent's tools and then the client's, which never take the place of one of the product's."""
     offered = tools_of(dialog.agent)
     for name, tool in _tools_of_client(dialog).items():
         offered.setdefault(name, tool)

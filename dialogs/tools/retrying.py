@@ -1,4 +1,4 @@
-"""Trying a tool again after it failed, as context breaking's retry policies say."""
+"""Retries of a tool that failed, as context breaking's retry policies say."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -25,8 +25,11 @@ class Stopped(Exception):
 
 
 class Progress:
-    """What connects a running tool with the people who watch it. The tool calls ``report``; whoever waits for something
-    that takes long looks at ``is_stopped`` or names by ``on_stop`` what ends the wait, and raises ``Stopped``."""
+    """The link between a running tool and the people who watch it.
+
+    The tool calls ``report``. One that waits for something that takes long looks at ``is_stopped``, or names by
+    ``on_stop`` what ends the wait, and raises ``Stopped``.
+    """
 
     def __init__(self, show: Callable[[str], None] = lambda line: None) -> None:
         self._show = show
@@ -34,7 +37,7 @@ class Progress:
         self._on_stop: Callable[[], object] = lambda: None
 
     def report(self, line: str) -> None:
-        """The newest line of output, for people: shown while the tool runs, stored nowhere. Never waits."""
+        """Show the newest line of output to people while the tool runs; it is stored nowhere. Never waits."""
         self._show(line)
 
     @property
@@ -42,7 +45,7 @@ class Progress:
         return self._stop.is_set()
 
     def on_stop(self, call: Callable[[], object]) -> None:
-        """``call`` ends what the tool waits for, from another thread; at once when stop was pressed before."""
+        """Have ``call`` end what the tool waits for, from another thread; at once when stop was pressed before."""
         self._on_stop = call
         if self.is_stopped:
             call()
@@ -85,26 +88,30 @@ class Tool:
         return self.spec.name
 
     def needs_approval(self, when: str) -> bool:
-        """Whether a person allows each call, by an agent's ``tool_approval``. What every agent has changes nothing
-        outside, nor does what runs in our own transaction."""
+        """Check whether a person allows each call, by an agent's ``tool_approval``.
+
+        Tools that every agent has change nothing outside, nor do those that run in the runtime's own transaction.
+        """
         if self.always or self.outside is None or when == Agent.ToolApproval.NEVER:
             return False
         return when != Agent.ToolApproval.CHANGES or not self.read_only
 
     @property
     def identity(self) -> str:
-        """What is allowed: a tool of the same name, but of another server, is another tool.
-        Its name follows the last slash."""
+        """Return what an approval allows: a tool of the same name, but of another server, is another tool.
+
+        The tool's name follows the last slash.
+        """
         return f"{self.source}/{self.name}" if self.source else self.name
 
     @property
     def is_clients(self) -> bool:
-        """A tool that neither runs inside nor outside a transaction runs with the client of ``/v1``."""
+        """Check whether the client of ``/v1`` runs it: it runs neither inside nor outside a transaction here."""
         return self.inside is None and self.outside is None
 
 
 def explained(run: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The same function of a tool. A refusal is its result: the model reads why, and may try otherwise."""
+    """Wrap a tool's function. A refusal becomes its result: the model reads why, and may try otherwise."""
 
     @wraps(run)
     def answer(*args: Given.args, **named: Given.kwargs) -> Result:
@@ -161,7 +168,7 @@ def _without_needless_nulls(schema: Any, value: Any) -> Any:
 
 
 def _may_be_null(schema: Any) -> bool:
-    """True also where that cannot be told: a reference, say."""
+    """Check whether a schema accepts null; true also where that cannot be told, as for a reference."""
     if not isinstance(schema, Mapping):
         return True
     kinds = schema.get("type")

@@ -51,8 +51,9 @@ def _root() -> Path:
 
 
 def _inside(given: str) -> Path:
-    """The file or folder that a model named, with all links followed. Raises ``Outside`` for
-    whatever leaves the root."""
+    """Return the file or folder that a model named, with all links followed. Raises ``Outside`` for whatever
+    leaves the root.
+    """
     root = _root()
     if "\0" in given:
         raise Outside("The path holds a NUL character. Send a plain relative path.")
@@ -74,7 +75,9 @@ def _named(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Links were followed before, so one that appears only now is refused; a pipe must not block the worker."""
+    """Open a file. Links were followed before, so one that appears only now is refused; a pipe must not block the
+    worker.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -90,7 +93,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _read(file: BinaryIO, name: str, call: Invocation) -> str:
-    """A part of a text file by lines, or by bytes for lines too long for one read, and how to read on."""
+    """Return a part of a text file by lines, or by bytes for lines too long for one read, and how to read on."""
     size = os.fstat(file.fileno()).st_size
     if not _is_text(file.read(SAMPLE_BYTES)):
         raise Outside(f"{name} is binary or not UTF-8 ({size:,} bytes); read_file reads text only.")
@@ -119,7 +122,7 @@ def _by_bytes(file: BinaryIO, size: int, start: int) -> str:
 
 
 def _by_lines(file: BinaryIO, size: int, first: int, limit: int) -> str:
-    """Lines count from 1. The cap holds for what is returned; lines before it are skipped in pieces."""
+    """Return lines, counted from 1. The cap holds for what is returned; lines before it are skipped in pieces."""
     start = _start_of_line(file, first)
     if start is None or (start >= size and first > 1):
         raise Outside(f"The file ends before line {first:,}. Lines count from 1.")
@@ -140,7 +143,7 @@ def _by_lines(file: BinaryIO, size: int, first: int, limit: int) -> str:
 
 
 def _start_of_line(file: BinaryIO, line: int) -> int | None:
-    """The byte at which a line begins, or None behind the end."""
+    """Return the byte at which a line begins, or None after the end."""
     file.seek(0)
     seen, position = 1, 0
     while seen < line:
@@ -171,7 +174,7 @@ def _listed(folder: Path, *, recursive: bool) -> str:
 
 
 def _entries(folder: Path, *, recursive: bool) -> Iterator[str]:
-    """Files with their sizes, folders with a slash, in order. Links are shown and never followed."""
+    """List files with their sizes and folders with a slash, in order. Links are shown and never followed."""
     try:
         results = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
