@@ -1,5 +1,6 @@
-"""Questions to the policies: budgets, then a person's request goes first, guidance stands behind;
-the first answer that objects wins."""
+"""The questions to the policies, in order: budgets, then a person's request, the agent's policy, guidance. The
+first answer that objects wins.
+"""
 
 from remediation.context import Context
 from remediation.decisions import (
@@ -19,7 +20,9 @@ from remediation.spending import BUDGET_KIND
 
 
 def decide(policy: Policy, context: Context) -> Decision:
-    """Before a generation. A budget that is used up goes before all: whatever else is decided may cost more."""
+    """Decide what to do before a generation. A used-up budget goes first, since whatever else is decided may cost
+    more.
+    """
     if context.spending.exceeded:
         return Suspend(BUDGET_KIND, context.spending.reason)
     for question in (requested.before_generation, policy.before_generation, guided.before_generation):

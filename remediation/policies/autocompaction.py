@@ -100,13 +100,14 @@ def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
 
 
 class PruningFailed(Exception):
-    """Why the pruning agent's answer cannot be used; the fallback goes on."""
+    """Raised when the pruning agent's answer cannot be used; the fallback goes on."""
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
-    """By the pruning agent, and on any failure the system message and the last five.
+    """Rewrite by the pruning agent; on any failure keep the system message and the last five.
 
-    A view with too little headroom would be compacted again at the next turn: then the smaller of both views is taken.
+    A view with too little headroom would be compacted again at the next turn: then the smaller of both views is
+    taken.
     """
     ceiling = min(task.limit, task.request_limit * REQUEST_PERCENT // 100 - task.fixed)
     room = room_for_answer(task.units, ceiling)

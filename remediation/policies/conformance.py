@@ -44,7 +44,7 @@ Row = tuple[str, UnitKind, int, bool, int]  # who, kind, priority, pinned, words
 
 
 def count(messages: Sequence[Message]) -> int:
-    """One token a word, and one for each message: easy to do in one's head."""
+    """Count one token a word, and one for each message, which is easy to do in one's head."""
     return sum(1 + len(m.text.split()) + sum(len(c.arguments.split()) + 1 for c in m.tool_calls) for m in messages)
 
 
@@ -77,12 +77,12 @@ def tool(output: str, *, id: str = "tool", name: str = "run_check", **more: Any)
 
 
 def numbered(*units: Unit) -> Units:
-    """The units with ids and turn numbers that tell their place."""
+    """Return the units with ids and turn numbers that tell their place."""
     return tuple(replace(u, id=f"{u.id}#{i}", source=u.source or (i + 1,)) for i, u in enumerate(units))
 
 
 def prose(subject: str, length: int = 30) -> str:
-    """``length`` words about ``subject``, in sentences of six, unlike those about another subject."""
+    """Write ``length`` words about ``subject``, in sentences of six, unlike those about another subject."""
     digits = blake2b(subject.encode(), digest_size=10).hexdigest()
     filler = itertools.cycle(digits[i : i + 4].translate(LETTERS) for i in range(0, 20, 4))
     words = [subject if i % 6 == 0 else next(filler) for i in range(length)]
@@ -351,7 +351,7 @@ def _without_matter(policy: Policy, keeps_priority_one: bool) -> list[str]:
 
 
 def check_rewrite(before: Units, rewritten: Rewritten, limit: int) -> None:
-    """What holds for every outcome, successful or not. ``limit`` in tokens for the units."""
+    """Check what holds for every outcome, successful or not. ``limit`` is in tokens for the units."""
     if rewritten.failure:
         assert rewritten.units == before, "a failed rewrite changes nothing"
         assert rewritten.removed == ()

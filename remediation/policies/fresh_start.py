@@ -26,7 +26,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 
 def opening_of(task: RewriteTask, toolbox: Toolbox) -> str:
-    """The handover's first words: why the agent starts afresh."""
+    """Return the handover's first words, which say why the agent starts afresh."""
     if task.reason == LOOP_REASON:
         return AFTER_LOOP
     if task.reason != BY_HAND:
@@ -37,7 +37,7 @@ def opening_of(task: RewriteTask, toolbox: Toolbox) -> str:
 
 
 def _milestone(units: Units) -> str:
-    """What the agent said of the milestone that it completed since the newest message, the newest one."""
+    """Return what the agent said of the newest milestone that it completed since the newest message."""
     since = units[newest_user(units) + 1 :]
     calls = (call for unit in reversed(since) for message in unit.messages for call in message.tool_calls)
     summary = next((call.arguments for call in calls if call.name == COMPLETE_MILESTONE), "")

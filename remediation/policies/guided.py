@@ -47,7 +47,9 @@ def _forced(context: Context) -> Decision:
 
 
 def _countdown(context: Context) -> Decision:
-    """Never suspends. A request that the provider refuses as too long leaves no generation to guide."""
+    """Guide for some generations, then clear; never suspend. A request refused as too long leaves no generation
+    to guide.
+    """
     if context.overflowed and context.failed_clears >= MAX_FORCED_CLEARS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",

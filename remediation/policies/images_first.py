@@ -1,4 +1,4 @@
-"""Before any policy's rewrite: old images give way, and where that is enough nothing else does."""
+"""Masking of old images before any policy's rewrite; where that is enough, nothing else happens."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,7 @@ from remediation.strategies.image_masking import mask_old_images
 def images_first(
     task: RewriteTask, toolbox: Toolbox, rewrite: Callable[[RewriteTask, Toolbox], Rewritten]
 ) -> Rewritten:
-    """The rewrite of a view whose old images were masked before, where that is not enough by itself."""
+    """Run the rewrite on a view whose old images were masked, unless the masking is enough by itself."""
     started, before = toolbox.clock(), total_tokens(task.units)
     masked = mask_old_images(task.units, task.target, toolbox)
     after = total_tokens(masked)

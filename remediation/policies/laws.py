@@ -5,7 +5,7 @@ from remediation.strategies.outcome import standing
 
 
 def broken_law(before: Units, after: Units) -> str:
-    """The first law that the view ``after`` breaks, as the end of a sentence; empty when it breaks none."""
+    """Name the first law that the view ``after`` breaks, as the end of a sentence; empty when it breaks none."""
     if total_tokens(after) >= total_tokens(before):
         return f"made nothing smaller: est. {total_tokens(before):,} → {total_tokens(after):,} tokens"
     if len({unit.id for unit in after}) < len(after):
@@ -22,12 +22,12 @@ def broken_law(before: Units, after: Units) -> str:
 
 
 def untouchable(units: Units) -> list[Unit]:
-    """System prompts, pinned units and the newest user message: they stay word for word, in their order."""
+    """Return system prompts, pinned units and the newest user message, which stay word for word and in order."""
     return [units[index] for index in sorted(standing(units))]
 
 
 def is_paired(unit: Unit) -> bool:
-    """Every call has its result in the same unit, and every result its call."""
+    """Check that every call has its result in the same unit, and every result its call."""
     calls = {call.id for message in unit.messages for call in message.tool_calls}
     results = {message.tool_call_id for message in unit.messages if message.tool_call_id}
     return calls == results

@@ -1,4 +1,4 @@
-"""Around any policy's rewrite: the newest exchange stays word for word wherever it fits."""
+"""Protection of the newest exchange, which any policy's rewrite keeps word for word wherever it fits."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -18,8 +18,9 @@ Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event 
 
 @dataclass(frozen=True, slots=True)
 class CountingFacts:
-    """What a policy's limit and tokenizer may follow from. ``tokenizer`` is the catalog's,
-    empty for the model's usual one."""
+    """The facts that decide a policy's limit and tokenizer. ``tokenizer`` is the catalog's, empty for the model's
+    usual one.
+    """
 
     window: int | None  # tokens; None: unknown
     model_id: str
@@ -46,7 +47,7 @@ def window_limit(facts: CountingFacts) -> int | None:
 
 
 def budget_limit(facts: CountingFacts) -> int:
-    """The budget of ``context.yaml`` or of the agent, at most the window."""
+    """Return the budget of ``context.yaml`` or of the agent, at most the window."""
     return effective_limit(facts.config, facts.agent_limit, facts.llm_type, facts.priority, facts.window)
 
 
@@ -55,7 +56,7 @@ def models_tokenizer(facts: CountingFacts) -> str:
 
 
 def configured_tokenizer(facts: CountingFacts) -> str:
-    """The tokenizer that ``context.yaml`` names."""
+    """Return the tokenizer that ``context.yaml`` names."""
     return facts.config.tokenizer
 
 
@@ -88,7 +89,9 @@ class ModelKind:
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """How people ask for a policy's rewrite: on the pages, and by ``POST /api/dialogs/<id>/<verb>``."""
+    """The words with which people ask for a policy's rewrite, on the pages and by ``POST
+    /api/dialogs/<id>/<verb>``.
+    """
 
     verb: str
     label: str  # of the preview, one or two words
@@ -109,7 +112,7 @@ class ByHand:
 
     @property
     def slug(self) -> str:
-        """The verb in addresses."""
+        """Return the verb in the form that addresses use."""
         return self.verb.replace("_", "-")
 
     @property
@@ -118,7 +121,7 @@ class ByHand:
 
     @property
     def question(self) -> str:
-        """What a page asks before it is done."""
+        """Return the question that a page asks before the rewrite."""
         return self.confirm or (
             f"{self.label} the context now? The agent no longer sees the messages that go. They stay in the archive, "
             f"and “Undo” in the transcript brings them back."
@@ -184,15 +187,15 @@ class Policy:
 
     @property
     def counts(self) -> bool:
-        """Whether it asks for estimates; a dialog under one that does not is never touched by them."""
+        """Check whether the policy asks for estimates; a dialog under one that does not is never touched by them."""
         return bool(self.before_generation or self.while_streaming or self.on_tool_result)
 
     def allows(self, kind: str) -> bool:
-        """Whether it is for models of this kind."""
+        """Check whether the policy is for models of this kind."""
         return self.model_kind is None or self.model_kind.kind == kind
 
     def target(self, limit: int) -> int:
-        """The tokens that a rewrite by itself aims at."""
+        """Return the tokens that an automatic rewrite aims at."""
         return limit * self.target_percent // 100
 
 

@@ -1,5 +1,6 @@
-"""The policies there are: the product's own, and those of installed packages (entry points,
-see ``docs/plugins.md``)."""
+"""The registry of policies: the product's own, and those of installed packages (entry points, see
+``docs/plugins.md``).
+"""
 
 import logging
 from collections.abc import Iterable
@@ -52,7 +53,7 @@ class Choice:
 
 @cache
 def registry() -> Registry:
-    """Read once a process."""
+    """Return the registry, which is read once a process."""
     result = collect(entry_points(group=GROUP))
     for problem in result.problems:
         log.warning("%s", problem)
@@ -60,7 +61,7 @@ def registry() -> Registry:
 
 
 def own() -> tuple[Policy, ...]:
-    """Every policy that a module of this room holds, by its place."""
+    """Return every policy that a module of this package holds, by its place."""
     names = [module.name for module in iter_modules(room.__path__) if module.name != CONFORMANCE]
     held = [value for name in names for value in vars(import_module(f"{room.__name__}.{name}")).values()]
     once = dict.fromkeys(value for value in held if isinstance(value, Policy))  # one module may import another's
@@ -68,7 +69,7 @@ def own() -> tuple[Policy, ...]:
 
 
 def collect(plugins: Iterable[EntryPoint]) -> Registry:
-    """Our own policies and those of plug-ins, by place. One that cannot be used is reported, never in the way."""
+    """Combine the product's policies and those of plug-ins, by place. A broken plug-in is reported and left out."""
     policies, problems = list(own()), []
     for plugin in sorted(plugins, key=lambda entry: (entry.name, entry.value)):
         try:
@@ -94,22 +95,22 @@ def policies() -> tuple[Policy, ...]:
 
 
 def choices() -> tuple[Policy, ...]:
-    """Those that an agent can have."""
+    """Return the policies that an agent can have."""
     return tuple(policy for policy in policies() if policy.is_choice)
 
 
 def rewriting() -> tuple[Policy, ...]:
-    """Those whose rewrites there can be."""
+    """Return the policies that can rewrite."""
     return tuple(policy for policy in policies() if policy.rewrite)
 
 
 def by_hand() -> tuple[Policy, ...]:
-    """Those that people can ask for a rewrite."""
+    """Return the policies whose rewrite people can ask for."""
     return tuple(policy for policy in policies() if policy.by_hand)
 
 
 def named(name: str) -> Policy:
-    """Raises ``UnknownPolicy``."""
+    """Return the policy of this name. Raises ``UnknownPolicy``."""
     for policy in policies():
         if policy.name == name:
             return policy
@@ -119,12 +120,12 @@ def named(name: str) -> Policy:
 
 
 def with_verb(verb: str) -> Policy | None:
-    """The policy that a request by hand means; None where there is none."""
+    """Return the policy that a request by hand means; None where there is none."""
     return next((policy for policy in by_hand() if policy.by_hand and policy.by_hand.verb == verb), None)
 
 
 def chosen(name: str, kind: str) -> Choice:
-    """The policy of an agent that names ``name``, perhaps nothing, for a model of this kind."""
+    """Return the policy in force for an agent that names ``name``, perhaps nothing, and a model of this kind."""
     if not name:
         defaults = (policy for policy in choices() if policy.model_kind and policy.model_kind.is_default)
         return Choice(next((policy for policy in defaults if policy.allows(kind)), none.POLICY))
@@ -137,17 +138,17 @@ def chosen(name: str, kind: str) -> Choice:
 
 
 def restriction(policy: Policy) -> str:
-    """Which models a policy is for, where it is not for all."""
+    """Say which models a policy is for, where it is not for all."""
     return f"{policy.name} is only for models of {policy.model_kind.label}" if policy.model_kind else ""
 
 
 def label_of(name: str) -> str:
-    """What people choose this policy by; its name where it is not installed any more."""
+    """Return the label by which people choose this policy; its name where it is not installed any more."""
     return next((policy.label for policy in policies() if policy.name == name), name)
 
 
 def title_of(name: str) -> str:
-    """What a rewrite by this policy is called, though the policy may be gone."""
+    """Return the title of a rewrite by this policy, though the policy may be gone."""
     try:
         return named(name).title
     except UnknownPolicy:

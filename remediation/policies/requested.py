@@ -1,4 +1,4 @@
-"""A rewrite that a person asked for by hand, whatever the agent's own policy is."""
+"""The rewrite that a person asks for by hand, whatever the agent's own policy is."""
 
 from remediation.context import Context
 from remediation.decisions import BY_HAND, ClearMind, Decision, Fail, Proceed, Rewrite
@@ -19,6 +19,6 @@ def before_generation(context: Context) -> Decision:
 
 
 def rewrite_by_hand(policy: Policy, limit: int | None) -> Rewrite:
-    """What the button does, and its preview tells."""
+    """Return the rewrite that the button performs and its preview shows."""
     percent = policy.by_hand.target_percent if policy.by_hand else policy.target_percent
     return Rewrite(policy.name, BY_HAND, (limit or 0) * percent // 100)

@@ -15,7 +15,7 @@ def before_generation(context: Context) -> Decision:
 
 
 def due(context: Context, policy: Policy) -> Decision:
-    """A rewrite by this policy, where utilisation is over 80 %."""
+    """Return a rewrite by this policy where utilisation is over 80 %."""
     limit = context.limit
     if limit is None or not context.wants_rewrite:
         return Proceed()
@@ -27,7 +27,7 @@ def due(context: Context, policy: Policy) -> Decision:
 
 
 def window_or_table(facts: CountingFacts) -> int:
-    """The window, or where the catalog knows none, the one that a table of model names gives."""
+    """Return the window, or the one that a table of model names gives where the catalog knows none."""
     return facts.window or document_limit(facts.model_id)
 
 

@@ -39,7 +39,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 
 def _newest(units: Units, room: int, toolbox: Toolbox) -> Units:
-    """What stays as it is, so that half of the room is left for the summary where that is possible."""
+    """Return what stays as it is, so that half of the room is left for the summary where that is possible."""
     kept: Sequence[Units] = [_kept(units, newest, toolbox) for newest in KEPT]
     return next((one for one in kept if total_tokens(one) * 2 <= room), kept[-1])
 
