@@ -19,9 +19,11 @@ class HealthSnapshotAdmin(RecordAdmin):
     ordering = ("-generation_id",)  # as its own
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Of one dialog in the order of the index that has its calls: in that of ids alone, PostgreSQL reads all
-        snapshots from the newest back to those of an old dialog. It leaves out of an order what equals a constant, and
-        so a range is asked."""
+        """Order one dialog's snapshots by the index that has its calls.
+
+        Ordered by id alone, PostgreSQL reads all snapshots from the newest back to those of an old dialog. It
+        also drops from an order what equals a constant, which is why the filter is a range.
+        """
         by_dialog = as_id(request.GET.get("q", ""))
         return ("generation__dialog", "-generation") if by_dialog else self.ordering
 

@@ -22,7 +22,7 @@ def catalog_is_sound(**_: Any) -> list[checks.CheckMessage]:
 
 
 def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
-    """One line for each class, what cannot be used first; a real file has hundreds of remarks."""
+    """Report one line for each class, the unusable first; a real file has hundreds of remarks."""
     for result in classes_of(catalog.problems):
         kind = checks.Info if result.severity is Severity.REMARK else checks.Warning
         hint = DETAILS if len(result.problems) > 1 else None
@@ -53,7 +53,7 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
 
 
 def _ignored_limit(model: ModelInfo, name: str) -> Iterator[checks.CheckMessage]:
-    """Only the length that LM Studio loaded the model with counts."""
+    """Warn of a limit that is ignored: only the length that LM Studio loaded the model with counts."""
     if model.context_length is not None or model.input_length is not None:
         yield checks.Warning(
             f"{name}: context_length and input_length are ignored; the limit is what LM Studio loaded the model with.",

@@ -22,5 +22,5 @@ def growth_per_answer(prompts: Sequence[int | None]) -> float | None:
 
 
 def answers_until(threshold: int, prompt: int, growth: float) -> int:
-    """How many more until a prompt is above ``threshold``: at least one, 0 where it is already."""
+    """Return how many more answers until a prompt is above ``threshold``: at least one, 0 where it is already."""
     return 0 if prompt > threshold else int((threshold - prompt) // growth) + 1

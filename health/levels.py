@@ -56,7 +56,7 @@ class Thresholds:
 
 
 def stated_thresholds(model: ModelInfo) -> Thresholds:
-    """As the catalog states them, without asking a server."""
+    """Return the thresholds as the catalog states them, without asking a server."""
     limit, source = model.limit
     return Thresholds(
         context_limit=limit,
