@@ -37,7 +37,7 @@ LEFT_OUT = "django_session"
 
 
 class BackupFailed(Exception):
-    """What went wrong, and the way out, for the operator."""
+    """A backup failed. The message tells the operator what went wrong and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _write_database(folder: Path, using: str, *, prefer_portable: bool) -> Path:
 
 
 def _copy_sqlite(target: Path, using: str) -> Path:
-    """SQLite's online copy: a snapshot, while others go on writing."""
+    """Make SQLite's online copy, a snapshot while others go on writing."""
     connection = connections[using]
     connection.ensure_connection()
     with closing(sqlite3.connect(target)) as copy:
@@ -145,7 +145,7 @@ def restore(file: Path, *, using: str, replace: bool = False) -> Restored:
 
 
 def is_empty(using: str) -> bool:
-    """Whether nothing is lost by a restore: tables and agents may be there, people and dialogs not."""
+    """Check whether a restore loses nothing: tables and agents may be there, people and dialogs not."""
     connection = connections[using]
     tables = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
@@ -173,8 +173,9 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Files alone, each below ``folder``. By hand: ``extractall`` knows ``filter`` from Python 3.11.4 on,
-    and Debian 12 has 3.11.2."""
+    """Extract files alone, each below ``folder``. ``extractall`` knows ``filter`` from Python 3.11.4 on, and Debian 12 has
+    3.11.2.
+    """
     for member in archive:
         path = (folder / member.name).resolve()
         if not path.is_relative_to(folder.resolve()):
@@ -227,7 +228,7 @@ def _put_back_sqlite(part: Path, using: str) -> None:
 
 
 def _put_back_minds(folder: Path, names: list[str]) -> tuple[list[str], list[str]]:
-    """Files that are there already stay as they are: they may be newer than the backup."""
+    """Put files back, except where one exists: it may be newer than the backup."""
     written, kept = [], []
     for name in names:
         source, target = (folder / name).resolve(), Path(settings.MINDS_DIR) / name

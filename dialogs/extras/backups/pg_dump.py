@@ -20,7 +20,7 @@ class ToolFailed(Exception):
 
 
 def can_dump(connection: Any) -> bool:
-    """Whether the tools are there and not older than the server, whose dumps they could then not make."""
+    """Check that the tools are there, and not older than the server, whose dumps they could then not make."""
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
         log.info("portable_dump", reason=f"{', '.join(missing)} is not on the PATH")
         return False
@@ -36,7 +36,7 @@ def can_dump(connection: Any) -> bool:
 
 
 def dump(connection: Any, target: Path, *, without_rows_of: str) -> Path:
-    """One consistent snapshot of the database, compressed."""
+    """Make one consistent snapshot of the database, compressed."""
     options = ["--format=custom", "--no-owner", "--no-privileges", f"--exclude-table-data=*.{without_rows_of}"]
     _run(connection, ["pg_dump", *options, f"--file={target}"])
     return target

@@ -1,1 +1,3 @@
-"""Conversations that were held elsewhere, as dialogs: what a file holds, and storing it once."""
+"""Import of conversations that were held elsewhere, as dialogs: reading a file, and storing each conversation
+once.
+"""

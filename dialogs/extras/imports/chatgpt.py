@@ -40,7 +40,7 @@ def _speaks(message: Item) -> bool:
 
 
 def _is_hidden(message: Item) -> bool:
-    """Instructions of the account, and what the service adds."""
+    """Recognise instructions of the account, and what the service adds."""
     return message.get("weight") == 0 or bool(
         mapping(message.get("metadata")).get("is_visually_hidden_from_conversation")
     )
@@ -68,7 +68,7 @@ def _add(builder: Builder, message: Item, name: str) -> None:
 
 
 def _text(builder: Builder, content: Item) -> str:
-    """Of all kinds: parts of a message, a program, what it printed, or a page that was quoted."""
+    """Return the text of any content: parts of a message, a program, its output, or a page that was quoted."""
     if isinstance(content.get("parts"), list):
         texts = [_part(builder, part) for part in content["parts"]]
         return "\n".join(text for text in texts if text)

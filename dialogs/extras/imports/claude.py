@@ -48,7 +48,7 @@ def _path(item: Item, builder: Builder) -> list[Item]:
 
 
 def _asked(builder: Builder, message: Item) -> str:
-    """What a person wrote, and behind it the texts of what was attached."""
+    """Return what a person wrote, followed by the texts of what was attached."""
     blocks = [text_of(block.get("text")) for block in items(message.get("content"))]
     parts = ["\n".join(text for text in blocks if text) or text_of(message.get("text"))]
     named = set()
@@ -86,7 +86,7 @@ def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
 
 
 def _joined(texts: list[str]) -> str:
-    """The texts since the last call, which are taken."""
+    """Return the texts since the last call, and empty their list."""
     text = "\n\n".join(filter(None, texts))
     texts.clear()
     return text

@@ -20,7 +20,7 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
-    """``at`` is when, where the export says so."""
+    """A message, with the time at which it was said where the export tells it."""
 
     message: Message
     at: datetime | None = None
@@ -40,7 +40,9 @@ class Conversation:
 
 @dataclass(slots=True)
 class Builder:
-    """What was said, one message after the other. Calls and results come to stand in pairs, whatever the export has."""
+    """A conversation under construction, message by message. Calls and results are paired, whatever the export
+    has.
+    """
 
     messages: list[ImportedMessage] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -54,8 +56,10 @@ class Builder:
             self.messages.append(ImportedMessage(Message(role, text), at))
 
     def call(self, text: str, calls: Iterable[tuple[str, str, str]], at: datetime | None = None) -> None:
-        """``calls`` are ids, names and arguments. Ids are made unique, since exports repeat them. Calls that follow
-        each other without a word or a result between them were made at once."""
+        """Add calls, given as ids, names and arguments. Ids are made unique, since exports repeat them.
+
+        Calls that follow each other without a word or a result between them were made at once.
+        """
         if text or not self.making:
             self._close_calls(at)
             self.messages.append(ImportedMessage(Message(Role.ASSISTANT, text), at))
@@ -66,8 +70,9 @@ class Builder:
             self.by_given[given].append(own)
 
     def result(self, text: str, given: str = "", at: datetime | None = None) -> None:
-        """Of the open call with this id, else of the oldest open one. A result without any
-        call is said by the agent."""
+        """Add the result of the open call with this id, else of the oldest open one. A result without any call is
+        said by the agent.
+        """
         self._end_answer()
         if not self.open_calls:
             self.say(Role.ASSISTANT, text and f"[Result of a tool]\n{text}", at)
@@ -92,7 +97,9 @@ class Builder:
         self.by_given.clear()
 
     def conversation(self, kind: str, given: object, title: object) -> Conversation:
-        """``given`` is the export's own id; where it has none, what was said names the conversation."""
+        """Return the conversation. ``given`` is the export's own id; without one, the messages name the
+        conversation.
+        """
         self._close_calls(self.messages[-1].at if self.messages else None)
         name = str(given) if given else digest_of(self.messages)
         return Conversation(f"{kind}:{name}"[:200], text_of(title).strip(), tuple(self.messages), dict(self.left_out))
@@ -104,7 +111,7 @@ def digest_of(messages: Sequence[ImportedMessage]) -> str:
 
 
 def items(value: object) -> Iterator[Item]:
-    """The mappings in a list; nothing of what is no list."""
+    """Return the mappings in a list; nothing for anything but a list."""
     for item in value if isinstance(value, list) else ():
         if isinstance(item, Mapping):
             yield item
@@ -123,7 +130,7 @@ def json_text(value: object) -> str:
 
 
 def moment_of(value: object) -> datetime | None:
-    """Seconds or milliseconds since 1970, or ISO 8601."""
+    """Read seconds or milliseconds since 1970, or ISO 8601."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)

@@ -67,7 +67,7 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
 
 
 def _within(file: IO[bytes], name: str, most: int) -> bytes:
-    """Read one byte more than allowed: what an archive says of its sizes is not believed."""
+    """Read one byte more than allowed: an archive's own sizes are not believed."""
     content = file.read(most + 1)
     if len(content) > most:
         raise UnknownExport(

@@ -38,7 +38,7 @@ def read(item: Item) -> Conversation:
 
 
 def _flat(messages: object) -> Iterator[Item]:
-    """Every message of a tree. Not by recursion: a long conversation is a deep tree."""
+    """Return every message of a tree, without recursion: a long conversation is a deep tree."""
     waiting = list(items(messages))[::-1]
     while waiting:
         message = waiting.pop()

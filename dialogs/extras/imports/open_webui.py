@@ -55,7 +55,9 @@ def _path(chat: Item, builder: Builder) -> list[Item]:
 
 
 def _add_answer(builder: Builder, message: Item) -> None:
-    """By its ``output``, which tells calls and results apart; older exports have them in the text alone."""
+    """Add an answer by its ``output``, which tells calls and results apart; older exports have them in the text
+    alone.
+    """
     at = moment_of(message.get("timestamp"))
     output = list(items(message.get("output")))
     if not any(part.get("type") == "message" for part in output):
@@ -79,8 +81,9 @@ def _add_answer(builder: Builder, message: Item) -> None:
 
 
 def _without_details(text: str) -> tuple[str, int]:
-    """And how many they were. Behind the last closing tag there is nothing to look for:
-    every opening one would be followed to the end of the text."""
+    """Remove details, and count them. Nothing is searched after the last closing tag: every opening one there
+    would be followed to the end of the text.
+    """
     head, closing, tail = text.rpartition(CLOSING)
     space = len(tail) - len(tail.lstrip())
     kept, taken = DETAILS.subn("", head + closing + tail[:space])

@@ -1,4 +1,4 @@
-"""Conversations of an export as dialogs, each once. The report names for each what is taken and what is left out."""
+"""Storing of an export's conversations as dialogs, each once, with a report of what each keeps and leaves out."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ TITLE_CHARS = 60  # of the first message, where the export has no title
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of one conversation. ``reason`` says why there is no new dialog, or is empty."""
+    """The report on one conversation. ``reason`` says why there is no new dialog, or is empty."""
 
     title: str
     messages: int
@@ -39,12 +39,14 @@ class Imported:
 def import_conversations(
     results: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
 ) -> Iterator[Imported]:
-    """One after the other, each in a transaction of its own: what was interrupted goes on when it is repeated."""
+    """Import one after the other, each in a transaction of its own: repeating an interrupted import goes on with
+    it.
+    """
     return map(partial(_imported, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
 
 
 def imported_since(owner: User, moment: datetime) -> int:
-    """How many dialogs."""
+    """Count the dialogs imported since then."""
     return Dialog.objects.filter(owner=owner, created_at__gte=moment).exclude(source="").count()
 
 

@@ -1,4 +1,4 @@
-"""A page that takes conversations of other chats: what would be imported first, then the import."""
+"""The page that takes conversations of other chats: first what would be imported, then the import."""
 
 from typing import IO
 
@@ -62,8 +62,7 @@ class ProgressForm(forms.Form):
 @login_required
 @require_GET
 def progress(request: PersonRequest) -> HttpResponse:
-    """A line that says how many conversations have come ``since``, and asks again for itself as
-    long as its page stands."""
+    """Write how many conversations have come ``since``; the line refreshes itself as long as its page is open."""
     form = ProgressForm(request.GET)
     since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
     context = {"since": since.isoformat(), "come": imported_since(request.user, since)}
