@@ -25,7 +25,7 @@ PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a pi
 
 @sync_only_middleware
 def in_own_zone(get_response: Handler) -> Handler:
-    """Times and days of pages as their reader's clock has them. Programs get UTC."""
+    """Show times and days on pages by the reader's clock. Programs get UTC."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.path_info.startswith(FOR_PROGRAMS):
@@ -52,8 +52,9 @@ def in_chosen_language(get_response: Handler) -> Handler:
 
 
 def _remember(request: HttpRequest, language: str) -> None:
-    """Language and zone of the newest page, for mails and push notifications: no browser asks for these.
-    A statement where something changed."""
+    """Store language and zone of the newest page for mails and push notifications, which no browser asks for. It
+    takes a statement only where something changed.
+    """
     own: PersonSettings | None = getattr(request, "own_settings", None)
     if own is None:
         return
@@ -70,8 +71,9 @@ def _remember(request: HttpRequest, language: str) -> None:
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """The chosen one, which a page's script repeats in its cookie; else that of the browser,
-    or of the one used last."""
+    """Return the chosen zone, which a page's script repeats in its cookie; else that of the browser, or the one
+    used last.
+    """
     own: PersonSettings | None = getattr(request, "own_settings", None)
     seen = request.COOKIES.get("zone", "")
     if own is not None and (own.zone or not seen):

@@ -1,4 +1,4 @@
-"""People: the first administrator, logging in and out, and telling open pages when a session has ended."""
+"""Login: the first administrator, logging in and out, and telling open pages when a session has ended."""
 
 import hashlib
 import re
@@ -36,7 +36,7 @@ _hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
 
 def needs_setup() -> bool:
-    """Whether nobody administers this server yet."""
+    """Check whether nobody administers this server yet."""
     return not User.objects.filter(is_superuser=True).exists()
 
 
@@ -45,7 +45,7 @@ PROXY_HEADERS = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-F
 
 
 def is_at_this_machine(request: HttpRequest) -> bool:
-    """Whether the browser runs where the server does, and no proxy brought its request."""
+    """Check whether the browser runs on the server's machine, and no proxy brought its request."""
     behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
     if behind_proxy or any(header in request.headers for header in PROXY_HEADERS):
         return False
@@ -54,13 +54,12 @@ def is_at_this_machine(request: HttpRequest) -> bool:
 
 
 def lacks_a_way_in(user: User) -> bool:
-    """Whether it is an administrator who asked for nothing at the first start,
-    and so has this browser's session alone."""
+    """Check whether this administrator, set up without a password, has nothing but this browser's session."""
     return user.is_superuser and not user.has_usable_password() and not Identity.objects.filter(user=user).exists()
 
 
 def free_username(name: str) -> str:
-    """The name, with a number behind it where somebody here is called so."""
+    """Return the name, with a number after it if somebody here already has it."""
     alike = User.objects.filter(username__istartswith=name).values_list("username", flat=True)
     taken = {username.casefold() for username in alike}
     names = chain([name], (f"{name}-{number}" for number in count(2)))
@@ -80,7 +79,7 @@ def create_first_administrator(user: User) -> bool:
 
 
 def settings_of(user: User) -> PersonSettings:
-    """How this person wants the pages; the defaults while nothing was chosen."""
+    """Return this person's settings of the pages; the defaults while nothing was chosen."""
     return PersonSettings.objects.filter(user=user).first() or PersonSettings(user=user)
 
 
@@ -88,7 +87,9 @@ def settings_of(user: User) -> PersonSettings:
 
 
 class LoginRefused(Exception):
-    """No password is checked now. ``status`` is 429 for who tried too often, 503 when too many are being checked."""
+    """Raised instead of checking a password. ``status`` is 429 after too many attempts, 503 when too many checks
+    are running.
+    """
 
     def __init__(self, status: int, seconds: int) -> None:
         tried = "Too many attempts." if status == TOO_MANY else "The server is checking other passwords."
@@ -98,7 +99,7 @@ class LoginRefused(Exception):
 
 @contextmanager
 def password_check() -> Iterator[None]:
-    """One of the few places to hash a password in. Raises ``LoginRefused`` when none comes free in time."""
+    """Take one of the few places to hash a password in. Raises ``LoginRefused`` when none comes free in time."""
     if not _hashing.acquire(blocking=False):
         if not connection.in_atomic_block:
             connection.close()  # others need it meanwhile
@@ -111,10 +112,10 @@ def password_check() -> Iterator[None]:
 
 
 def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
-    """What ``check`` answers to a posted password. Raises ``LoginRefused`` without asking it.
+    """Return the answer of ``check`` to a posted password. Raises ``LoginRefused`` without calling it.
 
-    An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way past
-    the limits. Without Redis only the number of hashes at once is limited.
+    An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way
+    past the limits. Without Redis only the number of hashes at once is limited.
     """
     name = request.user.get_username() or request.POST.get("username", "")  # the former where a password is changed
     account = hashlib.sha256(name.strip().lower().encode()).hexdigest()[:24]
@@ -128,8 +129,9 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
 
 
 def try_to_sign_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
-    """The same of a step of a sign-in at a provider. Its own count: while the provider is
-    down, passwords still work."""
+    """Do the same for a step of a sign-in at a provider. It has its own count: while the provider is down,
+    passwords work.
+    """
     return _counted({f"dominds:sign-in:address:{address_of(request)}": ATTEMPTS_AT_PROVIDER}, check)
 
 
@@ -142,14 +144,14 @@ def _counted(limits: Mapping[str, int], check: Callable[[], HttpResponse]) -> Ht
 
 
 def _refuse_over(limits: Mapping[str, int], counts: Sequence[tuple[int, int]], own: int = 0) -> None:
-    """``own`` of the attempts that were counted are this one."""
+    """Refuse when a count is over its limit. ``own`` of the counted attempts are this one."""
     pairs = zip(counts, limits.values(), strict=False)
     if waits := [seconds for (count, seconds), most in pairs if count - own >= most]:
         raise LoginRefused(TOO_MANY, max(waits))
 
 
 def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
-    """The counts after ``command``, each with the seconds until it starts again; none without Redis."""
+    """Return the counts after ``command``, each with the seconds until it starts again; none without Redis."""
     try:
         with client().pipeline() as pipe:
             for key in keys:
@@ -168,19 +170,19 @@ def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
 
 @receiver(user_logged_out)
 def close_sockets_of_session(sender: Any, request: HttpRequest, user: User | None, **kwargs: Any) -> None:
-    """Sockets that the ending session opened close at once, wherever the person logs out."""
+    """Close the sockets that the ending session opened, wherever the person logs out."""
     if user is not None and request.session.session_key:
         _tell(user.pk, {"logout": session_mark(request.session.session_key)})
 
 
 @receiver(user_logged_in)
 def recheck_sockets_of_person(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """A new login may have replaced the session that older sockets came with."""
+    """Recheck a person's sockets after a login, which may have replaced the session that older ones came with."""
     request_recheck(user)
 
 
 def request_recheck(user: User) -> None:
-    """Sockets of this person ask whether their session still stands, now instead of within a minute."""
+    """Have this person's sockets check their session now instead of within a minute."""
     _tell(user.pk, {"recheck": True})
 
 

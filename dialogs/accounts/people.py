@@ -1,5 +1,4 @@
-"""People, as administrators keep them: invited by a link, put into groups, switched off.
-And groups, with what they may do."""
+"""People and groups, as administrators keep them: invited by a link, put into groups, switched off."""
 
 import re
 
@@ -16,8 +15,9 @@ log = structlog.get_logger(__name__)
 
 
 class _Links(PasswordResetTokenGenerator):
-    """A link holds until its person logs in, changes password or mail address,
-    or ``PASSWORD_RESET_TIMEOUT`` is over."""
+    """Links to choose a password. One is valid until its person logs in, changes password or mail address, or
+    ``PASSWORD_RESET_TIMEOUT`` is over.
+    """
 
     key_salt = "dialogs.accounts.people.invitation"
 
@@ -26,7 +26,7 @@ _links = _Links()
 
 
 def invite(user: User, by: User) -> str:
-    """Save somebody new, who has no password until they choose one; what their link ends with."""
+    """Save a new person, who has no password until they choose one, and return the end of their link."""
     user.set_unusable_password()
     user.save()
     log.info("person_invited", person=user.pk, by=by.pk)
@@ -38,7 +38,7 @@ def link_of(user: User) -> str:
 
 
 def invited(user_id: int, token: str) -> User:
-    """Whose link this is. Raises ``NotFound`` for one that does not hold, or whose person is switched off."""
+    """Return the person of this link. Raises ``NotFound`` if it is no longer valid, or the person is switched off."""
     user = User.objects.filter(pk=user_id, is_active=True).first()
     if user is None or not _links.check_token(user, token):
         raise NotFound("This link does not hold any more. Ask your administrator for another.")
@@ -46,7 +46,9 @@ def invited(user_id: int, token: str) -> User:
 
 
 def switch(user: User, by: User, *, on: bool) -> None:
-    """Who is off is logged out everywhere, and their keys are refused; their dialogs stay. Raises ``Conflict``."""
+    """Switch a person on or off. Off logs them out everywhere and refuses their keys; their dialogs stay. Raises
+    ``Conflict``.
+    """
     if user == by:
         raise Conflict("own_account", "You cannot switch yourself off. Another administrator can.")
     user.is_active = on
@@ -56,7 +58,9 @@ def switch(user: User, by: User, *, on: bool) -> None:
 
 
 def change(user: User, by: User, groups: list[Group], *, administers: bool) -> None:
-    """Raises ``Conflict`` where somebody would take their own administration away: so there is always one."""
+    """Save a person. Raises ``Conflict`` where somebody would take their own administration away, so that one
+    always remains.
+    """
     if user == by and not administers:
         raise Conflict("own_account", "You cannot end your own administration. Another administrator can.")
     with transaction.atomic():
@@ -68,13 +72,13 @@ def change(user: User, by: User, groups: list[Group], *, administers: bool) -> N
 
 
 def permissions_of(group: Group) -> list[str]:
-    """Those of ours."""
+    """Return the group's permissions that Dominds defines."""
     results = group.permissions.filter(content_type__app_label="dialogs", codename__in=ALL)
     return list(results.values_list("codename", flat=True))
 
 
 def save_group(group: Group, granted: list[str], by: User) -> None:
-    """With these of our permissions; others that it was given in the admin stay."""
+    """Save a group with these of Dominds' permissions; others that it was given in the admin stay."""
     with transaction.atomic():
         group.save()
         ours = Permission.objects.filter(content_type__app_label="dialogs", codename__in=ALL)
@@ -84,7 +88,7 @@ def save_group(group: Group, granted: list[str], by: User) -> None:
 
 
 def delete_group(group: Group, by: User) -> None:
-    """Its dialogs are their owners' alone from then on."""
+    """Delete a group. Its dialogs are their owners' alone from then on."""
     log.info("group_deleted", group=group.pk, by=by.pk)
     members = list(group.user_set.all())
     group.delete()
@@ -93,7 +97,7 @@ def delete_group(group: Group, by: User) -> None:
 
 
 def join(group: Group, username: str, by: User) -> User:
-    """Raises ``NotFound``."""
+    """Add somebody to a group. Raises ``NotFound``."""
     user = User.objects.filter(username=username.strip()).first()
     if user is None:
         raise NotFound(f"Nobody here is called {username.strip()[:150]!r}. Invite them first.")
@@ -104,7 +108,7 @@ def join(group: Group, username: str, by: User) -> User:
 
 
 def leave(group: Group, number: str, by: User) -> User:
-    """``number``: of the person, as a form has it. Raises ``NotFound``."""
+    """Remove somebody from a group by the number that a form has. Raises ``NotFound``."""
     user = group.user_set.filter(pk=int(number)).first() if re.fullmatch(r"[0-9]{1,9}", number) else None
     if user is None:
         raise NotFound("They are not in this group.")

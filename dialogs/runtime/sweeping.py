@@ -1,5 +1,6 @@
-"""The sweeper: every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and lets the
-extensions do what is due."""
+"""The sweeper. Every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and runs due extension
+jobs.
+"""
 
 import itertools
 import threading
@@ -27,7 +28,7 @@ TIDY_EVERY = 3600 // SWEEP_SECONDS
 
 
 def run(ending: threading.Event) -> None:
-    """Sweep until ``ending`` is set: at once, since nobody did while this process started."""
+    """Sweep until ``ending`` is set, beginning at once, since nobody did while this process started."""
     name = heartbeats.part_name("sweeper")
     for number in itertools.count():
         heartbeats.beat("sweeper", name)
