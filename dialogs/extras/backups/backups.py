@@ -173,8 +173,9 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Extract files alone, each below ``folder``. ``extractall`` knows ``filter`` from Python 3.11.4 on, and Debian 12 has
-    3.11.2.
+    """Extract files alone, each below ``folder``.
+
+    ``extractall`` knows ``filter`` from Python 3.11.4 on, and Debian 12 has 3.11.2.
     """
     for member in archive:
         path = (folder / member.name).resolve()
