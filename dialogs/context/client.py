@@ -1,5 +1,8 @@
-"""A client's part in a request of ``/v1``: instructions after the agent's, system messages in the middle of the
-conversation, settings of its own, the tool it insists on."""
+"""The client's part in a request of ``/v1``.
+
+It consists of instructions after the agent's, system messages in the middle of the conversation, settings, and
+the tool that the client insists on.
+"""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -30,12 +33,12 @@ class SystemMessage:
 
 
 def client_of(dialog: Dialog) -> Client | None:
-    """No query when the dialog was read with its ``client``."""
+    """Return the dialog's client, without a query when the dialog was read with it."""
     return getattr(dialog, "client", None)
 
 
 def instructions_of(dialog: Dialog) -> str:
-    """The agent's, and after them what the client's system messages say."""
+    """Return the agent's instructions, followed by the client's system messages."""
     client = client_of(dialog)
     return "\n\n".join(text for text in (dialog.agent.instructions, client.instructions if client else "") if text)
 
@@ -43,10 +46,12 @@ def instructions_of(dialog: Dialog) -> str:
 def system_messages_of(
     dialog: Dialog, units: Sequence[Unit], *, as_user: bool = False, takes_several: bool = False
 ) -> tuple[str, tuple[SystemMessage, ...]]:
-    """What the client said as system beside its instructions, each where it was said: before the first unit that is of
-    later turns alone, so that it stands behind a summary of what went before it. Those with nothing before them are
-    instructions, the first part; but to a model that ``takes_several`` in the beginning those that stood there go as
-    they came.
+    """Return the client's system messages beside its instructions: those that lead, as one text, and the others
+    in place.
+
+    Each stands where it was said: before the first unit that is of later turns alone, so that it follows a
+    summary of what went before it. A message with nothing before it belongs to the leading text; but for a model
+    that ``takes_several`` at the beginning, those that stood there stay messages.
     """
     client = client_of(dialog)
     stored: list[tuple[int, str]] = (client.system_messages if client else None) or []
@@ -64,12 +69,12 @@ def system_messages_of(
 
 
 def params_of(dialog: Dialog) -> dict[str, Any]:
-    """What the client's newest request asks of the model, in the words of chat completions."""
+    """Return what the client's newest request asks of the model, in the words of chat completions."""
     client = client_of(dialog)
     return (client.params if client else None) or {}
 
 
 def required_tool_of(dialog: Dialog) -> str:
-    """The tool that the client insists on for the next answer, ``ANY_TOOL``, or nothing."""
+    """Return the tool that the client insists on for the next answer, ``ANY_TOOL``, or nothing."""
     client = client_of(dialog)
     return client.required_tool if client else ""

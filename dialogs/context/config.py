@@ -16,17 +16,17 @@ from remediation.models import ContextSettings
 
 
 def current_config() -> ContextConfig:
-    """The configuration in force; bad fields have their defaults."""
+    """Return the configuration in force; bad fields have their defaults."""
     return parse_context_config(_merged(_file()))[0]
 
 
 def prompts_folder() -> Path:
-    """Where operators keep their own prompts."""
+    """Return the folder of the operator's own prompts."""
     return Path(settings.MINDS_DIR) / "prompts"
 
 
 def problems() -> list[Problem]:
-    """What is wrong with the file, the edits, or the prompts, by path and reason."""
+    """Return what is wrong with the file, the edits, or the prompts, by path and reason."""
     return [
         *_problems_of_file(),
         *(Problem(f"prompts/{name}", "", why) for name, why in prompts.problems(prompts_folder())),
@@ -51,8 +51,10 @@ def save_edits(content: dict[str, Any]) -> list[Problem]:
 
 
 def with_settings(written: str) -> tuple[ContextConfig, list[Problem]]:
-    """The configuration in force under settings of ``context.yaml`` that are not saved,
-    and what is wrong with these. Raises ``BadYaml``."""
+    """Return the configuration in force under unsaved settings of ``context.yaml``, and what is wrong with these.
+
+    Raises ``BadYaml``.
+    """
     document = parse_yaml(written.encode()).document
     if document is not None and not isinstance(document, dict):
         raise BadYaml("is no mapping of settings to values")

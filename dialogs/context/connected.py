@@ -28,7 +28,7 @@ MARK = "dominds:connected"  # another value after each change
 
 @dataclass(frozen=True, slots=True)
 class AddedServer:
-    """An MCP server. ``fault``: why its key cannot be read, or empty."""
+    """An MCP server that was added on the page. ``fault`` says why its key cannot be read, or is empty."""
 
     server_id: str
     url: str
@@ -48,7 +48,7 @@ _known: _Read | None = None
 
 
 def connected() -> Connected:
-    """Entries by provider id, the same object until they change."""
+    """Return entries by provider id, the same object until they change."""
     if _known is not None:
         return _known.entries
     # In a transaction, for which others wait, Redis is not asked; what is read then is read again next time.
@@ -56,26 +56,26 @@ def connected() -> Connected:
 
 
 def tool_servers() -> tuple[AddedServer, ...]:
-    """The same tuple until they change."""
+    """Return the servers, the same tuple until they change."""
     connected()
     return _known.servers if _known is not None else ()
 
 
 def follow() -> None:
-    """Read them again if somebody has changed them. Without Redis what is known stands."""
+    """Read providers and servers again if somebody has changed them. Without Redis, what is known stays."""
     mark = _mark()
     if _known is not None and mark != _known.mark:
         _read(mark)
 
 
 def forget() -> None:
-    """This process reads them again when it next needs them."""
+    """Have this process read providers and servers again when it next needs them."""
     global _known  # noqa: PLW0603 - one catalog in a process
     _known = None
 
 
 def save(row: ConnectedProvider | ToolServer, key: str = "") -> None:
-    """Without a key the stored one stays."""
+    """Store a provider or server. Without a key the stored one stays."""
     if key:
         row.sealed_key = sealing.seal(key)
     row.save()
@@ -83,7 +83,7 @@ def save(row: ConnectedProvider | ToolServer, key: str = "") -> None:
 
 
 def remove(kind: type[ConnectedProvider | ToolServer], pk: str) -> bool:
-    """Whether there was one."""
+    """Remove a provider or server, and return whether there was one."""
     removed, _ = kind._default_manager.filter(pk=pk).delete()
     _tell()
     return bool(removed)
@@ -109,8 +109,10 @@ def _mark() -> bytes | None:
 
 
 def _read(mark: bytes | None) -> Connected:
-    """``mark`` was looked at before: what changes meanwhile is read next time.
-    Before the first migration there is nothing."""
+    """Read both tables. ``mark`` was looked at before, so what changes meanwhile is read next time.
+
+    Before the first migration there is nothing.
+    """
     global _known  # noqa: PLW0603 - one catalog in a process
     try:
         rows, servers = list(ConnectedProvider.objects.all()), list(ToolServer.objects.all())
@@ -122,7 +124,7 @@ def _read(mark: bytes | None) -> Connected:
 
 
 def _entry(row: ConnectedProvider) -> dict[str, Any]:
-    """In the words of ``llm.yaml``, but for the key."""
+    """Return a row in the words of ``llm.yaml``, except for the key."""
     named = {urlsplit(address).netloc for _, address in settings.LOCAL_SERVERS}  # by the operator, in the environment
     if urlsplit(row.base_url).netloc not in named:
         outbound_http.guard(row.base_url, allow_private=settings.PRIVATE_WEBHOOKS)

@@ -19,7 +19,7 @@ IMAGE = "image"
 
 
 def images_of(attachments: Sequence[Mapping[str, Any]] | None) -> tuple[ImagePart, ...]:
-    """Those that a turn names, without their bytes."""
+    """Return the images that a turn names, without their bytes."""
     return tuple(
         ImagePart(
             file["media_type"], b"", file["name"], file["sha256"], file["bytes"], _pixels(file), file.get("detail", "")
@@ -34,13 +34,16 @@ def _pixels(file: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def unseen_images(model: ModelInfo) -> str:
-    """Why the model takes no images, for people; empty where it does."""
+    """Tell people why the model takes no images; empty where it does."""
     return blindness({IMAGE}, model)
 
 
 def sendable(messages: tuple[Message, ...], model: ModelInfo) -> tuple[tuple[Message, ...], int]:
-    """The messages with a line in place of each image that the model cannot see, and of the oldest where a request does
-    not take them all; and how many messages were changed."""
+    """Put a line in place of each image that the model cannot see, and of the oldest where a request cannot take
+    all.
+
+    Returns the messages, and how many of them were changed.
+    """
     places = [at for at, message in enumerate(messages) if message.parts]
     if not places:
         return messages, 0
@@ -56,7 +59,7 @@ def sendable(messages: tuple[Message, ...], model: ModelInfo) -> tuple[tuple[Mes
 
 
 def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
-    """Which images the model does not get, for people; empty where it gets all."""
+    """Tell people which images the model does not get; empty where it gets all."""
     left_out = sendable(messages, model)[1]
     if not left_out:
         return ""
@@ -71,7 +74,7 @@ def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
 
 
 def bounds_of(model: ModelInfo) -> ImageBounds:
-    """Those of the model's server, or the settings' where it states none."""
+    """Return the bounds of the model's server, or the settings' where it states none."""
     stated = model.image_bounds
     most, most_bytes = REQUEST_IMAGES.within(stated.most), REQUEST_IMAGE_BYTES.within(stated.most_bytes)
     return replace(stated, most=most, most_bytes=most_bytes)
@@ -94,8 +97,9 @@ def _size(message: Message, bounds: ImageBounds) -> Size:
 
 
 def oldest_beyond(sizes: Sequence[Size], bounds: ImageBounds) -> int:
-    """How many of the oldest do not fit. Half of the room is free then, so that the same ones are left out for a
-    while as more are added."""
+    """Count how many of the oldest do not fit. Half of the room is freed, so that the same ones are left out for
+    a while as more are added.
+    """
     first, images, size, large = 0, 0, 0, 0
     for number, (more, longer, larger) in enumerate(sizes):
         images, size, large = images + more, size + longer, large + larger
@@ -112,7 +116,7 @@ def _exceeds(images: int, size: int, large: int, bounds: ImageBounds, share: int
 
 
 def loaded(request: Request, dialog_id: UUID) -> Request:
-    """The request with the bytes of its images."""
+    """Return the request with the bytes of its images."""
     keys = {part.key for message in request.messages for part in message.parts if isinstance(part, ImagePart)}
     if not keys:
         return request

@@ -1,4 +1,4 @@
-"""A dialog's model, its limits as they are now, and the compaction policy that follows from them."""
+"""The model of a dialog, its present limits, and the compaction policy that follows from them."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -29,15 +29,16 @@ def catalog() -> Catalog:
 
 
 def model_of(subject: Dialog | Agent) -> ModelInfo:
-    """The catalog's entry for what a dialog or agent uses, with what the model's refusals taught. Raises
-    ``UnknownModel``."""
+    """Return the catalog's entry for a dialog's or agent's model, with what its refusals taught. Raises
+    ``UnknownModel``.
+    """
     if isinstance(subject, Dialog):
         return with_learned(catalog().model(subject.provider_id, subject.model_id))
     return with_learned(catalog().model(subject.provider, subject.model))
 
 
 def models_in_use() -> set[ModelInfo]:
-    """Those of the enabled agents, as far as the catalog knows them."""
+    """Return the models of the enabled agents, as far as the catalog knows them."""
     named = Agent.objects.filter(enabled=True).values_list("provider", "model")
     return {catalog().models[pair] for pair in named if pair in catalog().models}
 
@@ -57,8 +58,9 @@ def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
 
 
 def as_served(model: ModelInfo) -> ModelInfo:
-    """The model with the sight that its server reports, where the catalog does not state its modalities. Asked like the
-    window."""
+    """Return the model with the sight that its server reports, where the catalog does not state its modalities.
+    The server is asked as for the window.
+    """
     if model.kind.sees is None or model.states_modalities:
         return model
     try:
@@ -71,7 +73,7 @@ def as_served(model: ModelInfo) -> ModelInfo:
 
 
 def counted_by_server(model: ModelInfo, text: str) -> int | None:
-    """Tokens of ``text`` by the loaded model's own tokenizer; None where the server offers none or cannot be asked."""
+    """Return the tokens of ``text`` by the loaded model's own tokenizer; None where the server cannot tell."""
     if model.kind.count_tokens is None:
         return None
     try:
@@ -81,12 +83,14 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
-    """What its server runs the model with comes before the catalog; a model that needs a limit has no other."""
+    """Return the thresholds. The server's window comes before the catalog's; a model that needs a limit has no
+    other.
+    """
     return thresholds_under(model, loaded_limit(model))
 
 
 def thresholds_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> Thresholds:
-    """What its server runs the model with, as far as it said, comes before the catalog."""
+    """Return the thresholds under the window that the server reported, which comes before the catalog's."""
     stated = stated_thresholds(model)
     match loaded:
         case LoadedLimit(tokens, source):
@@ -97,7 +101,7 @@ def thresholds_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | 
 
 
 def unusable_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> str:
-    """Why no generation can start with the model, by what its server said, for people; empty when one can."""
+    """Tell people why the server's report forbids a generation with the model; empty when it does not."""
     if model.unusable or not model.kind.needs_limit:
         return model.unusable
     match loaded:
@@ -116,7 +120,7 @@ def thresholds_of(dialog: Dialog) -> Thresholds:
 
 
 def unusable_reason(subject: Dialog | Agent) -> str:
-    """Why no generation can start with this model now, for people; empty when one can."""
+    """Tell people why no generation can start with this model now; empty when one can."""
     try:
         model = model_of(subject)
     except UnknownModel as error:
@@ -126,7 +130,7 @@ def unusable_reason(subject: Dialog | Agent) -> str:
 
 
 def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
-    """Models with a larger window than the dialog's, as ``provider/model`` with its tokens, smallest first."""
+    """Return models with a larger window than the dialog's, as ``provider/model`` with its tokens, smallest first."""
     now = thresholds_of(dialog).context_limit or 0
     known = [
         (f"{model.provider_id}/{model.model_id}", model.limit[0])
@@ -137,20 +141,22 @@ def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
 
 
 def other_models(dialog: Dialog) -> list[str]:
-    """Models besides the dialog's that can be used, as ``provider/model``."""
+    """Return usable models besides the dialog's, as ``provider/model``."""
     names = {f"{model.provider_id}/{model.model_id}" for model in offered_models()}
     return sorted(names - {f"{dialog.provider_id}/{dialog.model_id}"})
 
 
 def offered_models() -> list[ModelInfo]:
-    """Those that can be chosen, by provider: nothing is known against them,
-    and their keys are there. No server is asked."""
+    """Return the models that can be chosen, by provider: nothing is known against them, and their keys are there.
+
+    No server is asked.
+    """
     offered = [model for model in catalog().models.values() if not model.unusable and has_key(model)]
     return sorted(offered, key=lambda model: (model.provider_id, model.model_id))
 
 
 def policy_of(subject: Dialog | Agent) -> Choice:
-    """The one compaction policy in force, by what was chosen and the kind of the model."""
+    """Return the one compaction policy in force, by what was chosen and the kind of the model."""
     try:
         return policy_for(subject, model_of(subject).kind.family)
     except UnknownModel:
@@ -158,8 +164,9 @@ def policy_of(subject: Dialog | Agent) -> Choice:
 
 
 def policy_for(subject: Dialog | Agent, family: str) -> Choice:
-    """Guidance alone is no way for an agent without tools: a proxy's policy is one that
-    rewrites, unless it names none."""
+    """Choose a policy. Guidance alone does not help an agent without tools, so a proxy's policy rewrites unless
+    it names none.
+    """
     agent, named = (
         (subject.agent, subject.chosen_policy) if isinstance(subject, Dialog) else (subject, subject.context_policy)
     )
@@ -168,7 +175,7 @@ def policy_for(subject: Dialog | Agent, family: str) -> Choice:
 
 
 def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgement:
-    """The last report that counts, judged by the limits of now; gray while none counts."""
+    """Judge the last report that counts by the present limits; gray while none counts."""
     thresholds = thresholds or thresholds_of(dialog)
     if dialog.report == Dialog.Report.AWAITING:
         return AWAITING_REPORT
@@ -179,6 +186,6 @@ def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgem
 
 
 def health_of(dialog: Dialog, thresholds: Thresholds | None = None) -> dict[str, Any]:
-    """The indicator's data."""
+    """Return the indicator's data."""
     thresholds = thresholds or thresholds_of(dialog)
     return json_shapes.health(dialog, judgement_of(dialog, thresholds), thresholds)

@@ -1,4 +1,4 @@
-"""Lineage of a branch: the dialogs whose beginning it shares."""
+"""The lineage of a branch: the dialogs whose beginning it shares."""
 
 from dialogs.models import Dialog
 
@@ -7,8 +7,10 @@ MOST_ANCESTORS = 200  # bounds a walk; each is a statement
 
 
 def lineage(dialog: Dialog) -> list[Dialog]:
-    """The dialog, then what it branched off, and so on. Each stands for the positions from its ``own_from`` on, up to
-    the ``own_from`` of the one before it."""
+    """Return the dialog, then what it branched off, and so on.
+
+    Each stands for the positions from its ``own_from`` on, up to the ``own_from`` of the one before it.
+    """
     line = [dialog]
     while len(line) < MOST_ANCESTORS and (origin := line[-1].forked_from) is not None:
         line.append(origin)
@@ -16,6 +18,7 @@ def lineage(dialog: Dialog) -> list[Dialog]:
 
 
 def owner_of(dialog: Dialog, position: int) -> Dialog:
-    """The dialog of the line that a branch at this position leaves: the one whose own the turn before it is, so that
-    branches at one place have one origin."""
+    """Return the dialog of the line that owns the turn before this position, so that branches at one place have
+    one origin.
+    """
     return next((kin for kin in lineage(dialog) if kin.own_from < position), lineage(dialog)[-1])

@@ -1,5 +1,7 @@
-"""The two kinds of call that a dialog makes for its conversation. All that differs between them stands here: who
-builds, sends and stores a request treats both alike."""
+"""The two kinds of call that a dialog makes for its conversation.
+
+All that differs between them stands here: whoever builds, sends and stores a request treats both alike.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +40,7 @@ class Answer:
 
     @property
     def tool_in_words(self) -> str:
-        """The tool to ask for in words, where the model cannot be made to call it."""
+        """Return the tool to ask for in words, where the model cannot be made to call it."""
         return self.required_tool
 
 

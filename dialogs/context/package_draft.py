@@ -1,5 +1,6 @@
-"""Gathers from rows what a drafted re-entry package is made of;
-``remediation.package_drafting`` writes it, without a model."""
+"""Collection of the rows for a drafted re-entry package, which ``remediation.package_drafting`` writes without a
+model.
+"""
 
 from typing import Any
 
@@ -41,7 +42,7 @@ def draft_package(dialog: Dialog, answer: str | None = None) -> str:
 
 
 def _statements(rows: list[Turn]) -> list[Statement]:
-    """The newest texts that fit, oldest first."""
+    """Return the newest texts that fit, oldest first."""
     room, chosen = CHARS_TOGETHER, []
     for row in reversed(rows):
         text = row.text[: min(CHARS_PER_TURN, room)]

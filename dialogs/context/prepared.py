@@ -32,19 +32,18 @@ class Prepared:
 
 
 def is_wanted(dialog: Dialog) -> bool:
-    """For people alone, who wait: a program's next request follows at once, or never."""
+    """Check whether to prepare: only for people, who wait. A program's next request follows at once, or never."""
     agent = dialog.agent
     return agent.prepare_rewrites and agent.kind.prepares_rewrites and dialog.origin == Dialog.Origin.PERSON
 
 
 def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:
-    """Whether the rewrite of what stands now was prepared, or was tried in vain: once is enough."""
+    """Check whether this rewrite was prepared, or tried in vain: once is enough."""
     return _standing(dialog, policy, sizes) is not None
 
 
 def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
-    """The prepared rewrite with all that came since, word for word; None where there is none
-    that still gains enough."""
+    """Return the prepared rewrite with all that came since, word for word; None where none still gains enough."""
     row = _standing(dialog, policy, sizes)
     if row is None or row.content is None:
         return None
@@ -63,8 +62,10 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
 def columns_of(
     dialog: Dialog, policy: str, sizes: Sizes, rewritten: Rewritten | None, prompts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Of the row that keeps it, or that it was tried in vain. Made before the dialog's row is
-    held: it reads all units."""
+    """Return the columns of the row that keeps the rewrite, or notes that it was tried in vain.
+
+    Call it before the dialog's row is locked: it reads all units.
+    """
     return {
         "key": _key(dialog, policy, sizes, sizes.units),
         "covers": len(sizes.units),

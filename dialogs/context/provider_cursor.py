@@ -10,7 +10,7 @@ from dominds.llm.catalog.catalog import ModelInfo
 
 
 def cursor_of(dialog: Dialog, model: ModelInfo, purpose: str = "") -> str:
-    """What the newest call to this model for the conversation, or for a side purpose, told us to hand back."""
+    """Return what the newest call to this model gave to hand back, for the conversation or for a side purpose."""
     if not model.has_cursor:
         return ""
     if purpose:

@@ -1,7 +1,8 @@
-"""Reminders in the conversation: they stand where they became due, and are stated again, behind what was said since,
-when they changed. Nothing that was sent before them changes, so caches and signed reasoning hold.
+"""Reminders in the conversation: they stand where they became due, and are stated again behind newer turns when
+they changed.
 
-Statements are the runtime's own; they are kept on the dialog's row and start over with each epoch of its context.
+Nothing that was sent before them changes, so caches and signed reasoning hold. Statements are the runtime's own;
+they are kept on the dialog's row and start over with each epoch of its context.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,9 @@ Statements = tuple[Statement, ...]
 
 
 def statements_of(dialog: Dialog, messages: int, *, is_new_epoch: bool = False) -> Statements:
-    """What was stated in this epoch and, after ``messages`` messages of the view, what holds now if it differs."""
+    """Return the statements of this epoch and, after ``messages`` messages of the view, what holds now if it
+    differs.
+    """
     stored: list[list[Any]] = [] if is_new_epoch else dialog.statements
     stated = tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(stored))
     lines = lines_of(dialog)
@@ -55,12 +58,14 @@ def stored(statements: Statements) -> list[list[Any]]:
 
 
 def in_order(system: Sequence[SystemMessage], statements: Statements) -> list[SystemMessage | Statement]:
-    """What stands between the messages of a view. In one place the client's words go first: they were said before."""
+    """Sort what stands between the messages of a view. In one place the client's words go first: they were said
+    before.
+    """
     return sorted((*system, *statements), key=attrgetter("at"))
 
 
 def placed(messages: Sequence[Message], between: Sequence[SystemMessage | Statement]) -> tuple[Message, ...]:
-    """A view's messages with all of these in their places."""
+    """Return a view's messages with all of these in their places."""
     result, start = list[Message](), 0
     for one in between:
         result += (*messages[start : one.at], one.message)
@@ -69,7 +74,7 @@ def placed(messages: Sequence[Message], between: Sequence[SystemMessage | Statem
 
 
 def lines_of(dialog: Dialog) -> str:
-    """The reminders of now, one a line."""
+    """Return the present reminders, one a line."""
     result = _reminders(dialog.pk) if dialog.has_reminders else []
     return "\n".join(f"[reminder {pk}] {text}" for pk, text in result)
 

@@ -24,7 +24,7 @@ CALL_THIS = "[Runtime: the program that you talk to expects a call of {}, and no
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """What stands at the end of one request alone. ``called`` is a tool that it asks for in words."""
+    """The end of one request alone. ``called`` is a tool that it asks for in words."""
 
     goes_on: bool = False
     recalled: str = ""
@@ -62,14 +62,16 @@ class Prepared:
 
     @property
     def text_chars(self) -> int:
-        """Those of messages alone."""
+        """Count the characters of messages alone."""
         return self.chars - len(self.request.instructions) - len(self.offered)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a model takes, as far as its refusals tell. ``takes_system``: system messages besides the first.
-    ``cursor`` is what its provider wants back."""
+    """The form of request that a model takes, as far as its refusals tell.
+
+    ``takes_system``: system messages besides the first. ``cursor`` is what its provider wants back.
+    """
 
     can_force: bool = True
     takes_system: bool = True

@@ -23,7 +23,9 @@ from remediation.prompts import Use, uses_of
 
 
 class Category(StrEnum):
-    """What a piece of a request is, in the order of requests. Rows have sizes by place, so what is new comes last."""
+    """The categories of a request's pieces, in the order of requests. Rows store sizes by place, so a new one
+    comes last.
+    """
 
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
@@ -80,7 +82,7 @@ class Sent:
 
     @classmethod
     def of(cls, stored: str | Mapping[str, Any] | None) -> "Sent":
-        """Of a row's column: older rows hold values by name, and those of calls that are not recorded nothing."""
+        """Read a row's column. Older rows hold values by name, and calls that are not recorded hold nothing."""
         if not isinstance(stored, str):
             return cls(**{name: _frozen(value) for name, value in (stored or {}).items() if name in _PLACES})
         given = zip(_PLACES, orjson.loads(stored), strict=False)
@@ -99,7 +101,7 @@ _DIGESTS = frozenset({"digest", "instructions", "tools", "traits", "statements"}
 
 
 def _short(digest: str) -> str:
-    """In base64, without its padding."""
+    """Write a digest in base64, without its padding."""
     return urlsafe_b64encode(bytes.fromhex(digest)).rstrip(b"=").decode()
 
 
@@ -114,11 +116,11 @@ def _frozen(value: Any) -> Any:
 def remembered(
     dialog: Dialog, call: ModelCall, prepared: Prepared, model: ModelInfo, body: bytes
 ) -> tuple[Sent, tuple[RequestPart, ...]]:
-    """With the parts that it names."""
+    """Return the record of a request, with the parts that it names."""
     parts, view, request, once = dict[str, RequestPart](), call.view, prepared.request, prepared.once
 
     def part(text: str, *, of_dialog: bool = client_of(dialog) is not None) -> str:
-        """A client of ``/v1`` may bring anything: all parts of its requests are the dialog's."""
+        """Add a part. A client of ``/v1`` may bring anything, so all parts of its requests belong to the dialog."""
         if not text:
             return ""
         digest = _digest_of(text, str(dialog.pk) if of_dialog else "")
@@ -165,7 +167,9 @@ def remembered(
 
 
 def _without_last_zeros(sizes: list[int]) -> tuple[int, ...]:
-    """Most requests have no more than four categories, and each zero takes 12 bytes of a row."""
+    """Drop zeros at the end. Most requests have no more than four categories, and each zero takes 12 bytes of a
+    row.
+    """
     while sizes and not sizes[-1]:
         sizes.pop()
     return tuple(sizes)
@@ -180,12 +184,14 @@ def _values(use: Use) -> str:
 
 
 def sizes_of(sent: Sent) -> dict[Category, int]:
-    """Characters by category; nothing of a row that is older than this."""
+    """Return characters by category; nothing for an older row."""
     return dict(zip(Category, (*sent.sizes, *[0] * len(Category)), strict=False)) if sent.sizes else {}
 
 
 def est_tokens_of(generation: Generation) -> int:
-    """Tokens of its prompt: counted before it was sent, where its policy counts, or else guessed by its characters."""
+    """Estimate the tokens of a prompt: by its count before it was sent, where its policy counts, or by its
+    characters.
+    """
     return generation.est_prompt_tokens or generation.request_chars // CHARS_PER_TOKEN
 
 
@@ -196,7 +202,7 @@ def parts_named_by(sent: Sent) -> set[str]:
 
 
 def split_by_chars(chars: dict[Category, int], tokens: int) -> dict[Category, int]:
-    """Tokens by category, in proportion to characters; together exactly ``tokens``."""
+    """Split ``tokens`` by category in proportion to characters; the parts sum up exactly."""
     whole, shares, taken, before = sum(chars.values()), dict[Category, int](), 0, 0
     for category, size in chars.items():
         before += size

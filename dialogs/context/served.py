@@ -1,4 +1,6 @@
-"""What a dialog or an agent is served by: looked up once for a request or a step of the driver, and handed along."""
+"""The model, limits and policy that serve a dialog or an agent, looked up once per request or step and handed
+along.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -34,21 +36,21 @@ class Served:
 
     @property
     def unusable(self) -> str:
-        """Why no generation can start now, for people; empty when one can."""
+        """Tell people why no generation can start now; empty when one can."""
         asks_server = self.model.kind.needs_limit and not self.model.unusable
         return unusable_under(self.model, self._loaded if asks_server else None)
 
     @property
     def lacks_limit(self) -> bool:
-        """Whether the window is unknown of a model that cannot be called without one."""
+        """Check whether the window is unknown of a model that cannot be called without one."""
         return self.model.kind.needs_limit and self.thresholds.context_limit is None
 
     def seeing(self, messages: Iterable[Message]) -> "Served":
-        """The same with the sight that the model's server reports, if the messages hold images."""
+        """Return the same with the sight that the model's server reports, if the messages hold images."""
         return replace(self, model=as_served(self.model)) if any(map(_parts, messages)) else self
 
     def with_policy_of(self, dialog: Dialog) -> "Served":
-        """The same for a dialog that has just been given a policy of its own."""
+        """Return the same for a dialog that has just been given a policy of its own."""
         return replace(self, policy=policy_for(dialog, self.model.kind.family).policy)
 
 
@@ -59,7 +61,7 @@ def served_by(subject: Dialog | Agent) -> Served:
 
 
 def served_or_unknown(subject: Dialog | Agent) -> Served | UnknownModel:
-    """With the error as a value: what a request brings may be stored, or refused for something else, all the same."""
+    """Look it up, with the error as a value: a request may still be stored, or refused for something else."""
     try:
         return served_by(subject)
     except UnknownModel as error:

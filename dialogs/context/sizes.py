@@ -1,4 +1,6 @@
-"""Estimated sizes of what the model would see: marked "est." wherever they are shown, and unknown to health."""
+"""Estimated sizes of what the model would see. They are marked "est." wherever they are shown, and unknown to
+health.
+"""
 
 import functools
 import math
@@ -52,16 +54,18 @@ class Sizes:
 
     @property
     def limit(self) -> int | None:
-        """The policy's own ceiling."""
+        """Return the policy's own ceiling."""
         return self.budget.limit
 
     @property
     def prompt(self) -> int:
-        """What the provider is expected to report, without what is recalled."""
+        """Return the prompt that the provider is expected to report, apart from recalled text."""
         return self.budget.prompt
 
     def margin(self, prompt: int) -> int | None:
-        """Tokens by which an estimated ``prompt`` may be too low, once reports have taught; None before."""
+        """Return the tokens by which an estimated ``prompt`` may be too low, once reports have taught; None
+        before.
+        """
         return margin_of(prompt, self.reported, self.factor) if self.source == "calibrated" else None
 
     def count(self, messages: Sequence[Message]) -> int:
@@ -129,20 +133,20 @@ def _budget_of(
 
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
-    """Of images, by their provider's rule; a model that sees none gets lines, which are not worth counting."""
+    """Count images by their provider's rule; a model that sees none gets lines, which are not worth counting."""
     parts = [part for message in messages for part in message.parts]
     return sum(part_tokens(part, model) for part in parts) if parts and not unseen_images(model) else 0
 
 
 def calibration_of(context_state: ContextState) -> Calibration | None:
-    """What its reports taught about its model; of dialogs that are older than the fit, their one factor."""
+    """Return what its reports taught about its model; for dialogs older than the fit, their one factor."""
     if context_state.calibration_fit:
         return Calibration.of_numbers(context_state.calibration_fit)
     return Calibration.of_factor(context_state.calibration) if context_state.calibration else None
 
 
 def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Calibration | None:
-    """By the server's own tokenizer, where it offers one, until its first report tells more."""
+    """Calibrate by the server's own tokenizer, where it offers one, until its first report tells more."""
     text = "\n".join(unit.text for unit in units)[-SAMPLE_CHARS:]
     tokens = counted_by_server(model, text) if text else None
     return Calibration.of_factor(tokens / counter.count(text)) if tokens else None
@@ -178,10 +182,11 @@ class StreamWatch:
 
 
 def too_large(dialog: Dialog, served: Served, text: str) -> str:
-    """Why a message cannot be answered, with its size and what there is for it; empty where it may fit
+    """Say why a message cannot be answered, with its size and the room for it; empty where it may fit
     (``docs/spec.md#too-large-message``).
 
-    Scripts have no window. Long texts are counted, and a server may be asked for its window: not within a transaction.
+    Scripts have no window. Long texts are counted, and a server may be asked for its window: call it outside a
+    transaction.
     """
     model = served.model
     if not model.kind.is_server or len(text) < SHORT_CHARS:

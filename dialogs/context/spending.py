@@ -1,4 +1,4 @@
-"""Spending of a dialog and its owner, and the cost of a rewrite against the requests to come, from rows."""
+"""The spending of a dialog and its owner, and the cost of a rewrite against the requests to come, from rows."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -17,7 +17,9 @@ CACHE_KEPT = timedelta(minutes=5)  # by every provider at least, from the last r
 
 
 def spending_of(dialog: Dialog) -> Spending:
-    """Give a dialog that was read ``whole``, for its owner's budget. Without one the month is not added up."""
+    """Return the spending of a dialog that was read ``whole``, with its owner's budget. Without one the month is
+    not added up.
+    """
     budget = dialog.monthly_budget_usd
     return Spending(
         dialog=dialog.cost_usd,
@@ -29,25 +31,25 @@ def spending_of(dialog: Dialog) -> Spending:
 
 
 def spent_this_month(owner_id: int) -> Decimal:
-    """As far as prices are known."""
+    """Return the USD that a person has spent this month, as far as prices are known."""
     return cost_this_month(owner_id).usd
 
 
 def cost_this_month(owner_id: int) -> Spent:
-    """By the owner's dialogs that were active in it, which an index finds, and embeddings; months are UTC."""
+    """Sum the owner's dialogs that were active this month, which an index finds, and embeddings; months are UTC."""
     calls, embeddings = charging.of_this_month()
     recent = calls.filter(dialog__active_at__gte=charging.month_begin())
     return charging.sums((recent, "dialog__owner"), (embeddings, "person"), of=[owner_id])[owner_id]
 
 
 def caching_price(model: ModelInfo, prompt_tokens: int) -> Price | None:
-    """The price of now, where tokens from a cache are cheaper than others."""
+    """Return the present price, where tokens from a cache are cheaper than others."""
     price = price_of(prompt_tokens, model.prices, timezone.now())
     return price if price is not None and price.cached is not None and price.cached < price.input else None
 
 
 def economy_of(dialog: Dialog, model: ModelInfo, est_prompt: int, base: str) -> Economy | None:
-    """``base`` is that of the view: the round and the rewrite that its requests begin with."""
+    """Return the economy. ``base`` is that of the view: the round and the rewrite with which its requests begin."""
     price = caching_price(model, est_prompt)
     if price is None:
         return None

@@ -10,7 +10,9 @@ from remediation.guidance import CLEAR_MIND
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the model reads. ``pending`` means that a human answers later: there is no result yet."""
+    """A tool's result, as the model reads it. ``pending`` means that a human answers later: there is no result
+    yet.
+    """
 
     text: str
     failed: bool = False
@@ -24,7 +26,7 @@ class Result:
 def store_result(
     change: Change, call_id: str, tool: str, result: Result, status: str = "", author_id: int | None = None
 ) -> None:
-    """``author_id``: the person who allowed the call, or refused it."""
+    """Store a result. ``author_id`` is the person who allowed the call, or refused it."""
     change.turn(
         Turn.Role.TOOL,
         status or result.status,
@@ -36,7 +38,7 @@ def store_result(
 
 
 def store_mind_cleared(change: Change, call_id: str) -> None:
-    """The result of ``clear_mind``, which stands in the round that the call ends."""
+    """Store the result of ``clear_mind``, in the round that the call ends."""
     store_result(change, call_id, CLEAR_MIND, Result("Mind cleared."))
 
 

@@ -43,7 +43,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
 
 
 def _says(row: Any) -> Unit:
-    """A turn of words alone."""
+    """Recognise a turn of words alone."""
     images = images_of(row.attachments) if row.attachments else ()
     message = Message(_ROLES[row.role], row.text, (), "", tuple(row.provider_items or ()), images)
     return Unit(f"turn-{row.seq}", UnitKind.MESSAGE, _UNIT_ROLES[row.role], (message,), (row.seq,))
@@ -58,7 +58,9 @@ def _result(call: ToolCall, row: Any | None) -> Message:
 
 
 def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
-    """How a rewrite stores a unit of its view: by reference when it stands as it was said, by value otherwise."""
+    """Return a unit of the view as a rewrite stores it: by reference when it stands as it was said, by value
+    otherwise.
+    """
     if original and unit.source:
         return {"turns": list(unit.source)}
     return {
@@ -84,7 +86,7 @@ def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
 
 
 def _parts_json(message: Message) -> dict[str, Any]:
-    """Images by name and key, never their bytes."""
+    """Write images by name and key, never their bytes."""
     images = [
         [part.media_type, part.name, part.key, part.size, part.pixels, *([part.detail] if part.detail else [])]
         for part in message.parts

@@ -57,7 +57,7 @@ class View:
 
     @property
     def is_fresh_round(self) -> bool:
-        """Whether nobody said anything since the clear that began the round."""
+        """Check whether nobody said anything since the clear that began the round."""
         if not (self.units and self.units[0].id.startswith(PACKAGE_ID)):
             return False
         said = (unit for unit in self.units[1:] if unit.role is UnitRole.USER)
@@ -68,7 +68,7 @@ _heads = Bounded[Head](REMEMBERED_CHARS)
 
 
 def view_of(dialog: Dialog) -> View:
-    """The current round as the newest rewrite that stands left it, with every turn since."""
+    """Return the current round as the newest rewrite that stands left it, with every turn since."""
     current = _round.one(dialog.pk, dialog.round_number)
     opening = _opening(current.has_package)
     version = opening.version if opening else ""
@@ -95,14 +95,14 @@ def view_of(dialog: Dialog) -> View:
 
 
 def view_of_turns(dialog: Dialog, turns: Sequence[Turn]) -> View:
-    """What a dialog that is not stored yet begins with."""
+    """Return the first view of a dialog that is not stored yet."""
     units = tuple(group(turns))
     messages = messages_of(units)
     return View(_pinned(dialog, units), messages, chars_of(messages), base=WHOLE)
 
 
 def units_at(dialog_id: UUID, base: str, position: int) -> Units:
-    """The view of ``base`` as it was when the turn at ``position`` was the last one."""
+    """Return the view of ``base`` as it was when the turn at ``position`` was the last one."""
     number, run = map(int, base.split(":"))
     carried, package = Round.objects.values_list("carried", "package").get(dialog_id=dialog_id, number=number)
     head = _opened(dialog_id, number, _Opening(carried, run or None), _opening(bool(package)), position)
@@ -130,7 +130,7 @@ def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
 
 
 def standing_runs(dialog_id: Any, round_number: Any) -> QuerySet[RemediationRun]:
-    """The one in force, if there is one. Both may be columns of a query around this one."""
+    """Return the rewrite in force, if there is one. Both arguments may be columns of an outer query."""
     return _runs().filter(dialog_id=dialog_id, round_number=round_number, undone_at__isnull=True).order_by("-id")[:1]
 
 
@@ -144,13 +144,16 @@ class _Opening(NamedTuple):
 
 
 def _opening(has_package: bool) -> Prompt | None:
-    """How a package is given back to the model; None where the round begins without one."""
+    """Return the prompt that gives a package back to the model; None where the round begins without one."""
     return load("re_entry_package", prompts_folder()) if has_package else None
 
 
 def _opened(dialog_id: UUID, number: int, current: Any, opening: Prompt | None, most: int | None = None) -> Head:
-    """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over.
-    Turns follow up to the position ``most``."""
+    """Return the head of a view: the rewrite that stands, or else the package and the messages that were carried
+    over.
+
+    Turns follow up to the position ``most``.
+    """
     if current.standing_run is None:
         carried = _named_turns(dialog_id, current.carried)
         since = _TURNS_SINCE(dialog_id, number, 0) if most is None else _turns_until(dialog_id, number, 0, most)
@@ -169,7 +172,7 @@ def _opened(dialog_id: UUID, number: int, current: Any, opening: Prompt | None, 
 
 
 def _ends_in_a_cut_answer(dialog_id: UUID, run: RemediationRun) -> bool:
-    """Also where the answer stands by value, since only its tail fitted."""
+    """Check for an answer that was cut off, also where it stands by value since only its tail fitted."""
     last = run.view[-1] if run.view else {}
     seqs = last.get("turns") or last.get("sources") or [0]
     return Turn.objects.filter(dialog_id=dialog_id, seq=seqs[-1], status=Turn.Status.INTERRUPTED).exists()
@@ -184,7 +187,7 @@ def _turns_since(dialog_id: UUID, round_number: int, position: int) -> QuerySet[
 
 
 def _turns_until(dialog_id: UUID, round_number: int, position: int, most: int) -> list[Any]:
-    """Those after one position, up to another."""
+    """Return turns after one position, up to another."""
     return list(_turns_since(dialog_id, round_number, position).filter(position__lte=most))
 
 
@@ -214,7 +217,7 @@ def _opening_units(dialog_id: UUID, number: int, opening: Prompt | None) -> Unit
 
 
 def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
-    """Units as a rewrite stored them, by value or by their turns."""
+    """Return units as a rewrite stored them, by value or by their turns."""
     named = _named_turns(dialog_id, [seq for item in items for seq in item.get("turns", ())])
     by_seq = {row.seq: row for row in named}
     units: list[Unit] = []
@@ -227,7 +230,7 @@ def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
 
 
 def _pinned(drive: Drive, units: Units) -> Units:
-    """The newest user message and the one being answered are never changed by a rewrite."""
+    """Pin the newest user message and the one being answered, which no rewrite changes."""
     pinned, answering = list(units), f"turn-{drive.answering_seq}"
     backwards = range(len(units) - 1, -1, -1)  # both are near the end
     newest = (place for place in backwards if units[place].role is UnitRole.USER and units[place].source)
@@ -239,7 +242,7 @@ def _pinned(drive: Drive, units: Units) -> Units:
 
 
 def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int = 40) -> list[Turn]:
-    """The newest turns of the conversation before a place in it, oldest first."""
+    """Return the newest turns of the conversation before a place in it, oldest first."""
     turns = dialog.turns.filter(position__isnull=False).select_related("generation__snapshot", "author")
     if before_position is not None:
         turns = turns.filter(position__lt=before_position)
@@ -261,7 +264,7 @@ class Call:
 
 
 def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
-    """What the newest reply of the round still waits for, in the model's order."""
+    """Return the calls that the newest reply of the round still waits for, in the model's order."""
     newest = _newest_reply.first(dialog.pk, dialog.round_number)
     if newest is None or not newest[1]:
         return ()
@@ -273,7 +276,7 @@ def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
 
 
 def without_results(calls: Sequence[Mapping[str, str]], answered: Set[str], position: int = 0) -> tuple[Call, ...]:
-    """Those of a reply's calls whose ids are not ``answered``, in the model's order."""
+    """Return those of a reply's calls whose ids are not ``answered``, in the model's order."""
     ids = tuple(call["id"] for call in calls)
     open_calls = (call for call in calls if call["id"] not in answered)
     return tuple(Call(call["id"], call["name"], call["arguments"], ids, position) for call in open_calls)

@@ -1,4 +1,6 @@
-"""Estimated sizes of one view, for whoever may ask. Most steps of a dialog need none, and then nothing is counted."""
+"""Estimated sizes of one view, computed when asked for. Most steps of a dialog need none, and then nothing is
+counted.
+"""
 
 import functools
 from collections.abc import Sequence
@@ -16,8 +18,9 @@ LEAST_CHARS_PER_TOKEN = 1.5
 
 
 class ViewSizes:
-    """The sizes of a dialog's view: counted when first asked for, once for each policy,
-    as policies count differently."""
+    """The sizes of a dialog's view, counted when first asked for, once for each policy, as policies count
+    differently.
+    """
 
     def __init__(self, dialog: Dialog, served: Served, view: View, tools: Sequence[ToolSpec]) -> None:
         self._dialog, self._served, self._view, self._tools = dialog, served, view, tools
@@ -33,7 +36,7 @@ class ViewSizes:
 
     @property
     def own(self) -> Sizes:
-        """By the policy in force."""
+        """Return the sizes by the policy in force."""
         return self.under(self._served.policy)
 
     def counted_with(self, recalled_tokens: int) -> Counted | None:
@@ -47,9 +50,9 @@ class ViewSizes:
 
     @functools.cached_property
     def most_tokens(self) -> float:
-        """What the view's messages take at most, without counting them."""
+        """Return the most tokens that the view's messages may take, without counting them."""
         return self._view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(self._view.messages, self._served.model)
 
     def of(self, view: View) -> "ViewSizes":
-        """Those of another view of the same dialog."""
+        """Return the sizes of another view of the same dialog."""
         return ViewSizes(self._dialog, self._served, view, self._tools)

@@ -1,1 +1,1 @@
-"""Finding what was said: one index of words, for search by people and agents and for recall by the runtime."""
+"""Search for what was said: one index of words, for people, agents, and recall by the runtime."""

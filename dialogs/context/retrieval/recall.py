@@ -1,6 +1,6 @@
-"""Push recall: what is out of sight of a dialog and bears on its newest message, for the end of one request.
+"""Push recall, which ends one request with text that is out of sight and bears on the newest message.
 
-It stands in that request alone: in no turn, event or export. What is remembered is which turns came back.
+It stands in that request alone: in no turn, event or export. Only the turns that came back are remembered.
 """
 
 import functools
@@ -37,20 +37,19 @@ NOTHING = Recall()
 
 
 def is_wanted(dialog: Dialog) -> bool:
-    """Unless the agent or the dialog's owner has it off. A proxy's requests are the program's own."""
+    """Check whether agent and owner want recall. A proxy's requests are the program's own, so it has none."""
     return dialog.agent.recall and dialog.agent.kind.recalls and _owners_choice.first(dialog.owner_id) is not False
 
 
 class PushRecall:
-    """What comes back into the next request of a dialog. Whether it is on is looked up once,
-    and only when first asked."""
+    """The recall for the next request of a dialog. Whether it is on is looked up once, when first needed."""
 
     def __init__(self, dialog: Dialog, view: View) -> None:
         self._dialog, self._view = dialog, view
 
     @functools.cached_property
     def is_on(self) -> bool:
-        """From the first rewrite or clear on."""
+        """Check whether recall is on: from the first rewrite or clear on, where it is wanted."""
         return self._view.base != WHOLE and is_wanted(self._dialog)
 
     def within(self, budget: Budget, sizes: Sizes) -> Recall:
@@ -78,7 +77,7 @@ class PushRecall:
 
 
 def _in_sight(view: View) -> set[int]:
-    """Turns that the view shows as they were said."""
+    """Return the turns that the view shows as they were said."""
     return {seq for unit in view.units if unit.id not in view.by_value for seq in unit.source}
 
 

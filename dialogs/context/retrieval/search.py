@@ -1,4 +1,4 @@
-"""Search of what was said: one dialog, its archive, or all dialogs of a person, by the ranking that recall has."""
+"""Search of what was said in one dialog, its archive, or all dialogs of a person, ranked as recall ranks."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,9 @@ NO_ROW = -1  # between turns that do not follow each other
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What was found, where the words of the query stand. ``number`` is a turn's, or a unit's of the archive."""
+    """A text that was found, where the words of the query stand. ``number`` is a turn's, or a unit's of the
+    archive.
+    """
 
     number: int
     parts: tuple[Part, ...]
@@ -69,7 +71,7 @@ class Hit:
     beside: tuple[Text, ...]
 
     def without_marks(self, numbers: Collection[int]) -> "Hit":
-        """The same without Markdown's marks in the texts of these numbers, for people to read."""
+        """Return the hit for people to read, without Markdown's marks in the texts of these numbers."""
         texts = (
             replace(text, parts=without_marks(text.parts)) if text.number in numbers else text
             for text in (self.text, *self.beside)
@@ -78,13 +80,14 @@ class Hit:
 
 
 def words_of(query: str) -> frozenset[str]:
-    """The words that a query asks for, in the form that is compared."""
+    """Return the words that a query asks for, in the form that is compared."""
     return frozenset(query_weights(Query(query[:MOST_QUERY_CHARS])))
 
 
 def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
-    """Over all rounds of a dialog, best first, without the ``hidden`` turns.
-    The last may only be near what is asked for."""
+    """Search all rounds of a dialog, best first, without the ``hidden`` turns. The last hits may only be near to
+    matches.
+    """
     with TURNS.unless_cold(dialog_id) as index:
         if index is not None:
             return _hits(index, query, most, hidden)
@@ -94,7 +97,7 @@ def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collect
 
 
 def in_removed_units(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
-    """In what rewrites took out of the model's sight, best first."""
+    """Search what rewrites took out of the model's sight, best first."""
     with REMOVED_UNITS.unless_cold(dialog_id) as index:
         if index is not None:
             return _hits(index, query, most, hidden)
@@ -104,7 +107,7 @@ def in_removed_units(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden:
 
 
 def searches_newest(dialog_id: UUID) -> bool:
-    """Whether the dialog's index is still in the making: the newest of its texts with a word of the query are found."""
+    """Check whether the dialog's index is still being made, so that a search finds only its newest matching texts."""
     return TURNS.is_being_made(dialog_id) or REMOVED_UNITS.is_being_made(dialog_id)
 
 
@@ -134,9 +137,11 @@ class DialogHit:
 def everywhere(
     person: User, query: str, most: int = MOST_HITS, *, all_of_it: bool = False
 ) -> tuple[list[DialogHit], bool]:
-    """Over the dialogs that this person takes part in, best first: their newest messages, or all of them; and whether
-    older messages were left out. Prompts that programs sent beside a conversation only repeat what was said there:
-    never these."""
+    """Search the dialogs that this person takes part in, best first: their newest messages, or all of them.
+
+    Returns the hits, and whether older messages were left out. Prompts that programs sent beside a conversation
+    are never searched: they only repeat what was said there.
+    """
     within_reach, is_cut = (
         (within(person.pk, reach_of(person).groups, "dialog__"), False) if all_of_it else _newest(person)
     )
@@ -153,12 +158,14 @@ def everywhere(
 
 
 def has_older_messages(dialogs: QuerySet[Dialog]) -> bool:
-    """Whether there are messages in these dialogs that ``holding_words`` does not look at."""
+    """Check whether these dialogs have messages that ``holding_words`` does not search."""
     return dialogs.filter(last_position__gt=NEWEST_TURNS).exists()
 
 
 def _newest(person: User) -> tuple[Q, bool]:
-    """The newest messages of the dialogs that moved last, some 20,000 at most, and whether there are others."""
+    """Return the newest messages of the dialogs that moved last, some 20,000 at most, and whether there are
+    others.
+    """
     by_activity = Coalesce("active_at", "created_at").desc()
     conversations = Dialog.objects.shared_with(person).exclude(origin=Dialog.Origin.BACKGROUND)
     dialogs = conversations.order_by(by_activity).values_list("pk", "last_position")
@@ -176,9 +183,11 @@ def _newest(person: User) -> tuple[Q, bool]:
 
 
 def holding_words(dialogs: DialogQuerySet, words: str, person: User, *, everywhere: bool = False) -> DialogQuerySet:
-    """Those of the dialogs with these letters in their title, the name of their folder, or the newest messages of
-    people and agents; ``everywhere``: in any of these messages, which takes as long as reading all there are, or an
-    index of words."""
+    """Filter dialogs with these letters in their title, their folder's name, or the newest messages of people and
+    agents.
+
+    ``everywhere`` searches all of these messages, which without an index of words takes as long as reading them.
+    """
     named = Q(title__icontains=words) | Q(folder__icontains=words, owner=person)  # a folder is its owner's
     texts = Turn.objects.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT], text__icontains=words).order_by()
     if everywhere:
@@ -193,7 +202,7 @@ def _follows(before: Any, row: Any) -> bool:
 
 
 def _holding(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Those that hold a word by its letters, as many as are ranked. The longest words are looked for."""
+    """Return rows that hold a word by its letters, as many as are ranked. The longest words are looked for."""
     stems = sorted((word.removesuffix("y") for word in asked), key=lambda stem: (-len(stem), stem))[:MOST_WORDS]
     if not stems:
         return rows.none()
@@ -201,8 +210,10 @@ def _holding(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def _first(rows: Iterable[Any], hidden: Collection[int]) -> list[Any]:
-    """Of rows, newest first, as many as a search waits for, in the order of their dialog.
-    Each begins with its number."""
+    """Take as many rows as a search waits for, newest first, and return them in the order of their dialog.
+
+    Each row begins with its number.
+    """
     kept: list[Any] = []
     room = AT_ONCE_CHARS
     for row in rows:
@@ -217,7 +228,7 @@ def _first(rows: Iterable[Any], hidden: Collection[int]) -> list[Any]:
 def _among(
     rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[Any, Any], bool], query: str, most: int
 ) -> Iterator[tuple[Any, Hit]]:
-    """Hits among these rows alone, best first, each with its row."""
+    """Yield hits among these rows alone, best first, each with its row."""
     asked, numbers = words_of(query), [row[0] for row in rows]
     index = Index(_apart(rows, passages_of_row, follows))
     for match in search(index, query[:MOST_QUERY_CHARS], most, hidden=[NO_ROW]):
@@ -225,7 +236,7 @@ def _among(
 
 
 def _apart(rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[Any, Any], bool]) -> Iterator[Passage]:
-    """Passages by the places of their rows; what lies between rows that do not follow each other keeps them apart."""
+    """Place passages by their rows; a gap keeps those apart whose rows do not follow each other."""
     before: Any = None
     for place, row in enumerate(rows):
         if before and not follows(before, row):

@@ -1,8 +1,9 @@
-"""In-memory index of each dialog's words: turns are never changed, so each read fetches only those since the last.
+"""An in-memory index of each dialog's words. Turns are never changed, so each read fetches only those since the
+last.
 
-An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
-busy core, fewer in proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it,
-the newest turns have an index of their own for a message, and a search has the database look for its words.
+After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a busy core, fewer in
+proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it, the newest
+turns have an index of their own for a message, and a search has the database look for its words.
 """
 
 import threading
@@ -77,7 +78,7 @@ class TextIndex:
 
     @contextmanager
     def _unless_cold(self, dialog_id: UUID) -> Iterator[tuple[Index | None, Sequence[Any]]]:
-        """And the newest rows that it did not have, newest first."""
+        """Yield the index, or None, and the newest rows that it did not have, newest first."""
         growing = self._growing(dialog_id)
         newest = self._newest(dialog_id, growing.last)
         if len(newest) < AT_ONCE_ROWS and sum(map(self._chars_of, newest)) <= AT_ONCE_CHARS:
@@ -107,7 +108,7 @@ class TextIndex:
             return self._known.get(dialog_id) or self._keep(dialog_id, _Growing())
 
     def _keep(self, dialog_id: UUID, growing: _Growing) -> _Growing:
-        """Also one that is larger than all of them together may be: it would be made again for each message."""
+        """Keep an index, even one larger than all together may be: it would be made again for each message."""
         if not connection.in_atomic_block:
             self._known.put(dialog_id, growing, min(growing.weight, REMEMBERED_CHARS))
         return growing
@@ -155,7 +156,7 @@ class TurnIndex(TextIndex):
 
 
 def _out_of_sight(newest: Sequence[Any], in_sight: Collection[int]) -> list[Any]:
-    """Of rows, newest first, as many as a message waits for: none that is in sight, nor one that says the same."""
+    """Take as many rows, newest first, as a message waits for, without those in sight and those that say the same."""
     shown = {_text_of(row) for row in newest if row.seq in in_sight}
     rows, room = [], AT_ONCE_CHARS
     for row in newest:
@@ -187,7 +188,7 @@ UNIT_COLUMNS = ("pk", "kind", "text")
 
 
 def searchable(turns: QuerySet[Turn]) -> QuerySet[Turn]:
-    """Those that have a place in the conversation, without the runtime's notices, in its order."""
+    """Return turns with a place in the conversation, in its order, without the runtime's notices."""
     return turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE).order_by("position")
 
 
