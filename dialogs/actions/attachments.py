@@ -24,7 +24,7 @@ UNNAMED = "file"
 
 @dataclass(frozen=True)
 class Attached:
-    """A file that was checked. An image has ``pixels``, any other is text. ``detail`` is that of ``ImagePart``."""
+    """A checked file. An image has ``pixels``, any other is text. ``detail`` is that of ``ImagePart``."""
 
     name: str
     media_type: str

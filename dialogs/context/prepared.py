@@ -1,5 +1,6 @@
-"""Prepared rewrites, made while a dialog rests: kept under a key of all that they were made from,
-used while that stands."""
+"""Prepared rewrites, made while a dialog rests. Each is stored under a key of all that it was made from, and used
+while that still holds.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -87,7 +88,7 @@ def _row(dialog_id: UUID) -> QuerySet[PreparedRewrite]:
 
 
 def _key(dialog: Dialog, policy: str, sizes: Sizes, units: Units) -> str:
-    """Another one after an undo, a clear or another rewrite, under other settings, and for other messages."""
+    """Return the key, which changes with an undo, a clear or another rewrite, with settings, and with messages."""
     made_from = (
         dialog.pk.hex,
         dialog.history_version,

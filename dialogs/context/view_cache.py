@@ -39,11 +39,11 @@ class Head:
 
     @property
     def weight(self) -> int:
-        """What it takes to remember it, in characters."""
+        """Return the cost of remembering it, in characters."""
         return self.chars + _CHARS_PER_UNIT * len(self.settled)
 
     def followed_by(self, rows: Sequence[Any]) -> "Head":
-        """The head with the turns that came since, in order of position."""
+        """Return the head with the turns that came since, in order of position."""
         if not rows:
             return self
         rows = (*self.open_rows, *rows)
@@ -71,7 +71,7 @@ def _of_tools(messages: Sequence[Message]) -> int:
 
 
 def _settled(rows: Sequence[Any]) -> int:
-    """How many turns from the first on hold the results of all their calls."""
+    """Count the turns from the first on that have the results of all their calls."""
     settled, waiting = 0, set[str]()
     for place, row in enumerate(rows, 1):
         if row.tool_calls:

@@ -5,7 +5,7 @@ BETWEEN_TURNS = "\n\n"
 
 
 class Restarted(Exception):
-    """A new attempt says something else than the lost one, of which the client has a part already."""
+    """Raised when a new attempt says something else than the lost one, of which the client already has a part."""
 
 
 class Composer:
@@ -42,7 +42,7 @@ class Composer:
         return new
 
     def text(self, text: str) -> str:
-        """Something that is said apart from any model call."""
+        """Add something that is said apart from any model call."""
         return self.turn(self._generation, text)
 
     def notice(self, text: str) -> str:
@@ -65,7 +65,9 @@ class Composer:
 
 
 class Thoughts:
-    """The reasoning of all model calls of an answer. What a lost attempt thought stays: it is no part of the answer."""
+    """The reasoning of all model calls of an answer. A lost attempt's reasoning stays: it is no part of the
+    answer.
+    """
 
     def __init__(self) -> None:
         self._generation = 0
@@ -73,7 +75,9 @@ class Thoughts:
         self._has_begun = False
 
     def piece(self, generation: int, position: int, text: str) -> str:
-        """What is new in a generation's reasoning from a position on, in characters. Gaps are left to its turn."""
+        """Return what is new in a generation's reasoning from a position on, in characters. Gaps are left to its
+        turn.
+        """
         if generation > self._generation:
             self._generation, self._thought = generation, ""
         known = len(self._thought)

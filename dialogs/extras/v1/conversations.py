@@ -73,7 +73,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What is computed, or asked of a server, before a dialog's row is locked: others wait for whoever holds it."""
+    """All that is computed, or asked of a server, before a dialog's row is locked, since others wait for the lock."""
 
     served: Served | UnknownModel
     keys: Keys
@@ -129,8 +129,9 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
 
 
 def agent_of(request: ChatRequest) -> tuple[Agent, Served]:
-    """The agent that the request names and can be answered by, and what serves it.
-    Raises ``ApiError`` or ``Refusal``."""
+    """Return the agent that the request names, if it can answer, and what serves it. Raises ``ApiError`` or
+    ``Refusal``.
+    """
     agent = _enabled.first(request.model)
     if agent is None:
         raise ApiError(404, "model_not_found", f"The model {request.model!r} does not exist.", param="model")
@@ -151,7 +152,7 @@ def _check_names(request: ChatRequest, taken: Collection[str]) -> None:
 
 
 def _in_named_dialog(incoming: Incoming, dialog_id: UUID) -> Run:
-    """The client names the dialog, so its account of the past does not matter."""
+    """Go on with the dialog that the client names; its account of the past does not matter."""
     key, agent = incoming.key, incoming.agent
     dialog = messages.owned(dialog_id, key.owner)
     if dialog.owner_id != key.owner_id and not may(key.owner, ACT_IN_ALL):
@@ -215,7 +216,7 @@ def _in_same_dialog(incoming: Incoming, candidate: Candidate) -> Run | None:
 
 
 def _locked(dialog_id: UUID) -> Dialog:
-    """Raises ``Dialog.DoesNotExist``."""
+    """Return the locked dialog. Raises ``Dialog.DoesNotExist``."""
     dialog = _row_locked.first(dialog_id)
     if dialog is None:
         raise Dialog.DoesNotExist
@@ -301,7 +302,7 @@ def _post(dialog: Dialog, incoming: Incoming, prepared: _Prepared, *, again: boo
 
 
 def _store(client: Client, *, is_known: bool) -> None:
-    """What the newest request says takes the place of what the one before it said; ``first`` stays."""
+    """Store the newest request's part of the client, in place of the one before; ``first`` stays."""
     columns = ("key_id", "newest", "messages_digest", "end_user", "instructions", "tools", "required_tool", "params")
     if is_known:
         update(Client, {"dialog_id": client.dialog_id}, {name: getattr(client, name) for name in columns})
@@ -311,7 +312,7 @@ def _store(client: Client, *, is_known: bool) -> None:
 
 @Select
 def _newest(dialog_id: UUID) -> QuerySet[Dialog, tuple[int | None, int | None]]:
-    """The ids of its newest model call and rewrite."""
+    """Return the ids of its newest model call and rewrite."""
     of_dialog = (rows.filter(dialog=dialog_id).order_by("-pk") for rows in (Generation.objects, RemediationRun.objects))
     return Dialog.objects.filter(pk=dialog_id).values_list(*(Subquery(rows.values("pk")[:1]) for rows in of_dialog))
 
@@ -364,7 +365,7 @@ def _ask_again(dialog: Dialog, served: Served | UnknownModel) -> int:
 
 
 def _post_message(dialog: Dialog, served: Served | UnknownModel, key: ApiKey, conversation: Conversation) -> Accepted:
-    """While the agent waits for a person, the client's message is the answer that it waits for."""
+    """Post a message. While the agent waits for a person, it is the answer that the agent waits for."""
     text = "\n\n".join(message.text for message in (*conversation.ahead, ClientMessage("user", conversation.message)))
     attached = tuple(file for message in conversation.ahead for file in message.attached) + conversation.attached
     open_questions = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION)
@@ -392,12 +393,14 @@ def _post_message(dialog: Dialog, served: Served | UnknownModel, key: ApiKey, co
 
 
 def note_answer(run: Run, answer: str) -> None:
-    """What the client got as its answer: by that it is found, whatever it makes of the user's words."""
+    """Note the answer that the client got, by which the dialog is found whatever the client makes of the user's
+    words.
+    """
     update(Client, {"dialog_id": run.dialog_id}, {"answer_digest": answer_key(answer)})
 
 
 def abandon(run: Run) -> None:
-    """The client has gone: its message ends, whether under way or still waiting for its turn."""
+    """End the message of a client that has gone, whether it is under way or still waits for its turn."""
     status = Turn.objects.filter(dialog=run.dialog_id, seq=run.seq).values_list("status", flat=True).first()
     if status == Turn.Status.QUEUED:
         messages.remove_queued(run.dialog_id, run.seq, User.objects.get(pk=run.user_id))

@@ -1,4 +1,4 @@
-"""``/v1/embeddings``: passed on to the provider of an agent's model. Kept of it is what it cost."""
+"""``/v1/embeddings``, passed on to the provider of an agent's model. Only the cost is stored."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -24,7 +24,7 @@ AWAY_SECONDS = 5
 
 
 def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
-    """Raises ``ApiError`` or ``Refusal``."""
+    """Return the provider's answer. Raises ``ApiError`` or ``Refusal``."""
     check_budget_of(key)
     person, name = key.owner, body.get("model")
     agent = Agent.objects.filter(pk=name, enabled=True).first() if isinstance(name, str) else None

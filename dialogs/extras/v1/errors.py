@@ -43,7 +43,7 @@ class ApiError(Exception):
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
     def response(self, body: dict[str, Any]) -> HttpResponse:
-        """``body`` says it in the words of the protocol that was spoken."""
+        """Return the response. ``body`` writes the error in the words of the protocol that was spoken."""
         answer = JsonResponse(body, status=self.status)
         if self.retry_after_seconds is not None:
             answer["Retry-After"] = str(self.retry_after_seconds)
@@ -57,7 +57,9 @@ def invalid(message: str, param: str | None = None) -> ApiError:
 
 
 def of_refusal(refusal: Refusal) -> ApiError:
-    """An agent that cannot answer is a wrong choice of the client's (400), not a conflict."""
+    """Turn a refusal into an error: an agent that cannot answer is the client's wrong choice (400), not a
+    conflict.
+    """
     status = 400 if refusal.code == "agent_unusable" else refusal.status
     wait = refusal.retry_after_seconds if isinstance(refusal, RateLimited) else None
     code, soon = CODES.get(refusal.code, refusal.code), refusal.code == "rate_limited"

@@ -1,7 +1,7 @@
 """Dialogs that begin with what was said elsewhere: in another dialog up to some place, or as a client tells it.
 
-What is shared with another dialog is copied inside the database, and what rewrites made of it: no rewrite is repeated.
-Nothing comes along of what happened there, reminders neither (``docs/decisions/0009-forks-copy.md``).
+What is shared with another dialog is copied inside the database, together with its rewrites, so that none is
+repeated. Nothing that happened there comes along, nor do reminders (``docs/decisions/0009-forks-copy.md``).
 """
 
 import re
@@ -50,7 +50,7 @@ def _shared_turns(origin: Candidate) -> QuerySet[Turn]:
 
 
 def fork(owner: User, agent: Agent, conversation: Conversation, origin: Candidate | None) -> Dialog:
-    """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
+    """Make a dialog that holds what is told, the shared part as its origin has it. Call it in a transaction."""
     before = conversation.before
     text = conversation.message or next((message.text for message in before if message.role == "user"), "")
     dialog = messages.create_dialog(owner, agent, title_of(text), origin=Dialog.Origin.KEY)
@@ -80,14 +80,20 @@ def fork(owner: User, agent: Agent, conversation: Conversation, origin: Candidat
 
 
 def _is_another_answer(origin: Candidate, conversation: Conversation) -> bool:
-    """Whether all that is told stands in the origin, which answered it: chat programs ask so for another answer."""
+    """Check whether all that is told stands in the origin, which answered it: chat programs ask so for another
+    answer.
+    """
     exchanges = exchanges_of(conversation.whole)
     return len(exchanges) == origin.shared + 1 and exchanges[-1].message == origin.stored[origin.shared].message
 
 
 def take_place(dialog: Dialog, source: Dialog) -> None:
-    """In the list, of all that answer the same message at the same place as this one: they are archived as versions, as
-    where a person asks for another answer on the page. What a person opened stays. ``source`` holds what is asked."""
+    """Archive, as versions, the dialogs that answer the same message at the same place as this one, and take
+    their place.
+
+    The same happens where a person asks for another answer on the page. Dialogs that a person opened stay in the
+    list. ``source`` holds the message.
+    """
     origin = dialog.forked_from_id
     kin = Q(forked_from=dialog.pk)
     if origin:
@@ -104,7 +110,9 @@ def take_place(dialog: Dialog, source: Dialog) -> None:
 
 
 def title_of(message: str) -> str:
-    """What the user wrote, without the elements that programs put before it, such as reminders and an environment."""
+    """Return the user's words, without the elements that programs put before them, such as reminders and an
+    environment.
+    """
     begin = 0
     while element := _ELEMENT.match(message, begin):
         begin = element.end()

@@ -34,8 +34,9 @@ Report = dict[str, Any]
 
 
 def calls_of(run: Run) -> QuerySet[Generation]:
-    """The model calls of this answer. An earlier request may have worked for the same message,
-    up to a client's tool."""
+    """Return the model calls of this answer. An earlier request may have worked for the same message, up to a
+    client's tool.
+    """
     return answering(run.dialog_id, run.seq, run.after_generation)
 
 
@@ -44,14 +45,16 @@ def answering(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
 
 
 def report_of(run: Run) -> Report:
-    """The report while the answer is under way."""
+    """Return the report while the answer is under way."""
     dialog = Dialog.objects.select_related("agent").get(pk=run.dialog_id)
     return report_with(run, dialog, calls_of(run).order_by("-pk"))
 
 
 def report_with(run: Run, dialog: Dialog, calls: Iterable[Generation]) -> Report:
-    """How full the context is now, what was done about it since the request came,
-    and what all ``calls``, newest first, took."""
+    """Report how full the context is, what was done about it since the request came, and what all ``calls`` took.
+
+    ``calls`` begin with the newest.
+    """
     health = limits.health_of(dialog)
     newest = next((call for call in calls if call.purpose == Generation.Purpose.REPLY), None)
     return {
@@ -66,7 +69,7 @@ def report_with(run: Run, dialog: Dialog, calls: Iterable[Generation]) -> Report
 
 
 def _done(run: Run, dialog: Dialog) -> Iterator[tuple[datetime, dict[str, Any]]]:
-    """Rewrites and clears with their times, each with the address of its page."""
+    """Yield rewrites and clears with their times, each with the address of its page."""
     for done in _rewrites(run.dialog_id, run.after_rewrite):
         sizes = {"policy": done.policy, "est_before": done.est_before, "est_after": done.est_after}
         address = reverse("archived-run", args=[run.dialog_id, done.pk])
@@ -85,14 +88,16 @@ def _rewrites(dialog_id: UUID, after: int) -> QuerySet[RemediationRun, Any]:
 
 
 def _sums(calls: Sequence[Generation]) -> dict[str, Any]:
-    """A sum is null when one of the calls reported nothing, and when there is none."""
+    """Sum counts. A sum is null when one of the calls reported nothing, and when there is no call."""
     is_known = calls and all(call.total_tokens is not None for call in calls)
     sums = {name: sum(getattr(call, name) or 0 for call in calls) if is_known else None for name in COUNTS}
     return {"count": len(calls), **sums}
 
 
 def usage_of(calls: Iterable[Generation]) -> dict[str, Any] | None:
-    """What the call that ended this answer reported, in OpenAI's shape; calls beside it count in the report alone."""
+    """Return the report of the call that ended this answer, in OpenAI's shape; other calls count in the report
+    alone.
+    """
     own = (call for call in calls if call.purpose == Generation.Purpose.REPLY and call.outcome not in WITHOUT_ANSWER)
     last = next(own, None)
     if last is None or any(getattr(last, name) is None for name in COUNTS):

@@ -8,7 +8,7 @@ from dialogs.actions.attachments import Attached
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``arguments`` is the raw JSON text."""
+    """A tool call. ``arguments`` is the raw JSON text."""
 
     id: str
     name: str
@@ -32,7 +32,7 @@ class ClientMessage:
 
     @property
     def spoken(self) -> str:
-        """What both sides know of a user's message, its files by their digests."""
+        """Return what both sides know of a user's message, with its files by their digests."""
         return " ".join((self.text, *self.digests))
 
 
@@ -51,9 +51,12 @@ class SystemPlace:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was said before, and what is new: a user message, the results of the tools that were called last, or both.
+    """A conversation: what was said before, and a new user message, new results of the tools called last, or
+    both.
+
     ``ahead`` are new messages before that one: the user's, or what was said beside the dialog. ``system`` are the
-    messages of that role, which stand in none of these."""
+    messages of that role, which stand in none of these.
+    """
 
     before: tuple[ClientMessage, ...]
     message: str = ""
@@ -73,8 +76,10 @@ class Conversation:
 
 
 def conversation_of(history: Sequence[ClientMessage]) -> Conversation:
-    """Cut before the user messages, and before the tool results, at the end.
-    The last message is one of these, but for system messages."""
+    """Split messages before the user messages, and before the tool results, at the end.
+
+    The last message is one of these, except for system messages.
+    """
     messages = [message for message in history if message.role != "system"]
     last = len(messages)
     while last and messages[last - 1].role == "user":
@@ -98,8 +103,9 @@ Row = tuple[int, str, str]  # of a turn: its seq, whose it was, the call that it
 
 
 def placed(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[int, str]]:
-    """System messages, each with the seq of the turn of a dialog that it follows, 0 for none,
-    ``LEADS`` where it stands before all."""
+    """Return system messages, each with the seq of the turn of a dialog that it follows, 0 for none, ``LEADS``
+    where it stands before all.
+    """
     results = {call_id: seq for seq, _, call_id in turns if call_id}
     users = [place for place, (_, role, _) in enumerate(turns) if role == "user"]
     matches: list[tuple[int, str]] = []

@@ -1,4 +1,4 @@
-"""Origin, lifetime and policy of a dialog of ``/v1``."""
+"""The origin, lifetime and policy of a dialog of ``/v1``."""
 
 import re
 from datetime import timedelta
@@ -71,8 +71,9 @@ def asks_for_title(conversation: Conversation) -> bool:
 
 
 def settle(dialog: Dialog, key: ApiKey, policy: str, *, is_background: bool, is_brief: bool) -> None:
-    """Store what a request says of its dialog: its policy, and how long it is kept.
-    One that a person opened is theirs: it never expires."""
+    """Store a request's policy for its dialog, and how long it is kept. A dialog that a person opened never
+    expires.
+    """
     wanted: dict[str, Any] = {"context_policy": policy}
     if dialog.origin != ORIGIN.PERSON:
         wanted |= {
@@ -92,7 +93,9 @@ def _expires(key: ApiKey, *, brief: bool) -> Any:
 
 
 def requested_policy(name: str, served: Served | UnknownModel) -> str:
-    """Raises ``ApiError`` for a policy that is not installed, or not for the dialog's model."""
+    """Return the requested policy. Raises ``ApiError`` for one that is not installed, or not for the dialog's
+    model.
+    """
     if not name:
         return ""
     policy = next((policy for policy in choices() if policy.name == name), None)

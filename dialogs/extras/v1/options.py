@@ -1,4 +1,4 @@
-"""Options of a request: what of them the model has to honour, and what nobody here can."""
+"""The options of a request: those that the model has to honour, and those that nobody here can."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,7 +49,7 @@ FOR_THE_MODEL = frozenset(name for kind in KINDS.values() for name in kind.param
 
 
 def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model has to honour. Raises ``ApiError`` for what nobody can, and for names that there are not."""
+    """Return what the model has to honour. Raises ``ApiError`` for what nobody can, and for unknown names."""
     params: dict[str, Any] = {}
     for name, value in body.items():
         if value is None or name in OURS:

@@ -1,4 +1,4 @@
-"""Reads the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name."""
+"""Reader of the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -56,7 +56,7 @@ def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
 
 
 def body_of(raw: bytes) -> dict[str, Any]:
-    """Raises ``ApiError``."""
+    """Return the body. Raises ``ApiError``."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -69,8 +69,11 @@ def body_of(raw: bytes) -> dict[str, Any]:
 def chat_request(
     body: dict[str, Any], dialog_header: str = "", policy: str = "", instructions_end: int | None = None
 ) -> ChatRequest:
-    """``policy`` is a header's as well. The bodies of other protocols are translated into this one, and say where their
-    instructions, one text there, end. Else the first system message is the instructions. Raises ``ApiError``."""
+    """Read a request, with a header's ``policy``. Raises ``ApiError``.
+
+    The bodies of other protocols are translated into this one, and say where their instructions, one text there,
+    end. Otherwise the first system message is the instructions.
+    """
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
@@ -134,7 +137,7 @@ def _notices(value: Any) -> str:
 
 
 def _end_user(body: dict[str, Any]) -> str:
-    """Whom the program speaks for, by either of the protocol's names for it."""
+    """Return whom the program speaks for, by either of the protocol's names for it."""
     param = "safety_identifier" if body.get("safety_identifier") else "user"
     value = body.get(param) or ""
     if not isinstance(value, str) or len(value) > MAX_END_USER:
@@ -155,7 +158,7 @@ def _dialog_id(value: Any) -> UUID | None:
 
 
 def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[ClientMessage, ...]]:
-    """The instructions, and the conversation with all other system messages."""
+    """Return the instructions, and the conversation with all other system messages."""
     if not isinstance(value, list) or not value:
         raise invalid("messages must be a list with at least one message.", "messages")
     check_number(len(value))
@@ -203,7 +206,7 @@ def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
 
 
 def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:
-    """What follows an answer is what is to be answered: NextChat asks for its summaries so."""
+    """Take system messages that follow an answer as the user's: NextChat asks for its summaries so."""
     end = next((at for at in reversed(range(len(history))) if history[at].role != "system"), -1)
     if end < 0 or history[end].role != "assistant":
         return history
@@ -211,8 +214,10 @@ def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:
 
 
 def _named(text: str, message: dict[str, Any], param: str) -> str:
-    """Who speaks stands before what they say, where each model, summary and search reads it. A name that only repeats
-    the role, as AutoGen sends it always, tells nothing."""
+    """Put the speaker's name before their words, where each model, summary and search reads it.
+
+    A name that only repeats the role, as AutoGen always sends it, tells nothing.
+    """
     name = message.get("name")
     if name in (None, "", message.get("role")):
         return text
@@ -222,7 +227,7 @@ def _named(text: str, message: dict[str, Any], param: str) -> str:
 
 
 def check_number(messages: int) -> None:
-    """Raises ``ApiError`` for more than one transaction should store."""
+    """Raise ``ApiError`` for more than one transaction should store."""
     if messages > CONVERSATION_MESSAGES.most:
         raise invalid(CONVERSATION_MESSAGES.sentence("The request tells"), "messages")
 
@@ -245,7 +250,7 @@ def _text(content: Any, param: str) -> str:
 
 
 def _user_message(content: Any, param: str) -> ClientMessage:
-    """Text parts, images as data URLs and files as base64."""
+    """Read text parts, images as data URLs and files as base64."""
     parts = content if isinstance(content, list) else []
     files = [(at, part) for at, part in enumerate(parts) if isinstance(part, dict) and part.get("type") in FILES]
     if not files:
@@ -261,7 +266,7 @@ def _user_message(content: Any, param: str) -> ClientMessage:
 
 
 def _detail(part: dict[str, Any], param: str) -> str:
-    """Of an image, empty where the model chooses."""
+    """Return the detail of an image, empty where the model chooses."""
     value = _mapping(part.get("image_url"), param).get("detail") or "auto"
     if value not in DETAILS:
         raise invalid(f"detail must be one of {', '.join(DETAILS)}.", f"{param}.image_url.detail")
@@ -344,7 +349,7 @@ def _tool(value: Any, param: str) -> dict[str, Any]:
 
 
 def _required_tool(choice: Any, tools: list[dict[str, Any]]) -> str:
-    """The tool that must be called, or any of them."""
+    """Return the tool that must be called, or any of them."""
     names = [tool["name"] for tool in tools]
     if choice in (None, "auto", "none"):
         return ""

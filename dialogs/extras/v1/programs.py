@@ -1,4 +1,4 @@
-"""Where programs find `/v1` and `/mcp`."""
+"""The addresses at which programs find `/v1` and `/mcp`."""
 
 from django.urls import include, path
 

@@ -1,4 +1,4 @@
-"""Relays one answer as it is made: the live text from Redis, then what was committed; the worker generates.
+"""Relay of one answer as it is made: the live text from Redis, then what was committed; the worker generates.
 
 As with the page's socket, Redis only says "look", and everything that counts is read from the database.
 """
@@ -94,7 +94,7 @@ class Ended:
 
 
 class KeyEnded(ApiError):
-    """The key was revoked, or has expired, while its answer was on the way."""
+    """The key was revoked, or expired, while its answer was on the way."""
 
     def __init__(self) -> None:
         super().__init__(401, "invalid_api_key", "The API key was revoked or has expired. The answer was stopped.")
@@ -105,7 +105,9 @@ Piece = Text | Reasoning | Notice | KeepAlive | Ended
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the database says now. ``status`` is the message's; ``ours`` are the model calls made for it."""
+    """The state of the answer in the database. ``status`` is the message's; ``ours`` are the model calls made for
+    it.
+    """
 
     status: str
     ours: frozenset[int]
@@ -113,14 +115,15 @@ class Progress:
     events: list[dict[str, Any]]
 
     def must_be_read_again(self, seq: int) -> bool:
-        """Whether there are more events, or these tell of an end or a question of the message ``seq`` that the status,
-        which is read before them, may not know."""
+        """Check whether there are more events, or these tell of an end or question of message ``seq`` that the
+        status may not know, since it is read before them.
+        """
         under_way = self.status in UNDER_WAY and not self.question
         return len(self.events) == BATCH or (under_way and any(_stops(event, seq) for event in self.events))
 
 
 class Relay:
-    """One client that waits for one answer. A ``hub.Listener``."""
+    """A client that waits for one answer. It is a ``hub.Listener``."""
 
     language = ""
 
@@ -160,12 +163,14 @@ class Relay:
             self._wake.set()
 
     def on_frame(self, frame: dict[str, Any]) -> None:
-        """Badges and logouts are the pages'."""
+        """Ignore badges and logouts, which are for pages."""
 
     # -- relaying ------------------------------------------------------------------------------------------------------
     async def pieces(self) -> AsyncGenerator[Piece, None]:
-        """Ends with ``Ended``. Raises ``ApiError`` when the message fails or cannot be answered,
-        ``KeyEnded`` while it goes on."""
+        """Yield the pieces of the answer, ``Ended`` last.
+
+        Raises ``ApiError`` when the message fails or cannot be answered, and ``KeyEnded`` while it goes on.
+        """
         feed = await hub().join(self, self._run.dialog_id)
         assert feed is not None
         try:
@@ -307,7 +312,7 @@ def _progress(run: Run, after: int, status: str, question: str | None) -> Progre
 
 
 def _read_end(run: Run, after: int) -> Progress:
-    """The same for who waits for the whole answer: what happened on the way is read with its end."""
+    """Wait for the whole answer, and read what happened on the way with its end."""
     status, question = _status.one(run.dialog_id, run.seq)
     is_over = status not in UNDER_WAY or question
     return _progress(run, after, status, question) if is_over else Progress(status, frozenset(), "", [])
@@ -315,7 +320,7 @@ def _read_end(run: Run, after: int) -> Progress:
 
 @Select
 def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
-    """The message's status, and the text of the question that its answer asks, if it does."""
+    """Return the message's status, and the text of the question that its answer asks, if it does."""
     questions = Question.objects.filter(dialog_id=dialog_id, dialog__answering_seq=seq, state=Question.State.OPEN)
     question = questions.filter(kind=Question.Kind.QUESTION).values("text")[:1]
     return Turn.objects.filter(dialog_id=dialog_id, seq=seq).values_list("status", Subquery(question))
@@ -343,7 +348,7 @@ def _finish(run: Run, status: str, answer: str) -> Ended:
 
 
 def _ended(run: Run, status: str) -> Ended:
-    """How the answer ended. Raises ``ApiError`` when there is none."""
+    """Return how the answer ended. Raises ``ApiError`` when there is none."""
     if status == Turn.Status.SUSPENDED:
         raise _suspension(run)
     if status == Turn.Status.SUPERSEDED:
@@ -360,7 +365,7 @@ def _ended(run: Run, status: str) -> Ended:
 
 
 def _asking(run: Run) -> Ended:
-    """The answer so far is a question to the person."""
+    """End the answer so far as a question to the person."""
     return Ended("stop", (), usage_of(calls_of(run).order_by("-pk")), report_of(run))
 
 
@@ -371,7 +376,9 @@ def _reason(last: Generation | None) -> str:
 
 
 def _suspension(run: Run) -> ApiError:
-    """In a person's dialog. What the provider refused is told as in a program's own, where it fails the message."""
+    """Explain why a person's dialog is suspended. A provider's refusal is told as where it fails a program's own
+    message.
+    """
     refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
     if refusal := refusals.values_list("text", flat=True).first():
         return ApiError(400, "refused_by_provider", refusal)

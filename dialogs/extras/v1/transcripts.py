@@ -33,14 +33,16 @@ class Newest:
     last: ClientMessage
 
     def is_quoted_in(self, text: str) -> bool:
-        """Whether a text without white space holds the last exchange: the user's words, and the answer or its calls."""
+        """Check whether a text without white space holds the last exchange: the user's words, and the answer or
+        its calls.
+        """
         if not self.exchanges or _quotable(self.exchanges[-1].message) not in text:
             return False
         answer = self.exchanges[-1].answered[:QUOTED_CHARS]
         return (len(answer.encode()) >= SHORTEST_QUOTE and answer in text) or self._are_calls_quoted_in(text)
 
     def _are_calls_quoted_in(self, text: str) -> bool:
-        """Each call by its name and its arguments."""
+        """Check for each call by its name and its arguments."""
         parts = [part for call in self.last.calls for part in (call.name, *arguments_of(call))]
         quoted = [_quotable(part) for part in parts]
         return len("".join(quoted).encode()) >= SHORTEST_QUOTE and all(part in text for part in quoted)
@@ -51,7 +53,7 @@ def _quotable(text: str) -> str:
 
 
 def newest_of(dialogs: QuerySet[Dialog]) -> Iterator[Newest]:
-    """Of each of the newest dialogs among these."""
+    """Yield the newest exchanges of each of the newest dialogs among these."""
     turns = Turn.objects.filter(
         SPOKEN,
         dialog__in=dialogs.order_by("-active_at").values("pk")[:CANDIDATES],
@@ -73,7 +75,9 @@ def _turns_in(dialog_id: UUID) -> QuerySet[Turn, Any]:
 
 
 def _spoken(turns: Iterable[Any]) -> Iterator[ClientMessage]:
-    """A dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
+    """Yield a dialog's messages as its client saw them: a question to a person was text of the answer, and its
+    reply the user's.
+    """
     for turn in turns:
         if turn.role == Turn.Role.ASSISTANT:
             text = turn.text + "".join(f"\n\n{question}" for question in questions_in(turn))
@@ -88,7 +92,7 @@ def calls_of(turn: Any) -> tuple[Call, ...]:
 
 
 def questions_in(turn: Any) -> Iterator[str]:
-    """The questions to a person with which an answer, a turn or what was read of one, ended."""
+    """Return the questions to a person with which an answer, a turn or what was read of one, ended."""
     for call in turn.tool_calls or ():
         if call["name"] == ASK_HUMAN:
             try:
@@ -98,7 +102,7 @@ def questions_in(turn: Any) -> Iterator[str]:
 
 
 def arguments_of(call: Call) -> list[str]:
-    """Those that are strings."""
+    """Return the arguments that are strings."""
     try:
         arguments = orjson.loads(call.arguments)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""The calls of ``/v1``: who asks, what for, and the answer, whole or as it is made."""
+"""The calls of ``/v1``: who calls, what for, and the answer, whole or as it is made."""
 
 import asyncio
 import re
@@ -91,7 +91,7 @@ def _check(request: HttpRequest, offered: tuple[str, ...]) -> None:
 
 
 def _readable_by_pages(request: HttpRequest, response: HttpResponseBase, offered: tuple[str, ...]) -> HttpResponseBase:
-    """With what browsers ask before, and of, calls to another origin."""
+    """Add the headers that browsers want before, and in answers to, calls to another origin."""
     if response.status_code == 405 or request.method == "OPTIONS":
         response["Allow"] = ", ".join(offered)
     if "Origin" in request.headers:
@@ -176,7 +176,7 @@ def _models(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def _model_json(agent: Agent, overview: dict[str, Any]) -> dict[str, Any]:
-    """An agent as a model, in both protocols; one that cannot answer now says why."""
+    """Describe an agent as a model, in both protocols; one that cannot answer now says why."""
     return {
         "id": agent.pk,
         "object": "model",
@@ -302,7 +302,7 @@ def _begun(key: ApiKey, reading: Reading) -> Run:
 
 
 def _usual_notices(wanted: ChatRequest, run: Run) -> str:
-    """Words between those of the answer would spoil what a program reads."""
+    """Return the default of notices: words between those of the answer would spoil what a program reads."""
     return "comment" if run.reads_text_alone or "response_format" in wanted.params else "text"
 
 
@@ -327,7 +327,7 @@ async def _stream(
     *,
     as_comment: bool,
 ) -> AsyncIterator[bytes]:
-    """Server-sent events; an error after the first piece is an event, too."""
+    """Yield server-sent events; an error after the first piece is an event, too."""
     complete = isinstance(first, Ended)
     try:
         for event in (*writer.begin(), *_events(writer, first, as_comment=as_comment)):
@@ -356,7 +356,7 @@ def _events(writer: Writer, piece: Piece, *, as_comment: bool) -> list[bytes]:
 
 
 def _abandon(run: Run) -> None:
-    """Nobody reads the answer any more. The request may be being cancelled, so this runs beside it."""
+    """End an answer that nobody reads any more. The request may be being cancelled, so this runs beside it."""
 
     async def leave() -> None:
         try:

@@ -1,6 +1,6 @@
-"""Protocols of ``/v1``, each a reader of requests and a writer for each answer, and what they share.
+"""The protocols of ``/v1``, each with a reader of requests and a writer of answers, and what they share.
 
-Other protocols' requests are made into bodies of chat completions, so that one reader judges them all.
+Requests of other protocols are turned into bodies of chat completions, so that one reader judges them all.
 """
 
 import re
@@ -21,7 +21,7 @@ SHOWN = "[The image of this result follows.]"
 
 
 class Writer(Protocol):
-    """One answer in the words of one protocol: as events, or ``whole`` after its last piece."""
+    """A writer of one answer in the words of one protocol: as events, or ``whole`` after its last piece."""
 
     @property
     def keep_alive(self) -> bytes: ...
@@ -37,7 +37,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came: a body, and the headers that name a dialog and a policy."""
+    """A request as it came: its body, and the headers that name a dialog and a policy."""
 
     body: dict[str, Any]
     dialog: str
@@ -104,7 +104,7 @@ class ChatBody:
 
 
 def mapping(value: Any, param: str) -> dict[str, Any]:
-    """What may be left out, and is an object otherwise."""
+    """Return an object, empty where it was left out."""
     if value is not None and not isinstance(value, dict):
         raise invalid(f"{param} must be an object.", param)
     return value or {}

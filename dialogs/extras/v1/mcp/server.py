@@ -39,7 +39,7 @@ Message = MutableMapping[str, Any]
 
 
 async def exchange(request: PersonRequest, key: ApiKey, scope: Message) -> HttpResponse:
-    """What the SDK answers to this request."""
+    """Return the SDK's answer to this request."""
     body = [{"type": "http.request", "body": request.body, "more_body": False}]
     sent: list[Message] = []
 
@@ -65,7 +65,7 @@ async def exchange(request: PersonRequest, key: ApiKey, scope: Message) -> HttpR
 
 
 def _server(request: PersonRequest, key: ApiKey) -> Server[Any]:
-    """Offers what the key may do."""
+    """Make a server that offers what the key may do."""
 
     async def listed(context: Any, given: Any) -> ListToolsResult:
         return ListToolsResult(tools=[_described(tool) for tool in TOOLS.values() if _may_call(key, tool.name)])
@@ -87,7 +87,7 @@ def _may_call(key: ApiKey, name: str) -> bool:
 
 
 def _called(request: PersonRequest, key: ApiKey, name: str, arguments: dict[str, Any]) -> CallToolResult:
-    """What goes wrong is a sentence for the model."""
+    """Run a tool, and turn every failure into a sentence for the model."""
     try:
         tool = TOOLS.get(name)
         if tool is None:
@@ -120,7 +120,7 @@ def _result(text: str, *, failed: bool = False) -> CallToolResult:
 
 
 def _bounded(value: Any) -> str:
-    """As JSON, with long texts cut as far as it takes."""
+    """Write a value as JSON, with long texts cut as far as needed."""
     for most in CUTS:
         text = orjson.dumps(_cut(value, most))
         if len(text) <= MOST_BYTES:

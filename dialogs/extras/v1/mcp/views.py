@@ -23,8 +23,9 @@ class OriginRefused(Refusal):
 @csrf_exempt  # a cookie is nothing here
 @problems.in_json
 def serve(request: HttpRequest) -> HttpResponse:
-    """One message of the Model Context Protocol (Streamable HTTP). There are no sessions,
-    and so no streams to open by GET."""
+    """Answer one message of the Model Context Protocol (Streamable HTTP). There are no sessions, so GET opens no
+    stream.
+    """
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     scope = _scope_of(request)
@@ -58,7 +59,7 @@ def _key_of(request: HttpRequest) -> ApiKey:
 
 
 def _scope_of(request: HttpRequest) -> dict[str, Any]:
-    """The request as ASGI has it."""
+    """Return the request as ASGI has it."""
     headers = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in request.headers.items()]
     return {
         "type": "http",

@@ -90,7 +90,7 @@ class MessageWriter:
         return _event("content_block_delta", index=index, delta={"type": delta, name: piece})
 
     def _closed(self) -> list[bytes]:
-        """The end of the block under way, if there is one."""
+        """Return the end of the block under way, if there is one."""
         if not self._kind:
             return []
         kind, self._kind = self._kind, ""
@@ -133,7 +133,7 @@ class MessageWriter:
 
 
 def _usage(usage: dict[str, Any] | None) -> dict[str, int | None]:
-    """Chat completions' counts in this protocol's: what went through the cache is no part of ``input_tokens``."""
+    """Translate chat completions' counts: here, what went through the cache is no part of ``input_tokens``."""
     if usage is None:
         return UNKNOWN
     shares = usage.get("prompt_tokens_details", {})

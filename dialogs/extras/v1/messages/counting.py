@@ -12,7 +12,7 @@ from remediation.tokens.counting import counter_for
 
 
 def est_tokens(request: ChatRequest) -> int:
-    """With the agent's own instructions and tools. Raises ``ApiError`` or ``Refusal``."""
+    """Estimate a request with the agent's own instructions and tools. Raises ``ApiError`` or ``Refusal``."""
     agent, served = agent_of(request)
     model = served.model
     instructions = "\n\n".join(text for text in (agent.instructions, request.instructions) if text)

@@ -1,7 +1,7 @@
-"""Translates the body of ``POST /v1/messages`` into that of a chat completion.
+"""Translation of the body of ``POST /v1/messages`` into that of a chat completion.
 
-Markers of caches and Anthropic's own context editing are passed over: the runtime sees to both.
-Thinking that comes back is, too: the dialog holds its own.
+Markers of caches and Anthropic's own context editing are ignored: the runtime sees to both. So is thinking that
+comes back: the dialog holds its own.
 """
 
 from dataclasses import replace
@@ -44,7 +44,7 @@ def read(sent: Sent) -> Reading:
 
 
 def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
-    """Raises ``ApiError``."""
+    """Translate a request. Raises ``ApiError``."""
     chat = ChatBody({name: body[name] for name in SAME if name in body}, names=NAMES)
     for name, value in body.items():
         if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
@@ -67,8 +67,9 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
 
 
 def _end_user(given: Any) -> str:
-    """Whom the program speaks for. Claude Code adds its session, another one for a conversation
-    that is taken up again."""
+    """Return whom the program speaks for. Claude Code adds a session, which changes when a conversation is taken
+    up again.
+    """
     text = given if isinstance(given, str) else ""
     try:
         named = orjson.loads(text)
@@ -107,7 +108,7 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_deferred(tool: Any, loaded: set[str]) -> bool:
-    """Whether the model is not to see it before a search of the client's tools has found it."""
+    """Check whether the model must not see a tool before a search of the client's tools has found it."""
     return isinstance(tool, dict) and bool(tool.get("defer_loading")) and tool.get("name") not in loaded
 
 
@@ -147,7 +148,7 @@ def _blocks(content: Any, param: str) -> list[dict[str, Any]]:
 
 
 def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[str]) -> None:
-    """``loaded`` gets the names of tools that results refer to."""
+    """Translate a message. ``loaded`` gets the names of tools that results refer to."""
     blocks = _blocks(message.get("content"), f"{param}.content")
     match message.get("role"):
         case "user":
@@ -171,8 +172,10 @@ def _call(block: dict[str, Any], param: str) -> dict[str, Any]:
 
 
 def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str, loaded: set[str]) -> None:
-    """Results of tools, and what the user says beside them. Reminders that a program puts there are part of the last
-    result: nobody said them."""
+    """Translate results of tools, and what the user says beside them.
+
+    Reminders that a program puts there become part of the last result: nobody said them.
+    """
     results = [block for block in blocks if block.get("type") == "tool_result"]
     rest = [block for block in blocks if block.get("type") != "tool_result"]
     reminders = rest if results and all(str(block.get("text", "")).startswith(REMINDER) for block in rest) else []
@@ -189,7 +192,7 @@ def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str, loaded: s
 
 
 def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
-    """Pictures and files as chat completions have them; what is unknown stays, and is refused by its type."""
+    """Translate pictures and files. An unknown part stays, and is refused by its type."""
     if block.get("type") in ("image", "document"):
         check_offered(block["type"], block, param)
     source = mapping(block.get("source"), "source")

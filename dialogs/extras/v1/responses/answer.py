@@ -33,7 +33,7 @@ SEALED = "dominds"  # in the place of encrypted reasoning, which comes back unre
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An item of text: what it holds, and its events."""
+    """A kind of text item: what it holds, and its events."""
 
     prefix: str
     empty: dict[str, Any]
@@ -110,7 +110,7 @@ class ResponseWriter:
 
     @property
     def _here(self) -> dict[str, Any]:
-        """The last item, for its events."""
+        """Return the last item, for its events."""
         index = len(self._response["output"]) - 1
         return {"item_id": self._response["output"][index]["id"], "output_index": index}
 
@@ -139,7 +139,7 @@ class ResponseWriter:
         return self._event(f"{kind.part_event}.{stage}", **place, part={**kind.part, "text": text})
 
     def _closed(self) -> list[bytes]:
-        """The end of the item under way, if there is one."""
+        """Return the end of the item under way, if there is one."""
         kind, self._kind = self._kind, None
         if kind is None:
             return []
@@ -186,7 +186,7 @@ class ResponseWriter:
 
 
 def usage_json(usage: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Chat completions' counts in this protocol's names. Its shares are no option: unknown ones are 0."""
+    """Write chat completions' counts under this protocol's names. Its shares are not optional: unknown ones are 0."""
     if usage is None:
         return None
     read = usage.get("prompt_tokens_details", {}).get("cached_tokens") or 0

@@ -1,7 +1,7 @@
-"""Translates the body of ``POST /v1/responses`` into that of a chat completion.
+"""Translation of the body of ``POST /v1/responses`` into that of a chat completion.
 
-Reasoning that comes back is passed over, also where it is encrypted: the dialog holds its own. ``truncation`` and keys
-of caches are, too: the runtime sees to both.
+Reasoning that comes back is ignored, encrypted or not: the dialog holds its own. So are ``truncation`` and keys
+of caches: the runtime sees to both.
 """
 
 from functools import partial
@@ -49,7 +49,7 @@ LEFT_OUT = ("reasoning", "compaction", "web_search_call", "tool_search_call", "t
 
 
 def read(sent: Sent) -> Reading:
-    """Raises ``ApiError`` or ``Refusal``."""
+    """Read a request. Raises ``ApiError`` or ``Refusal``."""
     body, key = sent.body, sent.key
     for name, value in body.items():
         if value not in (None, False) and name not in (*SAME, *READ, *PASSED_OVER):
@@ -110,7 +110,7 @@ def _previous(key: ApiKey, body: dict[str, Any]) -> Stored | None:
 
 
 def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
-    """With the dialog where the response is its end, else from that place of the conversation."""
+    """Go on with the dialog if the response is its end, and otherwise from that place of the conversation."""
     if stored.is_head and stored.dialog.agent_id == body.get("model"):
         chat.options["metadata"] = {**mapping(body.get("metadata"), "metadata"), "dialog_id": str(stored.dialog.pk)}
     else:
@@ -144,14 +144,14 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any) -> None:
 
 
 def _called(chat: ChatBody, item: dict[str, Any], param: str) -> None:
-    """Calls belong to the answer before them."""
+    """Put calls into the answer before them."""
     if not chat.messages or chat.messages[-1]["role"] != "assistant":
         chat.say("assistant", "", param)
     chat.messages[-1].setdefault("tool_calls", []).append(call_of(item))
 
 
 def _referred(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], param: str) -> None:
-    """An item that was stored here stands for the whole of its response, which all items of it name."""
+    """Replace a reference to a stored item by the whole of its response, which all its items name."""
     place = Place.of_id(item_id)
     if place is None or place not in known:
         try:
@@ -169,7 +169,7 @@ def _content(value: Any, param: str) -> Any:
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
-    """What is unknown stays, and is refused by its type."""
+    """Translate a part. An unknown one stays, and is refused by its type."""
     match part.get("type"):
         case "input_text" | "output_text":
             return {"type": "text", "text": part.get("text")}

@@ -17,7 +17,7 @@ COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def response_of(key: ApiKey, response_id: str) -> dict[str, Any]:
-    """Without what its request brought along. Raises ``ApiError``."""
+    """Return a response without what its request brought along. Raises ``ApiError``."""
     try:
         stored = Stored(key, Place.of_id(response_id))
     except NotFound:

@@ -78,18 +78,18 @@ class Stored:
 
     @property
     def is_head(self) -> bool:
-        """Whether nothing was said since."""
+        """Check whether nothing was said since."""
         last = self.turns[-1] if self.turns else self.message
         return not self._placed(last.position).exists() and not self.dialog.turns.queued().exists()
 
     @property
     def instructions(self) -> str:
-        """What the newest request to the dialog said as developer or system."""
+        """Return what the newest request to the dialog said as developer or system."""
         client = client_of(self.dialog)
         return client.instructions if client else ""
 
     def calls(self, turn: Turn) -> list[dict[str, Any]]:
-        """Of tools that the client runs."""
+        """Return calls of tools that the client runs."""
         return [call for call in turn.tool_calls or () if call["name"] not in self._ours]
 
     def say_answer(self, chat: ChatBody, source: str) -> None:
@@ -97,7 +97,7 @@ class Stored:
             self._say(chat, turn, source)
 
     def say_all(self, chat: ChatBody, source: str) -> None:
-        """The conversation up to the end of this response, with the system messages in it."""
+        """Tell the conversation up to the end of this response, with the system messages in it."""
         last = self.turns[-1] if self.turns else self.message
         client = client_of(self.dialog)
         system = list((client.system_messages if client else None) or [])
@@ -126,11 +126,11 @@ class Stored:
         ]
 
     def _whole(self, turn: Turn) -> str:
-        """A result that was too large for the context stands elsewhere."""
+        """Return a result whole: one that was too large for the context stands elsewhere."""
         kept = self.dialog.artifacts.filter(tool_call_id=turn.tool_call_id).values_list("text", flat=True).first()
         return turn.text if kept is None else kept
 
 
 def text_of(turn: Turn) -> str:
-    """An answer as its client saw it: with the question to a person that ended it."""
+    """Return an answer as its client saw it, with the question to a person that ended it."""
     return "\n\n".join(text for text in (turn.text, *questions_in(turn)) if text)

@@ -30,7 +30,7 @@ class Named:
         return f"{self.namespace}__{self.name}"[-LONGEST_NAME:] if self.namespace else self.name
 
     def item(self, call: Call) -> dict[str, Any]:
-        """The client's item for a call, without id and status."""
+        """Return the client's item for a call, without id and status."""
         space = {"namespace": self.namespace} if self.namespace else {}
         if self.is_custom:
             text = arguments_object(call.arguments).get("input")
@@ -41,7 +41,7 @@ class Named:
 
 @dataclass(slots=True)
 class Tools:
-    """``functions`` are those of a chat completion; ``named`` has their clients' names."""
+    """The tools of a request. ``functions`` are those of a chat completion; ``named`` has their clients' names."""
 
     functions: list[dict[str, Any]] = field(default_factory=list)
     named: dict[str, Named] = field(default_factory=dict)
@@ -73,12 +73,12 @@ class Tools:
         self.named[named.function] = named
 
     def check(self) -> None:
-        """Raises ``ApiError`` where nothing that can be called is left."""
+        """Raise ``ApiError`` where nothing that can be called is left."""
         if self.left_out and not self.functions:
             raise invalid(f"These run at OpenAI, not here: {', '.join(self.left_out)}. Send functions.", "tools")
 
     def choice(self, value: Any) -> Any:
-        """A ``tool_choice`` as chat completions have it."""
+        """Return a ``tool_choice`` as chat completions have it."""
         match value:
             case {"type": "function" | "custom", "name": str(name)}:
                 return {
@@ -98,7 +98,7 @@ class Tools:
 
 
 def call_of(item: dict[str, Any]) -> dict[str, Any]:
-    """A call that comes back, as chat completions have it."""
+    """Return a call that comes back, as chat completions have it."""
     is_custom = item["type"] == "custom_tool_call"
     named = Named(str(item.get("name") or ""), str(item.get("namespace") or ""), is_custom)
     arguments = dumped({"input": item.get("input")}).decode() if is_custom else item.get("arguments")
