@@ -93,7 +93,7 @@ def _client(incoming: Incoming) -> Client:
 
 
 def _judged_of_new(incoming: Incoming, results: Mapping[str, Result]) -> Mapping[str, Judged]:
-    """Judge results by the dialog that a new conversation becomes, with its whole history; nothing of it is stored yet."""
+    """Judge results by the dialog that a new conversation becomes, with its whole history, before it is stored."""
     if not results:
         return {}
     request, conversation = incoming.request, incoming.conversation
