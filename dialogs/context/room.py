@@ -9,8 +9,8 @@ from dialogs.context.view_cache import messages_of
 from dialogs.context.view_sizes import LEAST_CHARS_PER_TOKEN, ViewSizes
 from dominds.llm.messages import chars_of
 from dominds.llm.models.room import output_room
-from remediation.budget import ESTIMATES_ERR, package_room
-from remediation.strategies.masking import light_enough
+from remediation.budget import ESTIMATES_ERR, LEAST_ANSWER, package_room
+from remediation.strategies.masking import ALL_SHOWN, to_leave_out, without
 
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
@@ -27,11 +27,12 @@ def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported
         return view
     own = sizes.own
     excess = round(max(own.prompt * (1 + ESTIMATES_ERR), reported)) + room - window
-    units = light_enough(view.units, own.units, excess, own.count)
-    if units == view.units:
+    left_out = to_leave_out(view.units, own.units, excess, own.count)
+    if left_out == ALL_SHOWN:
         return view
+    units = without(view.units, left_out)
     messages = messages_of(units)
-    return replace(view, units=units, messages=messages, chars=chars_of(messages))
+    return replace(view, units=units, messages=messages, chars=chars_of(messages), left_out=left_out)
 
 
 def output_tokens(
@@ -49,4 +50,6 @@ def output_tokens(
     own = sizes.own
     prompt = own.prompt + recalled.est_tokens + own.count_text(guidance)
     room = output_room(served.model, prompt, window=window, wanted=most, margin=own.margin(prompt))
-    return min(most, room or most)  # a request may ask for less than there is always room for
+    # A request may ask for less than there is always room for. Less than an answer of use is never asked for: a refusal
+    # is repeated with more room, and an answer of a few words is not.
+    return min(most, max(LEAST_ANSWER, room or most))

@@ -49,7 +49,8 @@ class Sent:
     """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which
     the request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts.
     ``system`` are messages of that role in the middle: how many stand before each, and its part; ``as_user`` where the
-    model takes none. ``recalled`` are turns with the parts of their texts. ``sizes`` are characters by category, up to
+    model takes none. ``recalled`` are turns with the parts of their texts.
+    ``results_left_out`` and ``units_left_out`` are those of ``LeftOut``. ``sizes`` are characters by category, up to
     the last that has any; an image has four a token."""
 
     digest: str = ""
@@ -70,6 +71,8 @@ class Sent:
     force: str = ""
     output: int | None = None
     sizes: tuple[int, ...] = ()
+    results_left_out: tuple[int, ...] = ()
+    units_left_out: tuple[int, ...] = ()
 
     @property
     def stored(self) -> str:
@@ -94,7 +97,7 @@ class Sent:
 _PLACES = tuple(
     """
     digest position messages sizes instructions tools traits output epoch statements recalled system as_user goes_on
-    nudge guidance called force
+    nudge guidance called force results_left_out units_left_out
     """.split()
 )
 _DIGESTS = frozenset({"digest", "instructions", "tools", "traits", "statements"})
@@ -147,7 +150,7 @@ def remembered(
         digest=hashlib.sha256(body).hexdigest(),
         epoch=request.epoch,
         position=view.position,
-        messages=len(view.messages),
+        messages=view.left_out.messages or len(view.messages),
         instructions=part(request.instructions),
         tools=part(prepared.offered),
         traits=part(traits_of(model)),
@@ -162,6 +165,8 @@ def remembered(
         force=request.force or "",
         output=request.max_output_tokens,
         sizes=_without_last_zeros([sizes[category] for category in Category]),
+        results_left_out=view.left_out.results,
+        units_left_out=view.left_out.units,
     )
     return sent, tuple(parts.values())
 

@@ -19,6 +19,7 @@ from dominds.weighted_cache import Bounded
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
 from remediation.prompts import Prompt, load, render
+from remediation.strategies.masking import ALL_SHOWN, LeftOut
 
 _TURN_COLUMNS = (
     "seq",
@@ -54,6 +55,7 @@ class View:
     by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
     carried: frozenset[int] = frozenset()  # seqs of the messages that a clear took into the round
+    left_out: LeftOut = ALL_SHOWN  # for one request alone
 
     @property
     def is_fresh_round(self) -> bool:

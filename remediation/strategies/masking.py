@@ -4,7 +4,7 @@ it again.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
@@ -71,32 +71,64 @@ def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
     return candidate if candidate.est_tokens < unit.est_tokens else unit
 
 
-def light_enough(units: Units, counted: Units, excess: int, count: Callable[[Sequence[Message]], int]) -> Units:
-    """Return the units without ``excess`` tokens, for a request that nothing is stored of: the results of old calls
-    give way to a mark, then the oldest messages. The newest ``FRESH_UNITS``, system prompts and pinned units stay.
-    ``counted`` has their sizes."""
-    kept, stays = list(units), standing(units)
-    for index in (place for place in range(len(units) - FRESH_UNITS) if place not in stays):
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What one request leaves out of a view, by the indices of its units: results behind a mark, and whole units.
+    ``messages`` is how many the whole view has.
+    """
+
+    results: tuple[int, ...] = ()
+    units: tuple[int, ...] = ()
+    messages: int = 0
+
+
+ALL_SHOWN = LeftOut()
+
+
+def to_leave_out(units: Units, counted: Units, excess: int, count: Callable[[Sequence[Message]], int]) -> LeftOut:
+    """Choose what one request leaves out to be ``excess`` tokens smaller: the results of old calls first, then the
+    oldest messages. The newest ``FRESH_UNITS``, system prompts and pinned units stay. ``counted`` has the units' sizes.
+    """
+    stays, results, gone = standing(units), list[int](), list[int]()
+    old = [index for index in range(len(units) - FRESH_UNITS) if index not in stays]
+    sizes = {index: counted[index].est_tokens for index in old}
+    for index in old:
         if excess <= 0:
             break
-        if (unit := units[index]).role is UnitRole.TOOL:
-            messages = tuple(
-                replace(message, text=LEFT_OUT) if message.role is Role.TOOL else with_short_arguments(message)
-                for message in unit.messages
-            )
-            excess -= counted[index].est_tokens - count(messages)
-            kept[index] = replace(unit, messages=messages)
-    gone = set[int]()
-    for index in (place for place in range(len(units) - FRESH_UNITS) if place not in stays):
+        if units[index].role is UnitRole.TOOL:
+            size = count(_without_results(units[index]).messages)
+            excess -= sizes[index] - size
+            sizes[index] = size
+            results.append(index)
+    for index in old:
         if excess <= 0:
             break
-        gone.add(index)
-        excess -= count(kept[index].messages)
-    if not gone:
-        return tuple(kept)
-    first = min(gone)
-    mark = replace(units[first], role=UnitRole.USER, messages=(Message(Role.USER, LEFT_OUT_MESSAGES),), pinned=False)
-    return tuple(mark if index == first else unit for index, unit in enumerate(kept) if index not in gone - {first})
+        gone.append(index)
+        excess -= sizes[index]
+    if not results and not gone:
+        return ALL_SHOWN
+    return LeftOut(tuple(results), tuple(gone), sum(len(unit.messages) for unit in units))
+
+
+def without(units: Units, left_out: LeftOut) -> Units:
+    """Return the units with marks in place of what is left out."""
+    results, gone = frozenset(left_out.results), frozenset(left_out.units)
+    kept = list[Unit]()
+    for index, unit in enumerate(units):
+        if index not in gone:
+            kept.append(_without_results(unit) if index in results else unit)
+        elif index == left_out.units[0]:
+            mark = (Message(Role.USER, LEFT_OUT_MESSAGES),)
+            kept.append(replace(unit, role=UnitRole.USER, messages=mark, pinned=False))
+    return tuple(kept)
+
+
+def _without_results(unit: Unit) -> Unit:
+    messages = (
+        replace(message, text=LEFT_OUT) if message.role is Role.TOOL else with_short_arguments(message)
+        for message in unit.messages
+    )
+    return replace(unit, messages=tuple(messages))
 
 
 def is_masked(unit: Unit) -> bool:

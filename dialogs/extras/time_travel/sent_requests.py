@@ -27,6 +27,7 @@ from dominds.version import VERSION
 from remediation.context import Unit, Units
 from remediation.prompts import PromptError, Use, refilled
 from remediation.recall.recall import rendered
+from remediation.strategies.masking import LeftOut, without
 from remediation.strategies.outcome import STAND_INS
 
 NOT_KEPT = "this call was made before Dominds kept what its requests are made of"
@@ -79,7 +80,8 @@ class _Made:
         self.instructions, self.offered = self._part(sent.instructions), self._part(sent.tools) or "[]"
         self.statements = _statements(self._part(sent.statements))
         self.system = [SystemMessage(at, self._part(text), sent.as_user) for at, text in sent.system]
-        self.units = _first(units_at(generation.dialog_id, generation.base, sent.position), sent.messages)
+        shown = _first(units_at(generation.dialog_id, generation.base, sent.position), sent.messages)
+        self.units = without(shown, LeftOut(sent.results_left_out, sent.units_left_out))
         self.once = Once(
             sent.goes_on, self._recalled(), self._filled(sent.nudge), self._filled(sent.guidance), sent.called
         )
