@@ -228,6 +228,11 @@ class Context:
         return self.budget.limit
 
     @property
+    def est_tokens(self) -> int:
+        """Return the estimate of the next prompt, apart from recalled text."""
+        return self.budget.prompt
+
+    @property
     def must_shrink(self) -> bool:
         """Check whether nothing can be sent before the view is smaller: it was refused, or an answer filled the
         window.

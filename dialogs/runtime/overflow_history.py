@@ -123,7 +123,8 @@ def is_red_by_recall(dialog: Dialog, thresholds: Thresholds) -> bool:
         return False
     row = _last_sent.first(dialog.pk)
     sizes = sizes_of(Sent.of(row)) if row is not None else {}
-    recalled = reported * sizes.get(Category.RECALLED, 0) // max(1, sum(sizes.values()))
+    chars = sizes.get(Category.RECALLED, 0)
+    recalled = min(reported * chars // max(1, sum(sizes.values())), chars)  # a character is hardly ever two tokens
     return reported - recalled <= critical
 
 

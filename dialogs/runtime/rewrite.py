@@ -82,20 +82,23 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
         _notice(lease, job.policy.notices[0])
     with tracing.rewriting(job.dialog, decision.policy, job.sizes.prompt, job.sizes.limit) as traced:
         rewritten = within_archive(_prepared(job) or _rewrite_in_time(lease, job, seconds))
-        traced(rewritten)
+        if rewritten.failure:
+            rewritten = replace(rewritten, failure=_why_not_smaller(job, rewritten))
+        run = _run_row(job, rewritten)  # before the transaction: it compares and rates all units
+        traced(run)
     log.info(
         "rewritten",
         dialog_id=str(job.dialog.pk),
         policy=decision.policy,
         steps=[step.strategy for step in rewritten.steps],
-        est_before=rewritten.est_before,
-        est_after=rewritten.est_after,
+        est_before=run.est_before,
+        est_after=run.est_after,
         failure=rewritten.failure,
     )
     if rewritten.failure:
-        _store_failure(lease, job, rewritten)
+        _store_failure(lease, job, run, rewritten)
     else:
-        _store(lease, job, rewritten)
+        _store(lease, job, run, rewritten)
 
 
 def _prepared(job: Job) -> Rewritten | None:
@@ -228,9 +231,8 @@ def _notice(lease: Lease, text: str) -> None:
 
 
 @commits
-def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
+def _store(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) -> None:
     """Store the rewrite, put its removed units into the archive, and forget the old report, in one transaction."""
-    run = _run_row(job, rewritten)  # before the transaction: it compares and rates all units
     with lease.change() as change:
         dialog = change.dialog
         if dialog.history_version != job.dialog.history_version:
@@ -350,12 +352,11 @@ def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
 
 
 @commits
-def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
+def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) -> None:
     """Store an outcome with its reward, though the model's view did not change. It counts as a restart, and as an
     error only where the request does not fit.
     """
-    reason, overflows = _why_not_smaller(job, rewritten), not job.sizes.budget.fits
-    run = _run_row(job, replace(rewritten, failure=reason))
+    reason, overflows = rewritten.failure, not job.sizes.budget.fits
     with lease.change() as change:
         by_hand = bool(change.dialog.requested_rewrite)
         run.save(force_insert=True)

@@ -15,7 +15,7 @@ from dialogs.runtime.stream_reply import Reply
 from dialogs.store.lease import Lease
 from dominds import telemetry
 from dominds.llm.usage import Usage
-from remediation.context import Rewritten
+from remediation.models import RemediationRun
 
 log = structlog.get_logger(__name__)
 
@@ -65,8 +65,10 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
 
 
 @contextmanager
-def rewriting(dialog: Dialog, policy: str, est_before: int, limit: int | None) -> Iterator[Callable[[Rewritten], None]]:
-    """Trace one rewrite of what the model sees; its side calls are spans within. Pass the outcome to what this
+def rewriting(
+    dialog: Dialog, policy: str, est_before: int, limit: int | None
+) -> Iterator[Callable[[RemediationRun], None]]:
+    """Trace one rewrite of what the model sees; its side calls are spans within. Pass its row to what this
     yields.
     """
     attributes: dict[str, telemetry.Value] = {
@@ -78,13 +80,13 @@ def rewriting(dialog: Dialog, policy: str, est_before: int, limit: int | None) -
         attributes["dominds.rewrite.limit"] = limit
     with telemetry.span("compact_context", attributes) as span:
 
-        def tell(rewritten: Rewritten) -> None:
-            if rewritten.failure:
+        def tell(run: RemediationRun) -> None:
+            if run.rejected:
                 telemetry.failed(span, "rewrite_refused")
                 return
             span.set_attribute("gen_ai.conversation.compacted", True)
-            span.set_attribute("dominds.rewrite.est_tokens.saved", rewritten.est_before - rewritten.est_after)
-            span.set_attribute("dominds.rewrite.strategies", [step.strategy for step in rewritten.steps])
+            span.set_attribute("dominds.rewrite.est_tokens.saved", run.est_before - run.est_after)
+            span.set_attribute("dominds.rewrite.strategies", [step["strategy"] for step in run.steps])
 
         yield tell
 
