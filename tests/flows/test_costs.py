@@ -11,6 +11,7 @@ from django.test import Client
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions.messages import create_dialog
 from dialogs.models import Dialog, PersonSettings
+from tests.dialogs.html_tree import in_one_line
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.serving import Double
 from tests.flows.conftest import Minds, Serve, dialog_with, go_on, say
@@ -51,8 +52,8 @@ def test_the_cost_on_the_page_is_the_servers_own_sum(minds: Minds, monkeypatch: 
         expected = billed(double)
     assert expected > 0
     client = asked_for(dialog)
-    page = client.get(f"/d/{dialog.pk}/details/").content.decode()
-    shown = re.search(r'<dt>Cost .*?<data value="([0-9.]+)">', page, re.DOTALL)
+    page = in_one_line(client.get(f"/d/{dialog.pk}/details/").content.decode())
+    shown = re.search(r'<dt> Cost .*?<data value="([0-9.]+)">', page, re.DOTALL)
     assert shown is not None and Decimal(shown[1]) == expected
     api = client.get(f"/api/dialogs/{dialog.pk}").json()
     assert (Decimal(api["cost_usd"]), api["unpriced_generations"]) == (expected, 0)
@@ -84,12 +85,12 @@ def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve, staf
     assert question.kind == "budget_exceeded"
     assert question.text.startswith("This dialog has cost $2.00, and the budget is $1.50.")
     client = asked_for(dialog)
-    assert "Suspended: budget exceeded" in client.get(f"/d/{dialog.pk}/").content.decode()
-    page = client.get(f"/q4h/{question.pk}/").content.decode()
+    assert "Suspended: budget exceeded" in in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
+    page = in_one_line(client.get(f"/q4h/{question.pk}/").content.decode())
     assert "Continue with a raised budget" in page and "3.00</textarea>" in page
     operator = Client()
     operator.force_login(staff)
-    evidence = operator.get(f"/admin/dialogs/question/{question.pk}/change/").content.decode()
+    evidence = in_one_line(operator.get(f"/admin/dialogs/question/{question.pk}/change/").content.decode())
     assert "Budget exceeded" in evidence and "Continue with a raised budget" in evidence
     assert "Clear with this hand-over note" not in evidence
     resolve = f"/api/questions/{question.pk}/resolve"
@@ -124,7 +125,9 @@ def test_a_monthly_budget_holds_for_all_dialogs_of_a_person(serve: Serve) -> Non
     go_on(second)
     assert (second.state, second.cost_usd) == ("idle", Decimal(1))
     assert PersonSettings.objects.get(user=first.owner).monthly_budget_usd == Decimal("1.5")
-    assert 'this month: <data value="2.00">$2.00</data>, of a budget' in client.get("/settings/costs/").content.decode()
+    assert 'this month: <data value="2.00">$2.00</data>, of a budget' in in_one_line(
+        client.get("/settings/costs/").content.decode()
+    )
 
 
 def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve) -> None:
@@ -133,8 +136,8 @@ def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve)
     say(dialog, "one")
     say(dialog, "two")
     assert (dialog.state, dialog.unpriced_generations) == ("idle", 2)
-    assert "unknown price" in asked_for(dialog).get(f"/d/{dialog.pk}/details/").content.decode()
-    assert "this month: unknown price." in asked_for(dialog).get("/settings/costs/").content.decode()
+    assert "unknown price" in in_one_line(asked_for(dialog).get(f"/d/{dialog.pk}/details/").content.decode())
+    assert "this month: unknown price." in in_one_line(asked_for(dialog).get("/settings/costs/").content.decode())
 
 
 # -- Rewrites that pay, or not
@@ -157,7 +160,7 @@ def until_rewritten(serve: Serve, prices: list[dict[str, float]]) -> tuple[Clien
         say(dialog, "Write on in the log, please.")
         if dialog.remediations.exists():
             return client, dialog, waited
-        if WAITING in client.get(f"/d/{dialog.pk}/details/").content.decode():
+        if WAITING in in_one_line(client.get(f"/d/{dialog.pk}/details/").content.decode()):
             waited.append(number)
     raise AssertionError("It was never rewritten.")
 
@@ -173,7 +176,7 @@ def test_a_rewrite_that_would_cost_more_than_it_saves_waits(serve: Serve) -> Non
     saved = run.est_before - run.est_after
     assert run.saving_usd == saved * Decimal("0.2") / 1_000_000
     assert run.reread_usd == run.est_after * Decimal("4.8") / 1_000_000
-    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    page = in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
     assert f"Saves est. {saved:,} cached tokens" in page and "pays after" in page
     message = client.get(f"/api/dialogs/{dialog.pk}/remediations").json()[0]
     assert Decimal(message["reread_usd"]) == run.reread_usd

@@ -170,13 +170,15 @@ def test_reasoning_that_fills_the_window_is_cut_and_the_answer_begun_anew(
     minds: Minds, monkeypatch: Any, caplog: Any
 ) -> None:
     """Nothing was said yet that it could go on from."""
-    thought = prose(500, 6_000)
+    thought, thought_about = prose(500, 6_000), set[str]()
 
     def mind(prompt: Prompt) -> Reply:
         if pruner.is_asked(prompt.body):
             return pruner.prune(prompt)
-        is_new = prompt.last.text == "think long"  # what was removed is recalled behind it later
-        return Reply("Never said.", reasoning=thought, chunk_seconds=0.01) if is_new else Reply("Understood.")
+        if prompt.last.text == "think long" and prompt.last.text not in thought_about:
+            thought_about.add(prompt.last.text)
+            return Reply("Never said.", reasoning=thought, chunk_seconds=0.01)
+        return Reply("Understood.")
 
     with start("lmstudio/qwen3-14b", mind, window=8_000) as double:
         dialog = dialog_at(double, minds, monkeypatch, "lmstudio/qwen3-14b")

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dialogs.models import Dialog, ForcingRefusal
+from remediation.budget import LEAST_ANSWER
+from remediation.strategies.masking import LEFT_OUT_MESSAGES
 from tests.dialogs.factories import make_dialog
 from tests.doubles.brains import GUIDANCE, LAST_RESORT, Prompt, Reply, Story
 from tests.doubles.local_servers import VLLMDouble
@@ -117,11 +119,12 @@ def test_a_paste_that_leaves_no_room_is_answered_after_a_clear_without_it(minds:
             say(dialog, paste[:16_000])
         assert dialog.generations.latest("id").snapshot.level == "healthy"
         say(dialog, paste)
-        assert (refused(double), dialog.failure, dialog.state, dialog.round_number) == ([], "", "idle", 2)
+        # An estimate forces nothing: the request is sent once, and the server's refusal is what forces.
+        assert (refused(double), dialog.failure, dialog.state, dialog.round_number) == (["no room"], "", "idle", 2)
         forced, answered = double.bodies[-2:]
-        assert paste not in str(forced) and "tool_choice" in forced
+        assert LEFT_OUT_MESSAGES in str(forced) and "tool_choice" in forced
         assert answered["messages"][-2]["content"] == paste and "[Recalled" in answered["messages"][-1]["content"]
-        assert [purpose for purpose, _, _ in purposes(dialog)] == ["reply"] * 5 + ["forced_clear", "reply"]
+        assert [purpose for purpose, _, _ in purposes(dialog)] == ["reply"] * 6 + ["forced_clear", "reply"]
 
 
 KINDS = {
@@ -146,7 +149,7 @@ def test_no_green_dialog_is_refused_and_the_forced_clear_fits(minds: Minds, kind
         forced = dialog.generations.filter(purpose="forced_clear")
         assert set(forced.values_list("outcome", flat=True)) == {"kept"}
         shortest = min(body["max_tokens"] for body in double.bodies if "tool_choice" not in body)
-        assert shortest >= 1_024, "an answer is not cut for fear of what might not fit"
+        assert shortest >= LEAST_ANSWER, "an answer is not cut for fear of what might not fit"
 
 
 def test_output_that_does_not_fit_is_asked_for_once_more_with_less(minds: Minds) -> None:

@@ -22,7 +22,7 @@ from tests.flows.doubled import DIALECTS, dialog_at, name_server, start
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LIMITS = {"optimal_max_tokens": 60_000, "critical_max_tokens": 100_000, "caution_remediation_cadence_generations": 2}
-YELLOW, RED = (61_000, 5), (101_000, 5)
+YELLOW, RED = (61_000, 5), (120_000, 5)
 
 
 class Life:

@@ -16,6 +16,7 @@ from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, ONLY_POST, asked_dialog, browser_of, routes
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,7 +43,7 @@ def openings(person: User, dialog: Dialog, settings: Any) -> set[str]:
     client = browser_of(person)
     result = {
         "page": client.get(reverse("dialog", args=[dialog.pk])).status_code == 200,
-        "list": str(dialog.pk) in client.get("/dialogs/").content.decode(),
+        "list": str(dialog.pk) in in_one_line(client.get("/dialogs/").content.decode()),
         "api": client.get(f"/api/dialogs/{dialog.pk}").status_code == 200,
         "ops": client.get("/ops/").status_code == 200,
         "limits": client.get("/settings/limits/").status_code == 200,
@@ -132,9 +133,9 @@ def test_a_turn_tells_who_wrote_it(dialog: Dialog) -> None:
         ("user", "grace"),
         ("assistant", None),
     ]
-    page = browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode()
-    assert '<h3 class="who">You</h3>' in page
-    assert '<h3 class="who">grace</h3>' in page
+    page = in_one_line(browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode())
+    assert '<h3 class="who"> You </h3>' in page
+    assert '<h3 class="who"> grace </h3>' in page
 
 
 def test_an_operators_act_stands_on_the_page_under_his_name(dialog: Dialog) -> None:
@@ -144,7 +145,7 @@ def test_an_operators_act_stands_on_the_page_under_his_name(dialog: Dialog) -> N
     browser_of(operator).post(reverse("retry", args=[dialog.pk]))
     browser_of(operator).post(reverse("rename", args=[dialog.pk]), {"title": "Better"})
     browser_of(operator).post(reverse("close", args=[dialog.pk]))
-    page = browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode()
+    page = in_one_line(browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode())
     for action in ("gave this message up", "asked for message", "called this dialog “Better”", "closed this dialog"):
         assert f"grace {action}" in page
 

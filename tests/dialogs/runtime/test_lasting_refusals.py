@@ -20,6 +20,7 @@ from dialogs.models import ApiKey, Dialog, Question
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, make_operator
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,9 +78,9 @@ def test_pages_offer_the_exits_that_help(script: Script, operator: User) -> None
     question = open_question(dialog)
     client = Client()
     client.force_login(operator)
-    assert "Suspended: the model cannot answer" in client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "Suspended: the model cannot answer" in in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
     for address in (f"/q4h/{question.pk}/", f"/admin/dialogs/question/{question.pk}/change/"):
-        page = client.get(address).content.decode()
+        page = in_one_line(client.get(address).content.decode())
         assert "The model cannot answer" in page
         offered = [name for name in ("retry", "switch_model", "give_up", "close") if f'value="{name}"' in page]
         assert offered == ["retry", "switch_model", "give_up", "close"]
@@ -114,7 +115,7 @@ def test_the_message_goes_on_with_another_model(script: Script, operator: User, 
     client = Client(headers={"Authorization": f"Bearer {api_keys.create_key(operator)}"})
     page = Client()
     page.force_login(operator)
-    shown = page.get(f"/q4h/{open_question(dialog).pk}/").content.decode()
+    shown = in_one_line(page.get(f"/q4h/{open_question(dialog).pk}/").content.decode())
     assert 'value="test/other"' in shown and 'value="test/model"' not in shown
     given = {"action": "switch_model", "provider": "test", "model": "other"}
     moved = client.post(f"/api/questions/{open_question(dialog).pk}/resolve", given, content_type="application/json")
@@ -219,8 +220,8 @@ def test_a_model_that_our_catalog_lost_asks_a_person(script: Script, operator: U
     assert open_question(dialog).text.startswith(GONE_FROM_CATALOG)
     client = Client()
     client.force_login(operator)
-    assert "Suspended: the model cannot answer" in client.get(f"/d/{dialog.pk}/").content.decode()
-    assert 'value="test/newer"' in client.get(f"/q4h/{open_question(dialog).pk}/").content.decode()
+    assert "Suspended: the model cannot answer" in in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
+    assert 'value="test/newer"' in in_one_line(client.get(f"/q4h/{open_question(dialog).pk}/").content.decode())
     take(dialog, operator, "switch_model", provider="test", model="newer")
     assert (dialog.state, statuses(dialog)) == ("idle", {"one": "answered", "two": "answered"})
 

@@ -12,7 +12,7 @@ from dialogs.runtime.materials import materials_of
 from dialogs.store.lease import claim
 from dominds import budgets
 from remediation.decisions import Rewrite
-from remediation.models import ContextEvent, RemediationRun
+from remediation.models import RemediationRun
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
 from tests.harness import transactions
@@ -95,5 +95,5 @@ def test_a_rewrite_that_would_archive_too_much_is_not_applied(script: Script, mo
         assert lease is not None
         rewrite.perform(lease, job_of(dialog))
     assert not RemediationRun.objects.exists()
-    text = ContextEvent.objects.get(dialog=dialog, code=ContextEvent.Code.BREAKER_FAILED).message
+    text = RemediationRun.attempts.get(dialog=dialog).rejected
     assert "would archive more than 10 messages at once. DOMINDS_ARCHIVED_MESSAGES sets this limit." in text

@@ -14,6 +14,7 @@ from dialogs.store import events
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,7 +31,9 @@ async def whole(answer: Any) -> bytes:
 
 def listed(client: Any, query: str = "") -> str:
     return str(
-        client.get(f"/dialogs/{query}", headers={"HX-Request": "true", "HX-Target": "dialog-rows"}).content.decode()
+        in_one_line(
+            client.get(f"/dialogs/{query}", headers={"HX-Request": "true", "HX-Target": "dialog-rows"}).content.decode()
+        )
     )
 
 
@@ -91,7 +94,7 @@ def test_a_selection_of_nothing_does_nothing_and_says_so(sent: dict[str, str], m
     client = browser_of(UserFactory.create())
     answer = client.post(SELECTED, {**sent, "back": "https://evil.example/"}, follow=True)
     assert answer.redirect_chain == [("/dialogs/", 302)]
-    assert message in answer.content.decode()
+    assert message in in_one_line(answer.content.decode())
 
 
 def test_a_new_name_reaches_the_page_and_its_list() -> None:
@@ -112,7 +115,7 @@ def test_a_folder_holds_dialogs_in_the_navigation_and_is_its_owners_alone() -> N
     client, move = browser_of(dialog.owner), f"/d/{dialog.pk}/folder/"
     titled("Elsewhere", dialog.owner)
     client.post(move, {"folder": "  Harbour   dues "})
-    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    page = in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
     nav = page[page.index('id="nav-dialogs"') : page.index("All dialogs")]
     assert (
         nav.index('data-folder="Harbour dues" open') < nav.index("Berths") < nav.index("Today") < nav.index("Elsewhere")
@@ -123,10 +126,12 @@ def test_a_folder_holds_dialogs_in_the_navigation_and_is_its_owners_alone() -> N
         assert "Berths" not in listed(browser_of(operator), query)
     assert "Harbour dues" not in listed(browser_of(operator), "?q=berths")
     answer = client.post(move, {"folder": "x" * 61}, follow=True)
-    assert "has 61 characters; at most 60" in answer.content.decode()
-    assert "Only its owner" in browser_of(operator).post(move, {"folder": "Mine"}, follow=True).content.decode()
+    assert "has 61 characters; at most 60" in in_one_line(answer.content.decode())
+    assert "Only its owner" in in_one_line(
+        browser_of(operator).post(move, {"folder": "Mine"}, follow=True).content.decode()
+    )
     client.post(move, {"folder": " "})
-    assert "data-folder" not in client.get("/").content.decode()
+    assert "data-folder" not in in_one_line(client.get("/").content.decode())
 
 
 def in_folder(name: str, *titles: str) -> list[Dialog]:
@@ -140,7 +145,7 @@ def undone(client: Any, page: str) -> str:
     """What the page says after its button to undo was pressed."""
     match = re.search(r'name="token" value="([^"]+)"', page)
     assert match is not None, page
-    return str(client.post("/d/undo/", {"token": match[1]}, follow=True).content.decode())
+    return str(in_one_line(client.post("/d/undo/", {"token": match[1]}, follow=True).content.decode()))
 
 
 def folders_of(dialogs: list[Dialog]) -> set[str | None]:
@@ -154,7 +159,7 @@ def test_a_folder_is_renamed_archived_and_removed_and_each_can_be_undone() -> No
 
     def act(action: str, folder: str = "Harbour dues", **more: str) -> str:
         answer = client.post("/d/folder/", {"action": action, "folder": folder, **more}, follow=True)
-        return str(answer.content.decode())
+        return str(in_one_line(answer.content.decode()))
 
     assert "2 dialogs" in listed(client, "?folder=Harbour+dues") and "2 dialogs" not in listed(client)
     page = act("rename", name="  Harbour  fees ")
@@ -197,7 +202,7 @@ def test_a_whole_folder_is_exported_and_shared_with_a_group_of_its_owners() -> N
     answer = client.post("/d/folder/", {"action": "export", "folder": "Harbour dues"})
     assert len(json.loads(async_to_sync(whole)(answer))) == 2
     share = {"action": "share", "folder": "Harbour dues", "group": "Pilots"}
-    page = client.post("/d/folder/", share, follow=True).content.decode()
+    page = in_one_line(client.post("/d/folder/", share, follow=True).content.decode())
     assert "2 dialogs shared with Pilots." in page
     assert "Berths" in listed(browser_of(member)) and "Cranes" in listed(browser_of(member))
     assert browser_of(member).post("/d/folder/", {**share, "group": "", "action": "remove"}, follow=True)
@@ -205,17 +210,19 @@ def test_a_whole_folder_is_exported_and_shared_with_a_group_of_its_owners() -> N
     undone(client, page)
     names = Dialog.objects.filter(owner=owner).values_list("group__name", flat=True)
     assert set(names) == {"Tugs", None}
-    refused = client.post("/d/folder/", {**share, "group": "Admirals"}, follow=True).content.decode()
+    refused = in_one_line(client.post("/d/folder/", {**share, "group": "Admirals"}, follow=True).content.decode())
     assert "You belong to no group" in refused
 
 
 def test_only_who_did_it_undoes_it_and_not_for_ever() -> None:
     dialog = titled("Put away")
     client = browser_of(dialog.owner)
-    page = client.post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]}, follow=True).content.decode()
+    page = in_one_line(
+        client.post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]}, follow=True).content.decode()
+    )
     assert "There is no such thing" in undone(browser_of(UserFactory.create()), page)
     for token in ("", "forged:token:x"):
-        assert "for an hour" in client.post("/d/undo/", {"token": token}, follow=True).content.decode()
+        assert "for an hour" in in_one_line(client.post("/d/undo/", {"token": token}, follow=True).content.decode())
     dialog.refresh_from_db()
     assert dialog.archived_at is not None
     assert "Undone, for 1 dialog." in undone(client, page)
@@ -229,11 +236,11 @@ def test_the_menu_of_a_row_offers_what_its_reader_may_do() -> None:
     group.user_set.add(dialog.owner, member)
     sharing.share(dialog.pk, "Pilots", dialog.owner)
     address, script = f"/d/{dialog.pk}/menu/", {"HX-Request": "true"}
-    page = owner.get(address, headers=script).content.decode()
+    page = in_one_line(owner.get(address, headers=script).content.decode())
     assert all(words in page for words in ("Pin", "Rename…", '<option value="Harbour dues">', "Archive dialog"))
-    page = browser_of(member).get(address, headers=script).content.decode()
+    page = in_one_line(browser_of(member).get(address, headers=script).content.decode())
     assert "Rename…" in page and "Export as Markdown" in page
     assert not any(words in page for words in ("Pin<", "Move to folder…", "Archive dialog"))
     assert browser_of(UserFactory.create()).get(address, headers=script).status_code == 404
     assert owner.get(address)["Location"] == f"/d/{dialog.pk}/"
-    assert "Archive dialog" in owner.get(f"/d/{dialog.pk}/").content.decode()
+    assert "Archive dialog" in in_one_line(owner.get(f"/d/{dialog.pk}/").content.decode())

@@ -186,7 +186,7 @@ class Answer:
 # An alert or a message, what is shown once, what a tool server answered, and a piece that is nothing but a preview.
 SAYS = re.compile(
     r'role="alert"[^>]*>\s*\S|class="(errorlist|message )|id="new-(key|link)"|class="answered" role="status"'
-    r'|\A<aside [^>]*id="preview"'
+    r'|\A\s*<aside [^>]*id="preview"'
 )
 SESSIONS = re.compile(r"django_session|last_login")
 

@@ -18,6 +18,7 @@ from dialogs.templatetags.stored_sentences import FORMS, in_page_language, piece
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
@@ -32,7 +33,7 @@ def dialog(script: Script) -> Dialog:
 def page(client: Client, address: str, **headers: str) -> str:
     answer = client.get(address, headers=headers or None)
     assert answer.status_code == 200
-    return answer.content.decode()
+    return in_one_line(answer.content.decode())
 
 
 def choose(user: User, language: str) -> None:
@@ -43,7 +44,7 @@ def test_pages_speak_the_language_that_a_person_chose(dialog: Dialog) -> None:
     client = browser_of(dialog.owner)
     fields = {"theme": "system", "language": "zh-hans", "email": ""}
     saved = client.post("/settings/appearance/", fields, follow=True, headers={"Accept-Language": "en"})
-    html = saved.content.decode()
+    html = in_one_line(saved.content.decode())
     assert saved.status_code == 200 and '<html lang="zh-Hans" dir="ltr"' in html
     assert "已保存。" in html and "外观与通知" in html and "Look and notifications" not in html
     assert "phrases.zh-hans.js" in html
@@ -137,28 +138,28 @@ def test_times_are_in_the_readers_zone_without_scripts() -> None:
     browser, settings = browser_of(dialog.owner), "/settings/appearance/"
     create_key(dialog.owner)
     ApiKey.objects.update(created_at=datetime(2026, 3, 8, 20, 0, tzinfo=UTC))
-    assert "8 Mar 2026</time>" in browser.get("/settings/keys/").content.decode()
+    assert "8 Mar 2026</time>" in in_one_line(browser.get("/settings/keys/").content.decode())
     assert "06:30 (UTC)" in export_of(browser, dialog)
     browser.cookies["zone"] = "Asia/Shanghai"
-    assert "9 Mar 2026</time>" in browser.get("/settings/keys/").content.decode()
+    assert "9 Mar 2026</time>" in in_one_line(browser.get("/settings/keys/").content.decode())
     assert "14:30 (Asia/Shanghai)" in export_of(browser, dialog)
-    page = browser.get("/settings/").content.decode()
+    page = in_one_line(browser.get("/settings/").content.decode())
     assert 'data-zone=""' in page and "It is Asia/Shanghai now." in page
     assert '<option value="America/New_York">New York</option>' in page and "US/Eastern" not in page
     chosen = {"theme": "system", "language": "", "zone": "America/New_York"}
     for unknown in ("Mars/Olympus", "/etc/passwd", "../UTC", "york"):
         refused = browser.post(settings, {**chosen, "zone": unknown})
-        assert refused.status_code == 400 and "No time zone has this name" in refused.content.decode()
+        assert refused.status_code == 400 and "No time zone has this name" in in_one_line(refused.content.decode())
     for typed, zone in (
         ("kolkata", "Asia/Kolkata"),
         ("europe/isle of man", "Europe/Isle_of_Man"),
         ("US/Eastern", "US/Eastern"),
     ):
         browser.post(settings, {**chosen, "zone": typed})
-        assert f'data-zone="{zone}"' in browser.get("/settings/").content.decode()
+        assert f'data-zone="{zone}"' in in_one_line(browser.get("/settings/").content.decode())
     saved = browser.post(settings, chosen)
     assert saved.status_code == 302 and saved.cookies["zone"]["max-age"] == 0
-    assert 'data-zone="America/New_York"' in browser.get("/settings/").content.decode()
+    assert 'data-zone="America/New_York"' in in_one_line(browser.get("/settings/").content.decode())
     assert "01:30 (America/New_York)" in export_of(browser, dialog), "half an hour before clocks go forward"
     another = browser_of(dialog.owner)
     another.cookies["zone"] = "Asia/Kolkata"

@@ -8,6 +8,7 @@ from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,17 +33,17 @@ def newest(dialog: Dialog) -> Generation:
 
 def test_the_chip_leads_to_what_came_back_with_its_words_marked(dialog: Dialog) -> None:
     browser, address = browser_of(dialog.owner), f"/d/{dialog.pk}/recalled/{newest(dialog).pk}/"
-    page = browser.get(f"/d/{dialog.pk}/").content.decode()
+    page = in_one_line(browser.get(f"/d/{dialog.pk}/").content.decode())
     assert f"recalled {len(newest(dialog).recalled)} earlier passages" in page
     assert page.count("earlier passage") == 1, "the first answer recalled nothing"
     assert f'href="{address}"' in page
-    shown = browser.get(address).content.decode()
+    shown = in_one_line(browser.get(address).content.decode())
     assert "<!doctype html>" in shown.lower()
     assert "&lt;b&gt;<mark>hives</mark>&lt;/b&gt;" in shown
     assert "Turn 1</a>" in shown and "#turn-1" in shown
     assert "matches hives, stand" in shown
     assert "stands beside a match" in shown, "the answer behind it"
-    piece = browser.get(address, headers=HTMX).content.decode()
+    piece = in_one_line(browser.get(address, headers=HTMX).content.decode())
     assert piece.startswith("<ol") and "<mark>hives</mark>" in piece
 
 
@@ -50,11 +51,11 @@ def test_a_turn_is_pinned_dismissed_and_neither_by_plain_forms(dialog: Dialog) -
     browser, address = browser_of(dialog.owner), f"/d/{dialog.pk}/recalled/{newest(dialog).pk}/"
     for choice, word in (("pinned", "Unpin"), ("dismissed", "Allow again")):
         answer = browser.post(f"{address}1/", {"choice": choice}, follow=True)
-        assert word in answer.content.decode()
+        assert word in in_one_line(answer.content.decode())
         assert RecallChoice.objects.get(dialog=dialog, seq=1).choice == choice
     send(dialog, "Where do the hives stand, again?")
     assert 1 not in newest(dialog).recalled
-    assert ">Pin<" in browser.post(f"{address}1/", {"choice": ""}, headers=HTMX).content.decode()
+    assert "> Pin <" in in_one_line(browser.post(f"{address}1/", {"choice": ""}, headers=HTMX).content.decode())
     assert not RecallChoice.objects.exists()
 
 
@@ -73,19 +74,19 @@ def test_what_cannot_be_chosen_is_refused_and_strangers_find_nothing(dialog: Dia
 def test_a_person_finds_passages_and_is_led_to_their_place(dialog: Dialog) -> None:
     browser, stranger = browser_of(dialog.owner), browser_of(UserFactory.create())
     here, everywhere = f"/d/{dialog.pk}/find/", "/find/"
-    assert f'href="{here}"' in browser.get(f"/d/{dialog.pk}/").content.decode()
-    assert f'href="{everywhere}?q=aunt"' in browser.get("/dialogs/?q=aunt").content.decode()
+    assert f'href="{here}"' in in_one_line(browser.get(f"/d/{dialog.pk}/").content.decode())
+    assert f'href="{everywhere}?q=aunt"' in in_one_line(browser.get("/dialogs/?q=aunt").content.decode())
     for address in (here, everywhere):
-        shown = browser.get(address, {"q": "my aunt"}).content.decode()
+        shown = in_one_line(browser.get(address, {"q": "my aunt"}).content.decode())
         assert "&lt;b&gt;hives&lt;/b&gt; of my <mark>aunt</mark> stand" in shown
         assert f'href="/d/{dialog.pk}/#turn-1"' in shown
         assert ("Beside it: Noted." in shown) is (address == here), (
             "of all dialogs only turns that hold a word are read"
         )
-        assert "Nothing holds these words." in browser.get(address, {"q": "zebra"}).content.decode()
-        assert "Nothing holds" not in browser.get(address).content.decode()
+        assert "Nothing holds these words." in in_one_line(browser.get(address, {"q": "zebra"}).content.decode())
+        assert "Nothing holds" not in in_one_line(browser.get(address).content.decode())
     assert stranger.get(here, {"q": "aunt"}).status_code == 404
-    assert "aunt</mark>" not in stranger.get(everywhere, {"q": "aunt"}).content.decode()
+    assert "aunt</mark>" not in in_one_line(stranger.get(everywhere, {"q": "aunt"}).content.decode())
 
 
 def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
@@ -103,7 +104,7 @@ def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
         run=run, unit_id="u1", kind="message", role="user", est_tokens=1, text="Three <i>storks</i> sleep."
     )
     browser = browser_of(dialog.owner)
-    shown = browser.get(f"/d/{dialog.pk}/archive/?q=stork").content.decode()
+    shown = in_one_line(browser.get(f"/d/{dialog.pk}/archive/?q=stork").content.decode())
     assert "&lt;i&gt;<mark>storks</mark>&lt;/i&gt;" in shown
     dialog.removed_units.create(
         run=run,
@@ -113,6 +114,6 @@ def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
         est_tokens=1,
         text="## Geese\nThey **sleep** in `reeds`.",
     )
-    shown = browser.get(f"/d/{dialog.pk}/archive/?q=geese").content.decode()
-    assert "<mark>Geese</mark>\nThey sleep in reeds." in shown
-    assert "Nothing in the archive" in browser.get(f"/d/{dialog.pk}/archive/?q=zebra").content.decode()
+    shown = in_one_line(browser.get(f"/d/{dialog.pk}/archive/?q=geese").content.decode())
+    assert "<mark>Geese</mark> They sleep in reeds." in shown
+    assert "Nothing in the archive" in in_one_line(browser.get(f"/d/{dialog.pk}/archive/?q=zebra").content.decode())

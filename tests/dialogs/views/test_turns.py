@@ -13,6 +13,7 @@ from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,11 +33,11 @@ def person(dialog: Dialog) -> Client:
 
 
 def page_of(person: Client, dialog: Dialog) -> str:
-    return person.get(f"/d/{dialog.pk}/").content.decode()
+    return in_one_line(person.get(f"/d/{dialog.pk}/").content.decode())
 
 
 def menu_of(person: Client, dialog: Dialog, seq: int) -> str:
-    return person.get(f"/d/{dialog.pk}/turn/{seq}/actions/", headers=HTMX).content.decode()
+    return in_one_line(person.get(f"/d/{dialog.pk}/turn/{seq}/actions/", headers=HTMX).content.decode())
 
 
 def test_each_turn_has_one_way_to_its_actions(person: Client, dialog: Dialog) -> None:
@@ -47,12 +48,12 @@ def test_each_turn_has_one_way_to_its_actions(person: Client, dialog: Dialog) ->
     assert "Regenerate with another model" in answer and "Edit…" not in answer
     assert "50 prompt / 5 completion" in answer and "What it saw" in answer and "Good answer" in answer
     assert all("Fork to a new dialog" in menu and "Pin" in menu for menu in (asked, answer))
-    whole = person.get(f"/d/{dialog.pk}/turn/2/actions/").content.decode()
+    whole = in_one_line(person.get(f"/d/{dialog.pk}/turn/2/actions/").content.decode())
     assert (
         "<!doctype html>" in whole.lower()
         and whole.count('name="request_id"') == answer.count('name="request_id"') == 3
     )
-    assert person.get(f"/d/{dialog.pk}/turn/2/?text").content.decode() == "**Yes.**"
+    assert in_one_line(person.get(f"/d/{dialog.pk}/turn/2/?text").content.decode()) == "**Yes.**"
     assert person.get(f"/d/{dialog.pk}/turn/9/actions/").status_code == 404
 
 
@@ -88,7 +89,7 @@ def test_versions_are_shown_where_another_version_shares_the_turn(person: Client
     assert f'href="/d/{newest.pk}/at/2/" aria-label="Next version"' in page
     assert page_of(person, newest).count('aria-label="Versions"') == 1
     strangers = browser_of(make_operator())
-    assert strangers.get(f"/d/{made.pk}/").content.decode().count('aria-label="Versions"') == 2
+    assert in_one_line(strangers.get(f"/d/{made.pk}/").content.decode()).count('aria-label="Versions"') == 2
 
 
 def test_a_branch_by_somebody_else_is_no_version_for_who_may_not_see_it(dialog: Dialog) -> None:
@@ -130,14 +131,16 @@ def test_refusals_are_sentences_and_keep_the_words(person: Client, dialog: Dialo
     assert "An answer is under way" in menu_of(person, dialog, 1)
     toast = person.post(f"/d/{dialog.pk}/fork/", {"seq": 2}, headers=HTMX)
     assert toast.status_code == 409 and "when it has finished" in toast.headers["HX-Trigger"]
-    assert "when it has finished" in person.post(f"/d/{dialog.pk}/fork/", {"seq": 2}, follow=True).content.decode()
+    assert "when it has finished" in in_one_line(
+        person.post(f"/d/{dialog.pk}/fork/", {"seq": 2}, follow=True).content.decode()
+    )
     drive(dialog.pk)
     blank = person.post(f"/d/{dialog.pk}/edit/", {"seq": 2, "text": "my new words"})
-    assert blank.status_code == 409 and "is no message of a person" in blank.content.decode()
+    assert blank.status_code == 409 and "is no message of a person" in in_one_line(blank.content.decode())
     unknown = person.post(f"/d/{dialog.pk}/regenerate/", {"seq": 4, "model": "no/such"}, headers=HTMX)
     assert unknown.status_code == 409
     empty = person.post(f"/d/{dialog.pk}/edit/", {"seq": 1, "text": " "})
-    assert empty.status_code == 400 and "The message is empty" in empty.content.decode()
+    assert empty.status_code == 400 and "The message is empty" in in_one_line(empty.content.decode())
     assert Dialog.objects.count() == 1
 
 
@@ -166,7 +169,7 @@ def test_only_who_may_act_branches_rates_and_pins(dialog: Dialog) -> None:
 def test_an_answer_is_rated_and_the_page_shows_it(person: Client, dialog: Dialog) -> None:
     address = f"/d/{dialog.pk}/feedback/"
     for given, liked, word in (("up", True, "Good answer"), ("down", False, "Poor answer"), ("", None, "")):
-        piece = person.post(address, {"seq": 2, "feedback": given}, headers=HTMX).content.decode()
+        piece = in_one_line(person.post(address, {"seq": 2, "feedback": given}, headers=HTMX).content.decode())
         assert 'id="turn-2"' in piece and dialog.turns.get(seq=2).liked is liked
         assert re.findall(r'class="sr-only">(\w+ answer)', page_of(person, dialog)) == ([word] if word else [])
     assert person.post(address, {"seq": 2, "feedback": "loved"}, headers=HTMX).status_code == 400
@@ -177,7 +180,7 @@ def test_a_turn_is_pinned_from_its_menu(person: Client, dialog: Dialog) -> None:
     address = f"/d/{dialog.pk}/pin-turn/"
     assert "Pinned" in person.post(address, {"seq": 1, "choice": "pinned"}, headers=HTMX).headers["HX-Trigger"]
     assert RecallChoice.objects.get(dialog=dialog).seq == 1 and "Unpin" in menu_of(person, dialog, 1)
-    assert "Pin: recall" in person.post(address, {"seq": 1, "choice": ""}, follow=True).content.decode()
+    assert "Pin: recall" in in_one_line(person.post(address, {"seq": 1, "choice": ""}, follow=True).content.decode())
     assert not RecallChoice.objects.exists()
 
 
