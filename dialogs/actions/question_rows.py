@@ -5,8 +5,6 @@ A call is asked for by an ordinary question, so every way to answer one will do.
 """
 
 import json
-import re
-import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -22,15 +20,13 @@ from dialogs.context.view import Call
 from dialogs.extension import installed
 from dialogs.models import Dialog, Question
 from dialogs.store.change import Change
+from dominds.visible_text import visible
 
 ALLOW = gettext_noop("Allow")
 ALLOW_ALWAYS = gettext_noop("Always allow in this dialog")
 REFUSE = gettext_noop("Refuse")
 ALLOWING = (ALLOW, ALLOW_ALWAYS)
 APPROVALS = (*ALLOWING, REFUSE)
-
-_OTHER = re.compile(r"[^ -~\n]")  # than printable ASCII and the lines of JSON
-_UNSEEN = ("Cc", "Cf", "Zl", "Zp")  # categories of characters that no eye sees, or that turn round what does
 
 
 def open_question(change: Change, kind: str, text: str, **columns: Any) -> Question:
@@ -66,11 +62,7 @@ def _shown(call: Call, arguments: Mapping[str, Any]) -> str:
         text = json.dumps(arguments, indent=2, ensure_ascii=False)
     except RecursionError:  # nested a thousand deep
         text = call.arguments
-    return _OTHER.sub(_seen, text)
-
-
-def _seen(character: re.Match[str]) -> str:
-    return json.dumps(character[0])[1:-1] if unicodedata.category(character[0]) in _UNSEEN else character[0]
+    return visible(text)
 
 
 def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:

@@ -1,0 +1,37 @@
+"""Text in which everything is seen: what could hide, or make its neighbours read as something else, is escaped."""
+
+import json
+import re
+import unicodedata
+
+MOST_MARKS = 4  # on one letter: more than any script needs, and few enough to leave the lines around it readable
+_OTHER = re.compile(r"[^ -~\n]+")
+_SEEN = frozenset("LNPS")
+_NOT_SEEN_ALL_THE_SAME = ("Nl", "No", "Sk", "Sm", "So")  # symbols: some are blank, others pass for punctuation
+# Default_Ignorable_Code_Point of Unicode 17, which the standard library does not know: letters and marks among it.
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: str) -> str:
+    r"""Return ``text`` with ``\uXXXX`` for all that is no letter, digit, mark on a letter, punctuation, currency sign,
+    line feed or U+0020."""
+    return _OTHER.sub(lambda match: _visible(match[0], match.string[max(0, match.start() - 1) : match.start()]), text)
+
+
+def _visible(text: str, before: str) -> str:
+    result: list[str] = []
+    marks = 0 if before.isalpha() else MOST_MARKS  # what the letter before still bears
+    for character in text:
+        category = unicodedata.category(character)
+        if category[0] == "M":
+            is_seen = marks < MOST_MARKS and category != "Me" and not _IGNORABLE.match(character)
+            marks += 1
+        else:
+            is_seen = category[0] in _SEEN and category not in _NOT_SEEN_ALL_THE_SAME
+            is_seen = is_seen and not _IGNORABLE.match(character)
+            marks = 0 if is_seen and category[0] == "L" else MOST_MARKS
+        result.append(character if is_seen else json.dumps(character)[1:-1])
+    return "".join(result)
