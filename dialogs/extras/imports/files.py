@@ -4,6 +4,7 @@ The first format that knows an entry reads it."""
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from types import ModuleType
 from typing import IO, Any
@@ -16,7 +17,10 @@ from dialogs.extras.imports.conversation import Conversation, Item, text_of
 log = structlog.get_logger(__name__)
 
 FORMATS = (own_export, chatgpt, claude, open_webui, librechat, message_lists)
-MOST_BYTES = 500_000_000  # of one JSON text, which is read whole
+MOST_BYTES = 500_000_000  # of the JSON texts of a file together; one is read whole
+MOST_MEMBERS = 1_000  # of an archive that are read
+BYTES_PER_PART = 8  # at least, of a file over ``SMALL_BYTES``; in exports a part takes 30 and more
+SMALL_BYTES = 1_000_000
 CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")  # in an archive; large exports have several
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
@@ -59,11 +63,18 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
         file.seek(0)
         yield _within(file, name, most)
         return
-    with zipfile.ZipFile(file) as archive:
-        for member in archive.namelist():
-            if CONVERSATIONS.search(member):
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = [member for member in archive.namelist() if CONVERSATIONS.search(member)]
+            if len(members) > MOST_MEMBERS:
+                raise UnknownExport(f"{name} has {len(members):,} files of conversations, more than {MOST_MEMBERS:,}.")
+            for member in members:
                 with archive.open(member) as opened:
-                    yield _within(opened, f"{name}/{member}", most)
+                    text = _within(opened, f"{name}/{member}", most)
+                most -= len(text)
+                yield text
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        raise UnknownExport(f"{name} is an archive that cannot be read: {error}.") from None
 
 
 def _within(file: IO[bytes], name: str, most: int) -> bytes:
@@ -83,6 +94,9 @@ class Unreadable(ValueError):
 def _content(text: bytes, name: str) -> Any:
     """Return a file's JSON; of JSON lines, and of a list that breaks off, what can be read,
     and what cannot as ``Unreadable``."""
+    parts = text.count(b",") + text.count(b"[") + text.count(b"{")
+    if len(text) > SMALL_BYTES and parts * BYTES_PER_PART > len(text):
+        raise UnknownExport(f"{name} is no export of conversations: it consists of {parts:,} tiny parts.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

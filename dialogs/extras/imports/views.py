@@ -1,5 +1,6 @@
 """The page that takes conversations of other chats: first what would be imported, then the import."""
 
+from contextlib import closing
 from typing import IO
 
 from django import forms
@@ -13,7 +14,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.errors import Refusal
-from dialogs.extras.imports.files import UnknownExport, conversations_in
+from dialogs.extras.imports.files import UnknownExport
+from dialogs.extras.imports.reading_process import conversations_apart
 from dialogs.extras.imports.store import Imported, import_conversations, imported_since
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
@@ -71,9 +73,10 @@ def progress(request: PersonRequest) -> HttpResponse:
 
 def _imported(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:
     results: list[Imported] = []
-    result = conversations_in(file, "The file", MOST_BYTES)
-    for one in import_conversations(result, request.user, agent.pk, dry_run=dry_run):
-        results.append(one)
-        if sum(not other.reason for other in results) == MOST_AT_ONCE:
-            break
+    result = conversations_apart(file, "The file", MOST_BYTES)
+    with closing(result):  # its process ends with it
+        for one in import_conversations(result, request.user, agent.pk, dry_run=dry_run):
+            results.append(one)
+            if sum(not other.reason for other in results) == MOST_AT_ONCE:
+                break
     return results

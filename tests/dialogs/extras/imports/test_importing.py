@@ -3,8 +3,9 @@
 import io
 import json
 import re
+import resource
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from django.http import HttpResponse
 
 from dialogs.extras.imports.conversation import NO_RESULT, Conversation
 from dialogs.extras.imports.files import UnknownExport, conversations_in
+from dialogs.extras.imports.reading_process import conversations_apart
 from dialogs.models import Dialog, Turn
 from dialogs.queries.export import many_as_json
 from dialogs.store.change import open_change
@@ -311,6 +313,49 @@ def test_what_is_no_export_is_refused_with_what_is_known(content: bytes, says: s
 def test_a_file_that_is_too_large_is_not_read_whole() -> None:
     with pytest.raises(UnknownExport, match="more than 10 bytes"):
         list(conversations_in(io.BytesIO(b" " * 11), "a.json", most_bytes=10))
+
+
+def zipped(count: int, content: bytes, way: int = zipfile.ZIP_DEFLATED) -> io.BytesIO:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", way) as archive:
+        for number in range(count):
+            archive.writestr(f"conversations-{number}.json", content)
+    return packed
+
+
+DEEP = b'{"mapping": ' * 50_000
+CHAT = json.dumps([{"role": "user", "content": "word " * 1_000}] * 200).encode()  # a megabyte, like an export
+
+
+def broken() -> io.BytesIO:
+    content = bytearray(zipped(1, CHAT).getvalue())
+    content[200:300] = bytes(100)
+    return io.BytesIO(content)
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        (lambda: zipped(1, b"[" + b"[]," * 5_000_000 + b"[]]"), "tiny parts"),
+        (lambda: zipped(1, b"[" + b'{"bbbbbbbbbbbb":1},' * 820_000 + '"😀"]'.encode()), "more than 256 MB of memory"),
+        (lambda: zipped(1_001, b"[]"), "more than 1,000"),
+        (lambda: zipped(20, CHAT), "more than"),
+        (lambda: zipped(1, DEEP), "is not JSON"),
+        (broken, "cannot be read"),
+    ],
+)
+def test_what_a_file_becomes_is_bounded(file: Callable[[], io.BytesIO], says: str) -> None:
+    packed, before = file(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UnknownExport, match=says):
+        list(conversations_apart(packed, "export.zip", 16_000_000))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+def test_the_process_that_reads_tells_the_same() -> None:
+    made = [exports.chatgpt(), exports.claude(), exports.open_webui(), exports.librechat(), exports.message_list()]
+    for content in made:
+        file = io.BytesIO(json.dumps(content).encode())
+        assert list(conversations_apart(file, "a.json", 1_000_000)) == list(conversations_in(file, "a.json"))
 
 
 # -- Dialogs -----------------------------------------------------------------------------------------------------------

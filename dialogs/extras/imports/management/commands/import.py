@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dialogs.errors import Refusal
-from dialogs.extras.imports.files import SAYS_WHAT_IS_KNOWN, UnknownExport, conversations_in
+from dialogs.extras.imports.files import MOST_BYTES, SAYS_WHAT_IS_KNOWN, UnknownExport
+from dialogs.extras.imports.reading_process import conversations_apart
 from dialogs.extras.imports.store import import_conversations
 from dialogs.models import Agent
 
@@ -32,7 +33,7 @@ class Command(BaseCommand):
         taken = left_out = 0
         try:
             with file.open("rb") as opened:
-                result = conversations_in(opened, str(file))
+                result = conversations_apart(opened, str(file), MOST_BYTES)
                 for one in import_conversations(result, person, agent or _default_agent(), dry_run=dry_run):
                     taken, left_out = taken + (not one.reason), left_out + bool(one.reason)
                     if verbosity:
