@@ -8,6 +8,7 @@ from dataclasses import dataclass
 TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured otherwise
 AIM_SHARE = 0.5  # of the limit
 WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below it is not made
+LEAST_GAIN = 0.1  # of the request, by a rewrite for a request that cannot be sent without harm
 SETTLED_SHARE = 0.6  # of the limit, which a request takes at most after a rewrite, recalled text included
 CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is above critical divided by this
 UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
@@ -131,15 +132,14 @@ class Budget:
 
     @property
     def can_pay(self) -> bool:
-        """Check whether a rewrite can gain enough: it ends a quarter below the trigger, or it relieves a request
-        that presses.
-        """
+        """Check whether a rewrite can gain enough: it comes a quarter below the trigger, a tenth off a request that presses,
+        or anything off one that is too long to be sent."""
         if self.limit is None:
             return False
         if self.least <= self.trigger * WORTH_SHARE:
             return self.least < self.taken
-        ceiling = min(self.limit, self.limit if self.critical is None else self.critical + self.beside - self.frame)
-        return self.presses and (self.least <= ceiling or not self.fits)
+        is_too_long = self.prompt > min(self.limit, self.window or self.limit)
+        return is_too_long or (self.presses and self.least <= int(self.taken * (1 - LEAST_GAIN)))
 
     def is_rested(self, last: LastRewrite | None) -> bool:
         """Check whether enough was said since the last rewrite for another one."""

@@ -242,12 +242,20 @@ class Context:
     @property
     def wants_rewrite(self) -> bool:
         """Check whether a rewrite is due, would gain enough, and does not follow too soon upon the last one."""
-        budget = self.budget
-        if budget.limit is None or not self.changed:
+        if self.budget.limit is None or not self.changed:
             return False
         if self.must_shrink:
             return True
-        is_due = budget.is_over_trigger or (
-            self.level is Level.CRITICAL and budget.prompt * CRITICAL_HALF > (budget.critical or 0)
-        )
-        return is_due and budget.can_pay and (self.level is Level.CRITICAL or budget.is_rested(self.last_rewrite))
+        is_rested = self.level is Level.CRITICAL or self.budget.is_rested(self.last_rewrite)
+        return self._is_due and self.budget.can_pay and is_rested
+
+    @property
+    def is_obstructed(self) -> bool:
+        """Check whether a rewrite is due and could not gain enough, whatever it took away."""
+        return self.budget.limit is not None and not self.requested and self._is_due and not self.budget.can_pay
+
+    @property
+    def _is_due(self) -> bool:
+        budget = self.budget
+        is_red = self.level is Level.CRITICAL and budget.prompt * CRITICAL_HALF > (budget.critical or 0)
+        return budget.is_over_trigger or is_red

@@ -97,6 +97,8 @@ def step(lease: Lease, dialog: Dialog) -> bool:
         served, view, _, sizes = materials
         recall = PushRecall(dialog, view)
         context = context_of(dialog, served, view, sizes)
+        if context.is_obstructed:
+            rewrite.tell_obstacle(lease, dialog, served.model.model_id, context.budget)
         match decide(served.policy, context):
             case Proceed(guidance):
                 if may_call(lease, dialog, served):

@@ -30,6 +30,7 @@ from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds import budgets
+from remediation.budget import Budget
 from remediation.context import Assistant, Rewritten, Toolbox, Unit, Units
 from remediation.decisions import Rewrite
 from remediation.economy import balance_of
@@ -37,7 +38,7 @@ from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from remediation.policies.images_first import images_first
 from remediation.policies.laws import broken_law
 from remediation.policies.newest_whole import with_newest_whole
-from remediation.policies.policy import Policy, RewriteTask
+from remediation.policies.policy import Policy, RewriteTask, obstacle
 from remediation.policies.registry import named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
 from remediation.prompts import Prompt, load
@@ -230,6 +231,14 @@ def _notice(lease: Lease, text: str) -> None:
         change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text)
 
 
+def tell_obstacle(lease: Lease, dialog: Dialog, model: str, budget: Budget) -> None:
+    """Say once a round and model that a rewrite is due and could not help, and what stands in its way."""
+    start = f"{model} has too little room for this conversation. "
+    notices = dialog.turns.filter(role=Turn.Role.NOTICE, round_number=dialog.round_number)
+    if not notices.filter(text__startswith=start).exists():
+        _notice(lease, start + obstacle(budget))
+
+
 @commits
 def _store(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) -> None:
     """Store the rewrite, put its removed units into the archive, and forget the old report, in one transaction."""
@@ -376,14 +385,10 @@ def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
     """Explain the failure. Its sizes are those of messages, so the rest of the request is named where it leaves
     no room.
     """
-    budget, beside = job.sizes.budget, "Instructions, tools and reminders"
+    budget = job.sizes.budget
     if budget.limit and budget.beside >= budget.limit:
-        room = ", with the room for an answer," if budget.counts_answer else ""
-        return (
-            f"{beside}{room} alone take est. {budget.beside:,} of {budget.limit:,} tokens, and no rewrite makes them "
-            f"smaller. "
-            "Shorten the instructions, offer fewer tools, or choose a model with a larger window."
-        )
+        return obstacle(budget)
+    beside = "Instructions, tools and reminders"
     return f"{rewritten.failure} {beside} take est. {budget.frame:,} tokens beside the messages."
 
 

@@ -38,6 +38,18 @@ def due_reason(budget: Budget) -> str:
     return f"a critical report, and est. {budget.prompt:,} tokens now"
 
 
+def obstacle(budget: Budget) -> str:
+    """Return which part of the request leaves no room that a rewrite could make, and what a person can do about it."""
+    frame = (budget.frame, "instructions, tools and reminders", "Shorten the instructions, offer fewer tools")
+    stays = (budget.stays, "the newest message and what has to stay", "Send less at once, clear the agent's mind")
+    (most, what, advice), (less, beside, _) = sorted((frame, stays), reverse=True)
+    answer = f", and {budget.answer:,} are kept for the answer" if budget.counts_answer else ""
+    return (
+        f"{what[0].upper()}{what[1:]} take est. {most:,} of {budget.limit or 0:,} tokens, {beside} est. {less:,}{answer}. "
+        f"No rewrite makes them smaller. {advice}, or choose a model with a larger window."
+    )
+
+
 def usual_trigger(_config: ContextConfig) -> float:
     return TRIGGER_SHARE
 

@@ -389,3 +389,18 @@ def test_undoing_two_nested_compactions_restores_byte_equal_requests(lmstudio: L
     assert json.dumps(after["messages"][:count]) == json.dumps(before["messages"])
     assert json.dumps({**after, "messages": None}) == json.dumps({**before, "messages": None})
     assert [message["content"] for message in after["messages"][count:]] == ["I have read it.", "as before?"]
+
+
+@pytest.mark.parametrize("policy", ["autocompaction", "retention"])
+def test_where_no_rewrite_can_help_a_person_reads_once_why(serve: Serve, policy: str) -> None:
+    server = serve(window=2_048, api_type="lmstudio")
+    server.brain = lambda prompt: Reply("Green." if prompt.tools else "They spoke of colours.")
+    instructions = prose(1, 700)
+    dialog = dialog_with(server, context_policy=policy, instructions=instructions)
+    for number in range(3):
+        say(dialog, f"Name colour {number}.")
+    assert_sound(server, dialog)
+    assert not dialog.generations.exclude(purpose="reply").exists() and not runs(dialog)
+    told = dialog.turns.filter(role=Turn.Role.NOTICE).values_list("text", flat=True)
+    assert len(told) == 1
+    assert "Instructions, tools and reminders take est. 1," in told[0] and "offer fewer tools" in told[0]

@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 from health.levels import Level
 from remediation.budget import Budget, LastRewrite, answer_room, package_room
 from remediation.context import Context
+from remediation.decisions import Proceed
+from remediation.policies import decide
+from remediation.policies.policy import obstacle
+from remediation.policies.registry import named
 
 # LM Studio's default window: 80 % are 3,276, less 512 for the answer 2,764; half less the answer 1,536.
 STUDIO = Budget(
@@ -118,6 +122,7 @@ def test_recall_lifts_no_request_over_trigger_or_threshold(budget: Budget) -> No
         ({"view": 2_000, "stays": 1_146}, False),
         ({"view": 50}, False),  # nothing can go
         ({"view": 2_900, "stays": 1_800}, True),  # red when it is reported; what stays is not
+        ({"view": 2_900, "stays": 2_500}, False),  # the same, by less than a tenth
         ({"view": 3_300, "stays": 3_200}, True),  # it does not fit: any gain counts
         ({"frame": 2_600, "view": 150}, False),  # instructions and tools alone are too long
     ],
@@ -154,3 +159,27 @@ def test_no_larger_result_fits_where_a_smaller_one_does_not(
     budget: Budget, result: int, more: int, can_rewrite: bool
 ) -> None:
     assert budget.holds(result, can_rewrite) or not budget.holds(result + more, can_rewrite)
+
+
+NO_ROOM = replace(STUDIO, frame=2_300, view=500, stays=100)  # 2,300 + 100 + 512 = 2,912: more than 2,457
+
+
+@pytest.mark.parametrize("name", ["autocompaction", "breaking", "retention", "summarize"])
+def test_no_policy_rewrites_what_no_rewrite_could_mend(name: str) -> None:
+    context = Context(Level.HEALTHY, replace(NO_ROOM, view=900, stays=500))
+    assert context.is_obstructed
+    assert decide(named(name), context) == Proceed()
+    assert not replace(context, requested="prune").is_obstructed, "a person's wish is tried"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({}, "Instructions, tools and reminders take est. 2,300 of 4,096 tokens"),
+        ({"frame": 800, "stays": 1_500}, "The newest message and what has to stay take est. 1,500 of 4,096 tokens"),
+    ],
+)
+def test_the_largest_part_is_named_as_the_obstacle(change: dict[str, Any], says: str) -> None:
+    words = obstacle(replace(NO_ROOM, **change))
+    assert words.startswith(says)
+    assert "512 are kept for the answer" in words and words.endswith("choose a model with a larger window.")
