@@ -16,9 +16,9 @@ from dominds import sealing
 from dominds.llm.catalog.catalog import ProviderInfo
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers.kinds import KINDS
-from dominds.llm.providers.listing import Listing, base_of, listed
+from dominds.llm.providers.listing import Listing, base_of, listed, recognised
 
-LOCAL_SECONDS, TEST_SECONDS = 0.7, 8.0
+LOCAL_SECONDS, RECOGNISE_SECONDS, TEST_SECONDS = 0.7, 2.0, 8.0
 COMMON = "openai-compatible"
 MOST_ID = 48  # characters of an agent's id, before a number that makes it unique
 _asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="model-servers")
@@ -43,13 +43,22 @@ class Server:
             return cls(known.kind, known.base_url.rstrip("/"), key)
         return server
 
+    def as_what_it_is(self) -> "Server":
+        """The same under the kind that its own API shows, where nothing else was known of the address."""
+        if self.kind.name != COMMON or any(_at(self.base_url)):
+            return self
+        kind = recognised(
+            self.base_url, self.key, timeout_seconds=RECOGNISE_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS
+        )
+        return replace(self, kind=KINDS[kind]) if kind else self
+
     @property
     def host(self) -> str:
         return urlsplit(self.base_url).netloc[:120]
 
     @property
     def name(self) -> str:
-        return self.kind.label if self.kind.loaded_window else self.host
+        return self.kind.label if self.kind.is_local else self.host
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +153,19 @@ def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
             raise Invalid("Type the key again: SECRET_KEY is another one than when it was stored.") from None
     listed_now, before = _answered(server).models, set(row.model_ids.splitlines())
     # As when it was connected: all models of a server of one's own, of a vendor those that were chosen.
-    kept = set(listed_now) if server.kind.loaded_window else before & set(listed_now)
+    kept = set(listed_now) if server.kind.is_local else before & set(listed_now)
     row.name, row.base_url, row.model_ids = name, server.base_url, "\n".join(sorted(kept))
     connected.save(row, key)
     news = (("New", kept - before), ("No longer listed", before - kept))
     return " ".join(("Saved.", *(f"{what}: {', '.join(sorted(models))}." for what, models in news if models)))
+
+
+def state_window(provider_id: str, model: str, tokens: int | None) -> None:
+    """Store how long a window a person says that a model has; None forgets it."""
+    row = ConnectedProvider.objects.get(pk=provider_id)
+    stated = {**(row.windows or {}), model: tokens}
+    row.windows = {name: number for name, number in stated.items() if number} or None
+    connected.save(row)
 
 
 def _origin(address: str) -> tuple[str, str]:
@@ -180,7 +197,7 @@ def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
         )
     row = ConnectedProvider.objects.filter(pk=same.provider_id).first() if same else None
     # A server of one's own runs all that it lists; a vendor lists hundreds that do not chat.
-    wanted = models if server.kind.loaded_window else (model,)
+    wanted = models if server.kind.is_local else (model,)
     if same and row is None and not server.key and all((same.provider_id, each) in known.models for each in wanted):
         return same.provider_id
     row = row or ConnectedProvider(provider_id=same.provider_id if same else free_id(server.host, known.providers))

@@ -44,11 +44,12 @@ def models_in_use() -> set[ModelInfo]:
 
 
 def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
-    """Ask the server with how long a window the model runs; answers are kept for two seconds. None: it cannot be asked.
+    """Ask the server with how long a window the model runs; answers are kept for two seconds. None: it cannot be asked,
+    or is a vendor's, whose window is stated.
 
     In a transaction, for which others wait, it is not asked again.
     """
-    if model.kind.loaded_window is None:
+    if model.kind.loaded_window is None or (not model.kind.is_local and model.limit[0] is not None):
         return None
     try:
         with of_any_age() if connection.in_atomic_block else nullcontext():

@@ -127,6 +127,7 @@ class ConnectedProvider(models.Model):
     base_url = models.URLField(max_length=500)
     sealed_key = models.TextField(blank=True, default="", db_default="", help_text="encrypted; empty: no key")
     model_ids = models.TextField(default="", help_text="those that its server listed, one a line")
+    windows = models.JSONField(null=True, blank=True, help_text="tokens that a person stated, by model")
     connected_at = models.DateTimeField(db_default=Now())
 
     class Meta:

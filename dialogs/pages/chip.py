@@ -10,7 +10,10 @@ from django.utils.translation import gettext_noop as noop
 
 REASONS = {
     "usage_unavailable": (noop("usage not reported"), noop("The provider reported no usage for the last answer.")),
-    "limit_unknown": (noop("limit unknown"), noop("The catalog names no context window for this model.")),
+    "limit_unknown": (
+        noop("limit unknown"),
+        noop("Neither the server nor the catalog names this model's context window, so nothing watches it."),
+    ),
     "awaiting_report": (noop("awaiting report"), noop("How full the context is becomes known with the next answer.")),
     "truncation_suspected": (
         noop("truncation suspected"),

@@ -45,8 +45,8 @@ def obstacle(budget: Budget) -> str:
     (most, what, advice), (less, beside, _) = sorted((frame, stays), reverse=True)
     answer = f", and {budget.answer:,} are kept for the answer" if budget.counts_answer else ""
     return (
-        f"{what[0].upper()}{what[1:]} take est. {most:,} of {budget.limit or 0:,} tokens, {beside} est. {less:,}{answer}. "
-        f"No rewrite makes them smaller. {advice}, or choose a model with a larger window."
+        f"{what[0].upper()}{what[1:]} take est. {most:,} of {budget.limit or 0:,} tokens, {beside} est. {less:,}"
+        f"{answer}. No rewrite makes them smaller. {advice}, or choose a model with a larger window."
     )
 
 
@@ -165,6 +165,7 @@ class Policy:
     place: int = 100  # in lists, the least first; of one place our own go before those of plug-ins
     is_choice: bool = True  # whether an agent can have it
     model_kind: ModelKind | None = None  # None: for every model
+    default_for: tuple[str, ...] = ()  # kinds of models whose agents have it where they name none
 
     before_generation: Callable[[Context], Decision] | None = None
     while_streaming: Callable[[int, int | None], StreamDecision] | None = None  # estimated tokens so far, limit
@@ -205,6 +206,10 @@ class Policy:
     def allows(self, kind: str) -> bool:
         """Check whether the policy is for models of this kind."""
         return self.model_kind is None or self.model_kind.kind == kind
+
+    def is_default_for(self, kind: str) -> bool:
+        own = self.model_kind
+        return kind in self.default_for or (own is not None and own.is_default and own.kind == kind)
 
     def target(self, limit: int) -> int:
         """Return the tokens that an automatic rewrite aims at."""

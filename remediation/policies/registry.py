@@ -127,8 +127,7 @@ def with_verb(verb: str) -> Policy | None:
 def chosen(name: str, kind: str) -> Choice:
     """Return the policy in force for an agent that names ``name``, perhaps nothing, and a model of this kind."""
     if not name:
-        defaults = (policy for policy in choices() if policy.model_kind and policy.model_kind.is_default)
-        return Choice(next((policy for policy in defaults if policy.allows(kind)), none.POLICY))
+        return Choice(next((policy for policy in choices() if policy.is_default_for(kind)), none.POLICY))
     policy = next((policy for policy in choices() if policy.name == name), None)
     if policy is None:
         return Choice(none.POLICY, f"The policy {name} is not installed, so nothing is compacted.")

@@ -56,6 +56,7 @@ POLICY = Policy(
     automatic="Older messages are summarized before API calls when utilization exceeds 80%",
     title="Older messages summarized",
     place=30,
+    default_for=("ollama", "llamacpp", "vllm"),  # servers of one's own, of which some cut a long request in silence
     before_generation=before_generation,
     limit=window_or_table,
     rewrite=rewrite,

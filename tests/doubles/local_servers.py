@@ -7,6 +7,7 @@ in turn, as Mistral's and Gemma's do.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from tests.doubles import chat_templates
 from tests.doubles.brains import Brain, Message, Prompt, Reply, echo
@@ -220,14 +221,25 @@ class LMStudioDouble(LocalDouble):
 
 
 class LlamaCppDouble(LocalDouble):
-    """``overflow_status`` 200: the refusal is the only event of the stream, or the whole body, as some builds do."""
+    """``overflow_status`` 200: the refusal is the only event of the stream, or the whole body, as some builds do.
+
+    ``is_router``: it starts a server for each model, and tells the window of one that is loaded and asked for by name.
+    """
 
     kind = _local("llamacpp", "qwen3-14b", error=_numbered_error, words={"unseen image": NO_PROJECTOR})
 
-    def __init__(self, brain: Brain = echo, *, overflow_status: Literal[400, 500, 200] = 400, **traits: Any) -> None:
-        self.overflow_status = overflow_status
+    def __init__(
+        self,
+        brain: Brain = echo,
+        *,
+        overflow_status: Literal[400, 500, 200] = 400,
+        is_router: bool = False,
+        is_loaded: bool = True,
+        **traits: Any,
+    ) -> None:
+        self.overflow_status, self.is_router, self.is_loaded = overflow_status, is_router, is_loaded
         super().__init__(brain, rules=(EXCEEDING,), **traits)
-        self.serve_json("GET", "/props", self._props)
+        self.routes["GET", "/props"] = self._props
 
     def refused(self, refusal: Refusal, record: Exchange) -> Answer:
         if refusal.type != EXCEEDING.type:
@@ -240,10 +252,17 @@ class LlamaCppDouble(LocalDouble):
     def model_fields(self) -> Mapping[str, Any]:
         return {"owned_by": "llamacpp", "meta": {"n_ctx_train": MAXIMUM_WINDOW}}
 
-    def _props(self) -> Any:
+    def _props(self, record: Exchange) -> Answer:
+        model = parse_qs(urlsplit(record.path).query).get("model")
+        if self.is_router and model is None:
+            none = {"params": None, "n_ctx": 0}
+            return Answer({"role": "router", "max_instances": 4, "default_generation_settings": none})
+        if self.is_router and (model != [self.model] or not self.is_loaded):
+            error = {"code": 400, "message": "model is not loaded", "type": "invalid_request_error"}
+            return Answer({"error": error}, 400)
         modalities = {"vision": self.family.sees, "audio": False}
         slot = {"n_ctx": self.family.window}
-        return {"default_generation_settings": slot, "total_slots": 1, "modalities": modalities}
+        return Answer({"default_generation_settings": slot, "total_slots": 1, "modalities": modalities})
 
 
 class VLLMDouble(LocalDouble):
@@ -280,6 +299,7 @@ class OllamaDouble(LocalDouble):
     def __init__(self, brain: Brain = echo, *, window: int = 4_096, is_cloud: bool = False, **traits: Any) -> None:
         super().__init__(brain, window=window, rules=(CLOUD_RULE,) if is_cloud else (), **traits)
         self.serve_json("GET", "/api/ps", self._running)
+        self.serve_json("GET", "/api/tags", self._pulled)
         self.serve_json("POST", "/api/show", self._shown)
 
     def fit(self, request: ChatRequest, prompt: Prompt) -> Prompt:
@@ -297,6 +317,9 @@ class OllamaDouble(LocalDouble):
 
     def _running(self) -> Any:
         return {"models": [{"name": self.model, "model": self.model, "context_length": self.family.window}]}
+
+    def _pulled(self) -> Any:
+        return {"models": [{"name": self.model, "model": self.model, "size": 1, "digest": "0" * 64, "details": {}}]}
 
     def _shown(self) -> Any:
         info = {"general.architecture": "qwen3", "qwen3.context_length": MAXIMUM_WINDOW}

@@ -14,6 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -23,10 +24,12 @@ from dialogs.agents.connecting import Server
 from dialogs.context import connected, limits
 from dialogs.errors import Refusal
 from dialogs.models import Agent, ConnectedProvider
+from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest, View, for_operators
-from dialogs.views.forms import checked
+from dialogs.views.forms import MOST_TOKENS, WholeNumber, checked
 from dialogs.views.site.forms import ServerForm
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
+from dominds.llm.models.model import LimitUnavailable
 from dominds.llm.models.prices import Price, price_of
 from dominds.llm.providers.listing import Listing
 from dominds.yaml_fields import classes_of
@@ -86,19 +89,39 @@ def index(request: PersonRequest) -> HttpResponse:
     return render(request, "models/list.html", context)
 
 
+class WindowForm(forms.Form):
+    """The window of a model, as a person states it; empty: as its server says."""
+
+    window = WholeNumber(1, MOST_TOKENS, "tokens", label=_lazy("Context window"), required=False)
+
+
 @login_required
-@require_GET
+@require_http_methods(["GET", "POST"])
 def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
+    """The page of a model. Operators state the window of one that was connected on the page."""
+    connected.follow()
     try:
         result = limits.as_served(limits.catalog().model(provider, model))
     except UnknownModel as error:
         raise Http404(str(error)) from error
+    is_stated_here = provider in connected.connected() and may(request.user, OPERATE)
+    form = WindowForm(request.POST or None, initial={"window": result.context_length}) if is_stated_here else None
+    if request.method == "POST":
+        if form is None:
+            raise Http404
+        if form.is_valid():
+            connecting.state_window(provider, model, form.cleaned_data["window"])
+            messages.success(request, _("Saved."))
+            return redirect("model", provider, model)
+    loaded = limits.loaded_limit(result)
     context = {
-        "row": row_of(result, limits.thresholds_of_model(result)),
+        "row": row_of(result, limits.thresholds_under(result, loaded)),
+        "why_unknown": loaded.reason if isinstance(loaded, LimitUnavailable) else "",
+        "window_form": form,
         "agents": Agent.objects.filter(provider=provider, model=model),
         "section": "models",
     }
-    return render(request, "models/model.html", context)
+    return render(request, "models/model.html", context, status=400 if request.method == "POST" else 200)
 
 
 # -- Connect a model
@@ -128,7 +151,7 @@ def connect(request: PersonRequest) -> HttpResponse:
 
 def _typed(form: ServerForm) -> Server:
     given = checked(form)
-    return Server.at(given["kind"], given["address"], given["key"])
+    return Server.at(given["kind"], given["address"], given["key"]).as_what_it_is()
 
 
 def _connect_page(

@@ -121,6 +121,7 @@ class ProviderKind:
     connect: "Callable[[ModelInfo, str], Provider]" = field(repr=False)
     label: str = ""  # where people connect a server; empty: not offered there
     is_server: bool = True
+    is_local: bool = False  # a server of one's own: all that it lists chats, and it is asked how a model runs now
     needs_limit: bool = False  # a model without a known window is unusable
     overruns: bool = False  # it goes on past the end of a window: an answer's length has to be limited
     plays: str = ""  # the kind whose rules hold for its models, where that is another

@@ -2,8 +2,9 @@
 
 import http.client
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from dominds import budgets
@@ -11,7 +12,7 @@ from dominds.llm.errors import complaint_of_response, error_of, readable
 from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.json_text import NotJson, parsed
 from dominds.llm.models.model import ProviderKind
-from dominds.llm.providers.server_window import entries_in
+from dominds.llm.providers.server_window import entries_in, root_of
 from dominds.outbound_http import Refused, get
 
 MOST_MODELS, MOST_ID_CHARS = 500, 120
@@ -73,6 +74,41 @@ def _read(body: bytes, host: str) -> Listing:
     chats = (name for name in named if 0 < len(name) <= MOST_ID_CHARS and name.isprintable() and "embed" not in name)
     models = tuple(dict.fromkeys(chats))[:MOST_MODELS]
     return Listing(models) if models else Listing(failure=f"{host} answered, but lists no model that chats.")
+
+
+# What each software answers at an address of its own, and nobody else there.
+SIGNS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("lmstudio", "/api/v1/models", lambda body: _holds(body, "models", "loaded_instances")),
+    ("lmstudio", "/api/v0/models", lambda body: _holds(body, "data", "max_context_length")),
+    ("llamacpp", "/props", lambda body: "default_generation_settings" in body or body.get("role") == "router"),
+    ("ollama", "/api/tags", lambda body: _holds(body, "models", "digest")),
+)
+
+
+def recognised(base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool) -> str:
+    """Return the kind that the server at an address shows itself to be, by its own API; empty for none of these."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    for kind, path, is_it in SIGNS:
+        try:
+            status, body = get(
+                f"{root_of(base_url)}{path}",
+                headers,
+                timeout_seconds=timeout_seconds,
+                most_bytes=budgets.LISTING_BYTES.most,
+                allow_private=allow_private,
+            )
+            document = parsed(body) if status == http.client.OK else None
+        except (Refused, OSError, http.client.HTTPException):
+            return ""  # whoever asks for the models there says why
+        except NotJson:
+            continue
+        if isinstance(document, dict) and is_it(document):
+            return kind
+    return ""
+
+
+def _holds(document: dict[str, Any], name: str, field: str) -> bool:
+    return any(field in entry for entry in entries_in(document, name) or ())
 
 
 def _headers(kind: ProviderKind, key: str) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """llama.cpp's own API beside its OpenAI wire, which tells the window of its running model, and whether it sees."""
 
 from typing import Any
+from urllib.parse import quote
 
 from dominds.llm.models.model import Forcing, Form, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
@@ -11,15 +12,23 @@ NAME = "llama.cpp"
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
     """Return the part of the window that one conversation may take. A server runs one model, whatever it is
-    called.
+    called; a router runs several, and is not made to load one.
     """
-    answer = read(f"{root_of(base_url)}/props", key, NAME)
+    address = f"{root_of(base_url)}/props"
+    answer = read(address, key, NAME)
+    if not answer.failure and is_router(answer.document):
+        answer = read(f"{address}?model={quote(model, safe='')}&autoload=false", key, NAME)
     if answer.failure:
         return LimitUnavailable(answer.failure)
     tokens = window_in(answer.document)
     if tokens is None:
-        return LimitUnavailable("llama.cpp reports no n_ctx at /props. Update it, or state context_length in llm.yaml.")
+        return LimitUnavailable("llama.cpp reports no n_ctx at /props. Update it, or state the window here.")
     return LoadedLimit(tokens, "n_ctx")
+
+
+def is_router(props: Any) -> bool:
+    """Check whether the server starts one for each model that is asked for, and has no window of its own."""
+    return isinstance(props, dict) and props.get("role") == "router"
 
 
 def window_in(props: Any) -> int | None:
@@ -32,7 +41,10 @@ def window_in(props: Any) -> int | None:
 
 def sees(base_url: str, model: str, key: str = "") -> bool | None:
     """Check whether the server was started with a projector for images."""
-    props = read(f"{root_of(base_url)}/props", key, NAME).document
+    address = f"{root_of(base_url)}/props"
+    props = read(address, key, NAME).document
+    if is_router(props):
+        props = read(f"{address}?model={quote(model, safe='')}&autoload=false", key, NAME).document
     modalities = props.get("modalities") if isinstance(props, dict) else None
     return truth_in(modalities.get("vision")) if isinstance(modalities, dict) else None
 
@@ -42,6 +54,7 @@ LLAMACPP = ProviderKind(
     openai_chat.connected,
     form=Form(anchored=True),
     label="llama.cpp",
+    is_local=True,
     takes_several_system=True,
     embeds=True,
     loaded_window=loaded_limit,

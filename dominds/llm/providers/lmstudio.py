@@ -146,6 +146,7 @@ LMSTUDIO = ProviderKind(
     openai_chat.connected,
     form=Form(anchored=True),
     label="LM Studio",
+    is_local=True,
     takes_several_system=True,
     embeds=True,
     needs_limit=True,

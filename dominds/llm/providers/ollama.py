@@ -59,6 +59,7 @@ OLLAMA = ProviderKind(
     "ollama",
     openai_chat.connected,
     label="Ollama",
+    is_local=True,
     takes_several_system=True,
     embeds=True,
     loaded_window=loaded_limit,

@@ -16,6 +16,7 @@ from dominds.llm.messages import ANY_TOOL, FilePart, ImagePart, Message, Part, R
 from dominds.llm.models.model import Echo, Forcing, Form, ModelInfo, ProviderKind
 from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
+from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.message_json import MessageJson
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import base64_of, data_url, ends_with_files, refuse_unseen
@@ -57,6 +58,7 @@ OPENAI_COMPATIBLE = ProviderKind(
     embeds=True,
     modalities=("text", "image"),
     form=Form(description_chars=1_024),
+    loaded_window=listed_window,
 )
 
 

@@ -14,6 +14,7 @@ from dominds.llm.models.dialects import RESPONSES
 from dominds.llm.models.model import MODALITIES, Forcing, Form, ImageBounds, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
+from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import data_url, ends_with_files, refuse_unseen
 from dominds.llm.providers.reading import AnswerReader, Complained, spoken_in, text_in, whole_number
@@ -66,6 +67,7 @@ OPENAI = ProviderKind(
     # developers.openai.com, "Images and vision"; it takes 50 MB of them,
     # more than a worker should hold unless it is told to
     image_bounds=ImageBounds(most=500),
+    loaded_window=listed_window,
 )
 
 

@@ -1,4 +1,4 @@
-"""Reader of local servers' own APIs, with short time-outs and briefly cached answers."""
+"""Reader of servers' own APIs, with short time-outs and briefly cached answers."""
 
 import threading
 import time
@@ -21,6 +21,7 @@ from dominds.llm.json_text import NotJson, dumped, parsed
 ANSWER_SECONDS = 3.0
 ADDRESS = "its address (under Models, or baseUrl in llm.yaml)"
 CACHE_SECONDS = 2.0  # a model may be reloaded with another window at any moment
+FAILURE_SECONDS = 60.0  # at most, until a server is asked again for what it did not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +49,28 @@ def of_any_age() -> Iterator[None]:
         _any_age.reset(before)
 
 
-def read(url: str, key: str, server: str, ask: dict[str, Any] | None = None) -> ServerAnswer:
-    """Return the JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software."""
+def read(
+    url: str, key: str, server: str, ask: dict[str, Any] | None = None, seconds: float | None = None
+) -> ServerAnswer:
+    """Return the JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software. An
+    answer stands for so many ``seconds``, or for ``CACHE_SECONDS``.
+    """
     about = (url, key, dumped(ask) if ask else b"")
     with _lock:
         known = _answers.get(about)
-        if known is not None and (_any_age.get() or time.monotonic() - known.read_at < CACHE_SECONDS):
+        if known is not None and (_any_age.get() or time.monotonic() - known.read_at < _lasting(known, seconds)):
             return known
     result = _read(url, key, server, about[2])
     with _lock:
         _answers[about] = result
     return result
+
+
+def _lasting(known: ServerAnswer, seconds: float | None) -> float:
+    """Return for how many seconds an answer stands."""
+    if seconds is None:
+        return CACHE_SECONDS
+    return min(seconds, FAILURE_SECONDS) if known.failure else seconds
 
 
 def forget() -> None:
@@ -131,9 +143,11 @@ def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
     return tuple(entry for entry in result if isinstance(entry, dict)) if isinstance(result, list) else None
 
 
-def listed(url: str, key: str, server: str, name: str) -> tuple[dict[str, Any], ...] | str:
+def listed(
+    url: str, key: str, server: str, name: str, seconds: float | None = None
+) -> tuple[dict[str, Any], ...] | str:
     """Return the entries of the list ``name`` at ``url``, or why there are none."""
-    answer = read(url, key, server)
+    answer = read(url, key, server, seconds=seconds)
     entries = entries_in(answer.document, name)
     return answer.failure or (strange(url, server) if entries is None else entries)
 

@@ -1,10 +1,9 @@
 """vLLM and SGLang: OpenAI's wire, with the window in the list of models."""
 
-from typing import Any
-
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import listed, tokens_in
+from dominds.llm.providers.listed_window import limit_in
+from dominds.llm.providers.server_window import listed
 
 NAME = "vLLM"
 
@@ -14,21 +13,11 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
     return LimitUnavailable(entries) if isinstance(entries, str) else limit_in(entries, model)
 
 
-def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:
-    entry = next((entry for entry in entries if entry.get("id") == model), None)
-    if entry is None:
-        known = ", ".join(sorted(str(entry.get("id")) for entry in entries)[:10]) or "none"
-        return LimitUnavailable(f"The server does not serve the model '{model}' (it lists: {known}).")
-    tokens = tokens_in(entry.get("max_model_len"))
-    if tokens is None:
-        return LimitUnavailable(f"The server reports no max_model_len for '{model}'. State context_length in llm.yaml.")
-    return LoadedLimit(tokens, "max_model_len")
-
-
 VLLM = ProviderKind(
     "vllm",
     openai_chat.connected,
     label="vLLM or SGLang",
+    is_local=True,
     takes_several_system=True,
     embeds=True,
     loaded_window=loaded_limit,

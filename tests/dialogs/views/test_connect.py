@@ -19,7 +19,7 @@ from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
 from tests.dialogs.html_tree import in_one_line
 from tests.doubles.chat import ChatDouble
-from tests.doubles.local_servers import LMStudioDouble, OllamaDouble
+from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble, OllamaDouble
 from tests.doubles.serving import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -302,3 +302,29 @@ def test_the_offer_goes_once_a_model_answers(browser: Client, ollama: OllamaDoub
     AgentFactory.create(is_demo=True, is_default=True)
     connecting.use(connecting.local_servers()[0], ollama.model)
     assert "prepared scripts" not in notice_of(browser.get("/"))
+
+
+def test_a_typed_address_is_taken_for_the_server_that_answers(browser: Client) -> None:
+    with LlamaCppDouble(window=4_096) as double:
+        browser.post(USE, typed(double, model=double.model, key=""))
+        row, agent = ConnectedProvider.objects.get(), Agent.objects.get()
+        dialog = make_dialog(provider=agent.provider, model=agent.model, context_policy="")
+        assert row.kind == "llamacpp"
+        assert limits.thresholds_of(dialog).context_limit == 4_096
+        assert limits.policy_of(dialog).policy.rewrite is not None, "a local model has a policy that rewrites"
+
+
+def test_a_person_states_a_window_that_no_server_tells(browser: Client, cloud: ChatDouble) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    provider = ConnectedProvider.objects.get().pk
+    page = f"/models/{provider}/gpt-5.6/"
+    assert "nothing watches how full a context is" in notice_of(browser.get(page))
+    assert browser.post(page, {"window": "no number"}).status_code == 400
+    assert browser.post(page, {"window": "32000"}).status_code == 302
+    connected.forget()
+    assert "nothing watches" not in notice_of(browser.get(page))
+    dialog = make_dialog(provider=provider, model="gpt-5.6")
+    assert limits.thresholds_of(dialog).context_limit == 32_000
+    browser.post(page, {"window": ""})
+    assert limits.thresholds_of(dialog).context_limit is None
+    assert browser_of(UserFactory.create()).post(page, {"window": "5"}).status_code == 404

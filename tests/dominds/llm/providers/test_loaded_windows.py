@@ -9,7 +9,12 @@ import pytest
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.providers import llamacpp, ollama, vllm
 from dominds.llm.providers.kinds import KINDS
+from dominds.llm.providers.listed_window import limit_in, listed_window
+from dominds.llm.providers.listing import recognised
 from tests.dominds.llm.model_server import ModelServer, plain, stream_of
+from tests.doubles.chat import ChatDouble
+from tests.doubles.gateways import LiteLLMDouble, OpenRouterDouble
+from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble, OllamaDouble, SGLangDouble, VLLMDouble
 
 RUNNING = {"name": "qwen3:latest", "model": "qwen3:latest", "size_vram": 5, "context_length": 4096}
 SHOWN = {
@@ -88,7 +93,7 @@ def test_vllm_lists_the_window_with_the_model(server: ModelServer) -> None:
     server.will(*answers({"object": "list", "data": [{"id": "a", "max_model_len": 32768}, {"id": "b"}]}))
     assert vllm.loaded_limit(f"{server.url}/v1", "a", "a-key") == LoadedLimit(32768, "max_model_len")
     assert (server.asked[0].path, server.asked[0].headers["authorization"]) == ("/v1/models", "Bearer a-key")
-    for model, words in (("b", "no max_model_len"), ("c", "it lists: a, b")):
+    for model, words in (("b", "names no window"), ("c", "it lists: a, b")):
         limit = vllm.loaded_limit(f"{server.url}/v1", model, "a-key")
         assert isinstance(limit, LimitUnavailable)
         assert words in limit.reason
@@ -133,3 +138,68 @@ def test_a_list_byte_by_byte_is_waited_for_no_longer_than_a_silent_one(server: M
     assert time.monotonic() - asked_at < 10  # 20 s of bytes were to come
     assert isinstance(limit, LimitUnavailable)
     assert "was not whole within 3 seconds" in limit.reason
+
+
+@pytest.mark.parametrize(
+    ("double", "base", "limit"),
+    [
+        (OpenRouterDouble(window=16_384), "/api/v1", LoadedLimit(16_384, "top_provider.context_length")),
+        (LiteLLMDouble(window=12_000), "/v1", LoadedLimit(12_000, "model_info.max_input_tokens")),
+        (VLLMDouble(window=8_192), "/v1", LoadedLimit(8_192, "max_model_len")),
+        (SGLangDouble(window=8_192), "/v1", LoadedLimit(8_192, "max_model_len")),
+    ],
+    ids=["openrouter", "litellm", "vllm", "sglang"],
+)
+def test_a_servers_list_names_the_window_whatever_its_kind(double: ChatDouble, base: str, limit: LoadedLimit) -> None:
+    with double:
+        assert listed_window(f"{double.url}{base}", double.model, "a-key") == limit
+        unknown = listed_window(f"{double.url}{base}", "another", "a-key")
+    assert isinstance(unknown, LimitUnavailable) and double.model in unknown.reason
+
+
+@pytest.mark.parametrize(
+    ("entry", "tokens"),
+    [
+        ({"meta": {"n_ctx_train": 131_072, "n_ctx": 4_096}}, 4_096),
+        ({"meta": {"n_ctx_train": 131_072}}, None),  # what it was trained for is not what holds
+        ({"n_ctx": 2_048}, 2_048),
+        ({"context_window": 131_072, "owned_by": "Meta"}, 131_072),
+        ({"context_length": "many", "top_provider": None, "max_model_len": True}, None),
+    ],
+)
+def test_an_entry_says_its_window_in_one_of_many_words(entry: dict[str, Any], tokens: int | None) -> None:
+    limit = limit_in(({"id": "m", **entry},), "m")
+    assert limit.tokens == tokens if isinstance(limit, LoadedLimit) else tokens is None
+
+
+def test_a_vendors_list_is_read_once_in_a_while() -> None:
+    with OpenRouterDouble() as double:
+        for _ in range(3):
+            listed_window(f"{double.url}/api/v1", double.model, "a-key")
+        assert len(double.requests) == 1
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_a_router_of_llamacpp_tells_the_window_of_the_model(is_loaded: bool) -> None:
+    with LlamaCppDouble(window=6_000, is_router=True, is_loaded=is_loaded) as double:
+        limit = llamacpp.loaded_limit(f"{double.url}/v1", double.model)
+        asked = [request.path for request in double.requests]
+    assert asked == ["/props", f"/props?model={double.model}&autoload=false"], "nothing is loaded for a question"
+    assert limit == LoadedLimit(6_000, "n_ctx") if is_loaded else isinstance(limit, LimitUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("kind", "double"),
+    [
+        ("lmstudio", LMStudioDouble()),
+        ("llamacpp", LlamaCppDouble()),
+        ("llamacpp", LlamaCppDouble(is_router=True)),
+        ("ollama", OllamaDouble()),
+        ("", VLLMDouble()),
+        ("", LiteLLMDouble()),
+    ],
+    ids=["lmstudio", "llamacpp", "router", "ollama", "vllm", "litellm"],
+)
+def test_a_server_is_known_by_what_only_it_answers(kind: str, double: ChatDouble) -> None:
+    with double:
+        assert recognised(f"{double.url}/v1", "a-key", timeout_seconds=5, allow_private=False) == kind

@@ -1,0 +1,52 @@
+"""Windows that servers state in their lists of models, whatever software they are."""
+
+from typing import Any
+
+from dominds.llm.models.model import LimitUnavailable, LoadedLimit
+from dominds.llm.providers.server_window import listed, root_of, tokens_in
+
+NAME = "the server"
+LIST_SECONDS = 600.0  # a vendor's list is long, and its windows stay as they are
+# Where an entry of a list says it: what the model runs with before what it could.
+FIELDS = (
+    ("max_model_len",),  # vLLM and SGLang
+    ("meta", "n_ctx"),  # llama.cpp, whose n_ctx_train says nothing of how it runs
+    ("n_ctx",),
+    ("top_provider", "context_length"),  # OpenRouter: of the provider that is asked
+    ("context_length",),
+    ("context_window",),  # Groq
+)
+LITELLM_FIELDS = (("model_info", "max_input_tokens"), ("model_info", "max_tokens"))
+
+
+def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
+    """Read the window of a model from its server's own list; of LiteLLM, whose list tells none, from its other one."""
+    entries = listed(f"{base_url.rstrip('/')}/models", key, NAME, "data", LIST_SECONDS)
+    if isinstance(entries, str):
+        return LimitUnavailable(entries)
+    limit = limit_in(entries, model)
+    if isinstance(limit, LoadedLimit):
+        return limit
+    more = listed(f"{root_of(base_url)}/model/info", key, NAME, "data", LIST_SECONDS)
+    entry = None if isinstance(more, str) else next((one for one in more if one.get("model_name") == model), None)
+    return (_stated(entry, LITELLM_FIELDS) if entry else None) or limit
+
+
+def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:
+    """Return what a list says of a model, or why it says nothing."""
+    entry = next((entry for entry in entries if entry.get("id") == model), None)
+    if entry is None:
+        known = ", ".join(sorted(str(entry.get("id")) for entry in entries)[:10]) or "none"
+        return LimitUnavailable(f"The server does not serve the model '{model}' (it lists: {known}).")
+    unsaid = f"The server's list names no window of '{model}'. State it on the model's page, or in llm.yaml."
+    return _stated(entry, FIELDS) or LimitUnavailable(unsaid)
+
+
+def _stated(entry: dict[str, Any], fields: tuple[tuple[str, ...], ...]) -> LoadedLimit | None:
+    for path in fields:
+        value: Any = entry
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if tokens := tokens_in(value):
+            return LoadedLimit(tokens, ".".join(path))
+    return None
