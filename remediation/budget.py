@@ -132,8 +132,9 @@ class Budget:
 
     @property
     def can_pay(self) -> bool:
-        """Check whether a rewrite can gain enough: it comes a quarter below the trigger, a tenth off a request that presses,
-        or anything off one that is too long to be sent."""
+        """Check whether a rewrite can gain enough: it comes a quarter below the trigger, takes a tenth off a request
+        that presses, or anything off one that is too long to be sent.
+        """
         if self.limit is None:
             return False
         if self.least <= self.trigger * WORTH_SHARE:
