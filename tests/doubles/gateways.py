@@ -21,7 +21,7 @@ NO_KEY = Answer({"error": {"message": "No auth credentials found", "code": 401}}
 class OpenRouterDouble(ChatDouble):
     """Its list states what the model could hold, and what the provider that it is routed to does."""
 
-    paths = ("/api/v1/chat/completions",)
+    paths = ("/api/v1/chat/completions", "/chat/completions")
 
     def __init__(self, brain: Brain = echo, *, window: int = 32_768, longest: int = 131_072, **traits: Any) -> None:
         family = Family("openrouter", "qwen/qwen3-14b", (TOO_LONG,), needs_key=True)

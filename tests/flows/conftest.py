@@ -127,7 +127,7 @@ def serve(minds: Minds) -> Iterator[Serve]:
             kind = LMStudioDouble if is_studio else LlamaCppDouble
             double = stack.enter_context(kind(model=model, window=window, by_template=True, **(traits or {})))
             minds.serve(double, api_type, **fields)
-            expected[double] = {refuses, *(["path"] if is_studio else ())}  # its socket is asked for and is not there
+            expected[double] = {refuses, "path"}  # sockets and lists of other software are asked for, and not there
             return double
 
         yield start
