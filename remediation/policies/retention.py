@@ -1,4 +1,4 @@
-"""Importance retention: prune by importance before the model call when utilisation is over 80 %."""
+"""Importance retention: manage a context by importance when utilisation is over 80 %, and prune it by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from remediation.context import Context, Rewritten, Toolbox, Units, total_tokens
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask, due_reason
 from remediation.strategies.conclusion import Attempt, fail
-from remediation.strategies.importance import TARGET_PERCENT, document_limit, retain
+from remediation.strategies.importance import TARGET_PERCENT, document_limit, remove, retain
 
 
 def before_generation(context: Context) -> Decision:
@@ -44,22 +44,34 @@ def manage(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     return fail(Attempt(task.units, task.limit, toolbox.clock()), f"Nothing to manage: {says}", toolbox)
 
 
-def events(before: Units, rewritten: Rewritten) -> Sequence[Event]:
-    removed = len(rewritten.removed)
-    pruned = {
+def prune(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
+    """Remove the least important messages, and do nothing else."""
+    return remove(task.units, task.limit, task.target, task.config.retention.weights, toolbox)
+
+
+def pruned_event(rewritten: Rewritten) -> Event:
+    return "context:pruned", {
         "original": rewritten.est_before,
         "final": rewritten.est_after,
-        "removed": removed,
+        "removed": len(rewritten.removed),
         "tokenReduction": rewritten.est_before - rewritten.est_after,
     }
+
+
+def prune_events(_before: Units, rewritten: Rewritten) -> Sequence[Event]:
+    return (pruned_event(rewritten),)
+
+
+def events(before: Units, rewritten: Rewritten) -> Sequence[Event]:
+    removed = len(rewritten.removed)
     summarized = {"summarized": removed, "kept": len(before) - removed, "summary": rewritten.summary}
-    return (("context:pruned", pruned), ("context:summarized", summarized))
+    return (pruned_event(rewritten), ("context:summarized", summarized))
 
 
 POLICY = Policy(
     name="retention",
     label="importance retention",
-    sentence="Prunes the least important messages and keeps an archive.",
+    sentence="Prunes the least important messages, keeps them in an archive, and leaves an account of them.",
     automatic="Context is automatically pruned before API calls when utilization exceeds 80%",
     title="Context pruned",
     place=20,
@@ -67,14 +79,25 @@ POLICY = Policy(
     limit=window_or_table,
     rewrite=rewrite,
     events=events,
+)
+
+PRUNE = replace(
+    POLICY,
+    name="prune",
+    label="pruning",
+    sentence="Removes the least important messages, and writes nothing in their place.",
+    is_choice=False,  # what people ask for by hand
+    before_generation=None,
+    rewrite=prune,
+    events=prune_events,
     by_hand=ByHand(
         verb="prune",
         label="Prune",
         button="Prune Context Now",
         does="Keep the most important messages.",
         hint="drop the least important",
-        preview_note="What is new or pinned stays; then, within half of the room, constraints and failures; then the "
-        "highest scores.",
+        preview_note="What is new or pinned stays; then, within three quarters of the room, constraints and failures; "
+        "then the highest scores.",
         shows_scores=True,
         beside_warning=True,
         target_percent=TARGET_PERCENT,
@@ -85,7 +108,7 @@ MANAGE = replace(
     POLICY,
     name="auto_manage",
     label="management",
-    sentence="Prunes where more than 80 % of the limit is taken, and leaves all as it is otherwise.",
+    sentence="Prunes where more than 80 % of the limit is taken, with an account of what goes.",
     is_choice=False,  # what the policy ``retention`` does by itself
     before_generation=None,
     rewrite=manage,
@@ -95,7 +118,7 @@ MANAGE = replace(
         button="Manage Context",
         does="Prune to 80 % of the limit where more is taken; otherwise nothing.",
         hint="prune if it is nearly full",
-        preview_note="Where more than 80 % of the limit is taken, the same goes as by “Prune”.",
+        preview_note="Where more than 80 % of the limit is taken, the least important goes, and leaves an account.",
         target_percent=TARGET_PERCENT,
     ),
 )

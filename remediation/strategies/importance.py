@@ -341,6 +341,34 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 
+def remove(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
+    """Prune down to ``target_tokens`` and write nothing: what an earlier rewrite left of others stays if it fits."""
+    attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
+    before = total_tokens(units)
+    if before <= target_tokens:
+        says = f"the messages take est. {before:,} of the {target_tokens:,} tokens that they may take."
+        return fail(attempt, f"Nothing to prune: {says}", toolbox)
+    left = tuple(replace(unit, pinned=True) if _is_account(unit) else unit for unit in units)
+    pruned = prune(left, target_tokens, weights, toolbox.count)
+    if pruned.failure:
+        pruned = prune(units, target_tokens, weights, toolbox.count)
+    if pruned.failure and pruned.tokens > limit:
+        return fail(attempt, pruned.failure, toolbox)
+    if not pruned.removed:
+        return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
+    kept = {unit.id for unit in pruned.pruned}
+    after = tuple(unit for unit in units if unit.id in kept)
+    step = step_of("prune", units, after, f"removed {in_units(len(pruned.removed))}")
+    return Rewritten(
+        units=after,
+        removed=tuple(unit for unit in units if unit.id not in kept),
+        est_before=before,
+        est_after=total_tokens(after),
+        steps=(step,),
+        millis=toolbox.clock() - attempt.started_at,
+    )
+
+
 def _is_account(unit: Unit) -> bool:
     """Recognise a ledger or a line of counts, which each rewrite writes anew."""
     return is_ledger(unit) or _earlier_counts(unit) is not None

@@ -170,7 +170,7 @@ def through(socket: WebSocketRoute) -> None:
 @pytest.mark.parametrize(
     ("link", "button", "policy"),
     [
-        ("Prune…", "Prune Context Now", "retention"),
+        ("Prune…", "Prune Context Now", "prune"),
         ("Compact…", "Compact now", "autocompaction"),
         ("Report & Continue…", "Report & Continue", "breaking"),
     ],

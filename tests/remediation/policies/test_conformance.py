@@ -19,6 +19,11 @@ class TestRetention(PolicyConformance):
     keeps_priority_one = False  # goes by scores
 
 
+class TestPrune(PolicyConformance):
+    policy = retention.PRUNE
+    keeps_priority_one = False  # as retention
+
+
 class TestManage(PolicyConformance):
     policy = retention.MANAGE
     keeps_priority_one = False  # as retention

@@ -239,7 +239,7 @@ def test_a_refused_view_is_halved_where_the_limit_is_assumed() -> None:
 @pytest.mark.parametrize(
     ("asked", "policy", "target"),
     [
-        ("prune", "retention", 8_000),
+        ("prune", "prune", 8_000),
         ("break", "breaking", 5_000),
         ("compact", "autocompaction", 5_000),
         ("fresh_start", "fresh_start", 5_000),

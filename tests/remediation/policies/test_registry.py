@@ -50,7 +50,7 @@ def test_names_and_verbs_of_our_own_are_unique() -> None:
 
 def test_our_own_are_in_the_order_that_people_know() -> None:
     """One more may stand anywhere among them."""
-    names = ["none", "retention", "auto_manage", "summarize", "breaking", "autocompaction", "fresh_start"]
+    names = ["none", "retention", "prune", "auto_manage", "summarize", "breaking", "autocompaction", "fresh_start"]
     assert [policy.name for policy in own() if policy.name in names] == names
 
 
@@ -150,6 +150,6 @@ def test_rows_of_a_policy_that_is_gone_have_a_title() -> None:
 
 
 def test_verbs_lead_to_their_policies() -> None:
-    assert with_verb("prune") is retention.POLICY
+    assert with_verb("prune") is retention.PRUNE
     assert with_verb("") is with_verb("guess") is None
     assert not none.POLICY.counts

@@ -16,6 +16,7 @@ from remediation.strategies.importance import (
     describe,
     document_limit,
     prune,
+    remove,
     retain,
     score,
     score_parts,
@@ -306,6 +307,26 @@ def test_the_policys_rewrite_carries_counts_and_key_facts() -> None:
     assert "48151" in view
     assert any(u.text.startswith("Previous ") for u in rewritten.units)
     assert rewritten.est_before == sum(u.est_tokens for u in units)
+
+
+def test_pruning_by_hand_only_removes_what_has_to_go() -> None:
+    """18 messages of 14,832 in a window of 16,000: 80 % are 12,800, so 2,032 tokens have to go."""
+    units = dialog(18, 200)
+    before = total_tokens(units)
+    rewritten = remove(units, before * 16_000 // 14_832, before * 12_800 // 14_832, WEIGHTS, toolbox())
+    assert rewritten.failure == "" and rewritten.summary == "" and rewritten.ledger == ()
+    assert [unit for unit in units if unit in rewritten.units] == list(rewritten.units), "nothing new is written"
+    assert set(rewritten.units) | set(rewritten.removed) == set(units)
+    assert len(rewritten.removed) <= 4 and rewritten.est_after <= before * 12_800 // 14_832
+
+
+def test_pruning_by_hand_leaves_earlier_accounts_in_place() -> None:
+    units = dialog(81)
+    managed = retain(units, 1500, 750, WEIGHTS, toolbox()).units
+    accounts = [unit for unit in managed if unit.kind is UnitKind.SUMMARY]
+    pruned = remove(managed, 1500, total_tokens(managed) * 8 // 10, WEIGHTS, toolbox())
+    assert accounts and pruned.failure == ""
+    assert [unit for unit in pruned.units if unit.kind is UnitKind.SUMMARY] == accounts
 
 
 def test_the_policys_rewrite_can_run_again_and_keeps_one_ledger() -> None:
