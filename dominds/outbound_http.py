@@ -84,7 +84,9 @@ def check_typed(url: str) -> None:
 
 
 def _looked_up(host: str, port: int, seconds: float) -> Any:
-    """What the resolver says of a name, in a thread of its own: it has no time limit."""
+    """Return what the resolver says of a name. It runs in a thread of its own, since the resolver has no time
+    limit.
+    """
     waits.begin(f"for the name {host}")
     answer: Future[Any] = Future()
 

@@ -4,7 +4,7 @@ from health.levels import Level, UnknownReason
 
 
 class HealthSnapshot(models.Model):
-    """How full the context was at one generation, with the limits that were in force then.
+    """The fullness of the context at one generation, with the limits that were in force then.
 
     Token columns are null when the provider reported no usage; a missing number is never zero.
     """

@@ -4,7 +4,9 @@ from health.levels import Thresholds
 
 
 def traps_of(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
-    """What people should know of these limits, each with the setting to change. ``input_length`` is in tokens."""
+    """Return what people should know of these limits, each with the setting to change. ``input_length`` is in
+    tokens.
+    """
     traps = (_no_caution_band(thresholds), _never_red(thresholds, input_length))
     return tuple(trap for trap in traps if trap)
 

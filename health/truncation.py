@@ -9,8 +9,11 @@ MOST_CHARS_PER_TOKEN = 10
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What is remembered of a kept request. ``frame`` hashes model, instructions, tools and reminders; ``base`` names
-    the round and rewrite that its messages start from, so that an equal base means: the same messages, perhaps more."""
+    """A kept request, as far as it is remembered. ``frame`` hashes model, instructions, tools and reminders.
+
+    ``base`` names the round and rewrite that its messages start from: an equal base means the same messages,
+    perhaps more.
+    """
 
     frame: str
     base: str
@@ -36,6 +39,7 @@ def truncation_suspected(previous: SentRequest | None, current: SentRequest, rou
 
 
 def is_far_below(text_chars: int, prompt_tokens: int) -> bool:
-    """Whether a report is too small for the text that was sent, whatever the tokenizer. Tools do not count as text:
-    some templates leave them out."""
+    """Check whether a report is too small for the text that was sent, whatever the tokenizer. Tools do not count
+    as text: some templates leave them out.
+    """
     return text_chars >= GROWTH_EXPECTED_CHARS and text_chars > prompt_tokens * MOST_CHARS_PER_TOKEN

@@ -105,8 +105,9 @@ class SiteSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
     formfield_overrides = {URLField: {"assume_scheme": "https"}}
 
     def changeform_view(self, request: HttpRequest, *named: Any, **more: Any) -> Any:
-        """Without Django's transaction around the form: its check looks up the webhook's host name, which may take
-        seconds, and all that is stored is one row."""
+        """Save without Django's transaction around the form: its check looks up the webhook's host name, which
+        may take seconds, and all that is stored is one row.
+        """
         view: Any = self._changeform_view  # type: ignore[attr-defined]  # not in the stubs
         return view(request, *named, **more)
 

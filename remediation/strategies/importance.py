@@ -111,7 +111,7 @@ def score(unit: Unit, index: int, total: int, weights: Weights) -> float:
 
 
 class _Reading(NamedTuple):
-    """What a unit's text is about, read once for score and urgency: searching the text is most of the work of
+    """A reading of a unit's text, made once for score and urgency: searching the text is most of the work of
     pruning.
     """
 

@@ -148,11 +148,11 @@ class ProviderKind:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of one model. Lengths and thresholds are tokens; None: not stated.
+    """A model, as far as it is known. Lengths and thresholds are tokens; None: not stated.
 
-    ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted model's
-    file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice`` overrides
-    ``forced_tool``; None leaves it to that. ``model_params`` are added to each request's body, see
+    ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted
+    model's file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice``
+    overrides ``forced_tool``; None leaves it to that. ``model_params`` are added to each request's body, see
     ``dialects``, and ``thinking_off`` are those that stop a model from thinking where a tool is forced.
     """
 
