@@ -28,7 +28,7 @@ def may(user: User, permission: str) -> bool:
     """Check whether this person was given the permission, directly or through a group. Superusers have all."""
     if not user.is_active:
         return False
-    return user.is_superuser or bool(_granted(user.pk, permission))
+    return user.is_superuser or bool(_granted_permissions(user.pk, permission))
 
 
 class Shared(Protocol):
@@ -82,11 +82,11 @@ def may_share(user: User, dialog: Shared) -> bool:
 
 
 @Select
-def _granted(user_id: int, permission: str) -> QuerySet[Permission, int]:
-    return Permission.objects.filter(_given(user_id, permission)).values_list("pk", flat=True)[:1]
+def _granted_permissions(user_id: int, permission: str) -> QuerySet[Permission, int]:
+    return Permission.objects.filter(_given_to(user_id, permission)).values_list("pk", flat=True)[:1]
 
 
-def _given(user_id: int, permission: str) -> Q:
+def _given_to(user_id: int, permission: str) -> Q:
     named = Q(content_type__app_label="dialogs", codename=permission)
     return named & (Q(user=user_id) | Q(group__user=user_id))
 
@@ -94,7 +94,7 @@ def _given(user_id: int, permission: str) -> Q:
 @Select
 def _reach(user_id: int) -> QuerySet[User, Any]:
     """Return a row for each group, or one without: its number, and whether the person may see all dialogs."""
-    granted = Exists(Permission.objects.filter(_given(user_id, VIEW_ALL)))
+    granted = Exists(Permission.objects.filter(_given_to(user_id, VIEW_ALL)))
     return User.objects.filter(pk=user_id).annotate(sees_all=granted).values_list("groups", "sees_all")
 
 

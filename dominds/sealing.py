@@ -25,10 +25,10 @@ def unseal(sealed: str) -> str:
 
 
 def _box() -> MultiFernet:
-    return MultiFernet([Fernet(_derived(key)) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
+    return MultiFernet([Fernet(_derive_key(key)) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
 
 
-def _derived(key: str) -> bytes:
+def _derive_key(key: str) -> bytes:
     """Derive a separate key, so that what is signed under the signing key says nothing of it."""
     hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"dominds sealed secrets")
     return urlsafe_b64encode(hkdf.derive(key.encode()))

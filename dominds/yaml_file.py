@@ -58,9 +58,9 @@ def parse_yaml(content: bytes) -> YamlFile:
     """Parse one document. Raises ``BadYaml``."""
     try:
         try:
-            return _parsed(content, _FAST)
+            return _parse(content, _FAST)
         except yaml.YAMLError:
-            return _parsed(content, yaml.SafeLoader)
+            return _parse(content, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -71,7 +71,7 @@ def parse_yaml(content: bytes) -> YamlFile:
         raise BadYaml(f"is not YAML: {' '.join(str(error).split())[:200]}") from error
 
 
-def _parsed(content: bytes, loader: Any) -> YamlFile:
+def _parse(content: bytes, loader: Any) -> YamlFile:
     _check_events(content, loader)
     node = yaml.compose(content, Loader=loader)
     if _expanded_nodes(node, {}) > MAX_NODES:

@@ -27,7 +27,7 @@ class Outcome:
 
 def reward(outcome: Outcome) -> float:
     """Return the reward, from -2 to 2 (docs/spec.md#reward)."""
-    points = _earned(outcome) if outcome.success else -1.0
+    points = _earned_points(outcome) if outcome.success else -1.0
     if outcome.used_recovery:
         points -= 0.7
     if outcome.time_ms > SLOW_MS:
@@ -35,7 +35,7 @@ def reward(outcome: Outcome) -> float:
     return max(LOWEST, min(HIGHEST, points))
 
 
-def _earned(outcome: Outcome) -> float:
+def _earned_points(outcome: Outcome) -> float:
     reduction = outcome.tokens_reduced / outcome.original_tokens if outcome.original_tokens else 0.0
     return 1.0 + outcome.coherence_delta * 0.5 + reduction * 0.3 + outcome.priority_preserved * 0.2
 

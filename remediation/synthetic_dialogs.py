@@ -125,13 +125,13 @@ class _Writer:
 
     def _add_text(self, kind: UnitKind, role: UnitRole, text: str, with_fact: bool, progress: float) -> None:
         fact = self._new_fact(role) if with_fact else None
-        self._add(kind, role, self._planted(text, fact, kind), priority=self._priority())
+        self._add(kind, role, self._plant(text, fact, kind), priority=self._priority())
         self._note(fact, progress)
 
     def _add_tool_unit(self, with_fact: bool, progress: float) -> None:
         fact = self._new_fact(UnitRole.TOOL) if with_fact else None
         call = ToolCall(f"call-{len(self.units)}", self.rng.choice(["read_notes", "list_items", "run_check"]), "{}")
-        output = self._planted(self._log(), fact, UnitKind.LOG)
+        output = self._plant(self._log(), fact, UnitKind.LOG)
         messages = (Message(Role.ASSISTANT, tool_calls=(call,)), Message(Role.TOOL, output, tool_call_id=call.id))
         self._append(UnitKind.LOG, UnitRole.TOOL, messages, self._priority(), pinned=False)
         self._note(fact, progress)
@@ -192,7 +192,7 @@ class _Writer:
                 needle = f"Never touch the {word} {other} branch {tag}"
                 return needle, f"{needle}."
 
-    def _planted(self, text: str, fact: tuple[FactKind, str, str] | None, kind: UnitKind) -> str:
+    def _plant(self, text: str, fact: tuple[FactKind, str, str] | None, kind: UnitKind) -> str:
         if fact is None:
             return text
         lines = text.split("\n")

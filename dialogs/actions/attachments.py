@@ -47,7 +47,7 @@ class Attached:
 def checked(files: Iterable[tuple[str, bytes]]) -> tuple[Attached, ...]:
     """Check files, given as names and contents. Raises ``Invalid``."""
     try:
-        attached = tuple(_checked(_plain(name), content) for name, content in files)
+        attached = tuple(_check(_plain(name), content) for name, content in files)
         ATTACHMENTS.check(len(attached), "The message has")
     except OverBudget as error:
         raise Invalid(str(error)) from None
@@ -74,7 +74,7 @@ def _plain(name: str) -> str:
     return " ".join(bare.split())[-LONGEST_NAME:] or UNNAMED
 
 
-def _checked(name: str, content: bytes) -> Attached:
+def _check(name: str, content: bytes) -> Attached:
     ATTACHMENT_BYTES.check(len(content), f"“{name}” has")
     if not content:
         raise Invalid(f"“{name}” is empty. Leave it out.")

@@ -212,7 +212,7 @@ def _dollars(text: str) -> Decimal:
     return amount.quantize(CENT, ROUND_UP)
 
 
-def _doubled(question: Question) -> str:
+def _doubled_budget(question: Question) -> str:
     """Return twice the budget that is exceeded, or a cent."""
     spending = _spending_of(question.dialog)
     exceeded = spending.exceeded
@@ -271,7 +271,7 @@ EXITS = (
         "Continue with a raised budget",
         "it holds from now on",
         _raise_budget,
-        fields=(TextField("budget_usd", "New budget in USD", initial=_doubled, max_length=20, lines=1),),
+        fields=(TextField("budget_usd", "New budget in USD", initial=_doubled_budget, max_length=20, lines=1),),
         kinds=(Question.Kind.BUDGET,),
     ),
     Exit("close", "Close the dialog", "it stays readable", _close, is_final=True, kinds=tuple(SUSPENDING)),

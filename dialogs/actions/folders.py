@@ -74,7 +74,7 @@ def folder_name(typed: str) -> str:
 
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
     """Archive the owner's dialogs among these, or bring them back."""
-    moved = _archived(owner, ids, away=away)
+    moved = _set_archived(owner, ids, away=away)
     sentence = (
         ngettext(
             "{number:,} dialog archived: found again under the state “archived”.",
@@ -84,10 +84,10 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
         if away
         else ngettext("{number:,} dialog back in the list.", "{number:,} dialogs back in the list.", len(moved))
     )
-    return Done(sentence.format(number=len(moved)), _signed(owner, "archive", away, {"": moved}))
+    return Done(sentence.format(number=len(moved)), _sign(owner, "archive", away, {"": moved}))
 
 
-def _archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
+def _set_archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
     """Archive one's own dialogs or bring them back, and return those that changed. They go on as before, and a
     message brings one back.
     """
@@ -124,7 +124,7 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
             "{number:,} stayed: something runs or waits for you in them. Stop or close them first.",
             stayed,
         ).format(number=stayed)
-    return Done(sentence, _signed(owner, "delete", True, {"": list(gone)}))
+    return Done(sentence, _sign(owner, "delete", True, {"": list(gone)}))
 
 
 def delete_one(dialog: Dialog, by: User) -> None:
@@ -173,20 +173,20 @@ def rename(owner: User, folder: str, name: str) -> Done:
         raise Invalid("The new name is blank. Write one, or remove the folder.")
     if wanted != folder and Dialog.objects.filter(owner=owner, folder=wanted).exists():
         raise Invalid(f"You have a folder “{wanted}” already. Choose another name.")
-    return Done(_("The folder is called “{name}” now.").format(name=wanted), _moved(owner, folder, wanted))
+    return Done(_("The folder is called “{name}” now.").format(name=wanted), _move_dialogs(owner, folder, wanted))
 
 
 def remove(owner: User, folder: str) -> Done:
-    undo = _moved(owner, folder, None)
+    undo = _move_dialogs(owner, folder, None)
     return Done(_("The folder “{name}” is gone; its dialogs are in none now.").format(name=folder), undo)
 
 
 @transaction.atomic
-def _moved(owner: User, folder: str, to: str | None) -> str:
+def _move_dialogs(owner: User, folder: str, to: str | None) -> str:
     results = Dialog.objects.filter(owner=owner, folder=folder)
     ids = _ids(results, folder)
     results.filter(pk__in=ids).update(folder=to)
-    return _signed(owner, "move", to, {folder: ids})
+    return _sign(owner, "move", to, {folder: ids})
 
 
 def share(owner: User, folder: str, group: str) -> Done:
@@ -205,7 +205,7 @@ def share(owner: User, folder: str, group: str) -> Done:
         if group
         else ngettext("{number:,} dialog seen by you alone now.", "{number:,} dialogs seen by you alone now.", len(ids))
     )
-    return Done(sentence.format(number=len(ids), group=group), _signed(owner, "share", group, before))
+    return Done(sentence.format(number=len(ids), group=group), _sign(owner, "share", group, before))
 
 
 def undo(by: User, token: str) -> str:
@@ -230,14 +230,14 @@ def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) ->
             bring_back(by, named)
             return rows.count()
         case "archive":
-            return len(_archived(by, list(rows.values_list("pk", flat=True)), away=not now))
+            return len(_set_archived(by, list(rows.values_list("pk", flat=True)), away=not now))
         case "move":
             return rows.filter(folder=now).update(folder=before)
     still = rows.filter(group__name=now or None).values_list("pk", flat=True)
     return len([sharing.share(pk, before, by) for pk in still])
 
 
-def _signed(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
+def _sign(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
     """Sign a token. ``before`` are dialogs by what they were, ``now`` what the action made of them: only what
     still stands so is put back.
     """

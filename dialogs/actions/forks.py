@@ -44,12 +44,12 @@ def fork(branch: Branch) -> Dialog:
     """Make a dialog that begins with everything up to this turn, and waits for a message."""
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
-        made = _copied(made_id, branch.by, origin, _end_of(turn), turn.round_number)
+        made = _copy(made_id, branch.by, origin, _end_of(turn), turn.round_number)
         made.title = f"{made.title.removesuffix(FORK)[: messages.LONGEST_TITLE - len(FORK)]}{FORK}"
         made.save(update_fields=["title"])
         return made
 
-    return _made(branch, "fork", begin)
+    return _make(branch, "fork", begin)
 
 
 def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
@@ -59,7 +59,7 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
         message = _message_of(turn)
-        made = _copied(made_id, branch.by, origin, message.position or 0, message.round_number)
+        made = _copy(made_id, branch.by, origin, message.position or 0, message.round_number)
         with open_change(made.pk) as change:
             _check_may_begin(change.dialog, reason)
             if model:
@@ -69,7 +69,7 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
             change.asks_work = True
         return made
 
-    return _made(branch, f"regenerate {provider}/{model}", begin, replaces=True)
+    return _make(branch, f"regenerate {provider}/{model}", begin, replaces=True)
 
 
 def edit(branch: Branch, text: str) -> Dialog:
@@ -82,7 +82,7 @@ def edit(branch: Branch, text: str) -> Dialog:
             raise Conflict(
                 "not_a_message", f"Turn {turn.seq} is no message of a person. Only such a one can be edited."
             )
-        made = _copied(made_id, branch.by, origin, (turn.position or 0) - 1, turn.round_number)
+        made = _copy(made_id, branch.by, origin, (turn.position or 0) - 1, turn.round_number)
         with open_change(made.pk) as change:
             _check_may_begin(change.dialog, reason)
             if not made.last_position and origin.title == messages.shortened(turn.text):
@@ -94,10 +94,10 @@ def edit(branch: Branch, text: str) -> Dialog:
                 Turn.objects.filter(pk=message.pk).update(attachments=turn.attachments, text=message.text + files)
         return made
 
-    return _made(branch, "edit", begin, replaces=True)
+    return _make(branch, "edit", begin, replaces=True)
 
 
-def _made(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
+def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
     """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the
     owner's list.
     """
@@ -141,7 +141,7 @@ def _check_may_begin(dialog: Dialog, reason: str) -> None:
 
 def _message_of(turn: Turn) -> Turn:
     """Return the message that this turn is, or answers."""
-    messages = _placed(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
+    messages = _placed_turns(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
     message = messages.order_by("-position").first()
     if message is None:
         raise Conflict(
@@ -156,12 +156,12 @@ def _end_of(turn: Turn) -> int:
     """
     asking = turn
     if turn.role == Turn.Role.TOOL:
-        asked = _placed(turn).filter(role=Turn.Role.ASSISTANT, position__lt=turn.position)
+        asked = _placed_turns(turn).filter(role=Turn.Role.ASSISTANT, position__lt=turn.position)
         asking = asked.order_by("-position").first() or turn
     calls = {call["id"] for call in asking.tool_calls or ()}
     if not calls:
         return turn.position or 0
-    after = _placed(turn).filter(position__gt=asking.position)
+    after = _placed_turns(turn).filter(position__gt=asking.position)
     spoken = after.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).order_by("position").first()
     results = after.filter(role=Turn.Role.TOOL, tool_call_id__in=calls)
     if spoken is not None:
@@ -172,11 +172,11 @@ def _end_of(turn: Turn) -> int:
     return max(position or 0 for position in result.values())
 
 
-def _placed(turn: Turn) -> QuerySet[Turn]:
+def _placed_turns(turn: Turn) -> QuerySet[Turn]:
     return Turn.objects.filter(dialog=turn.dialog_id, position__isnull=False)
 
 
-def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_number: int) -> Dialog:
+def _copy(made_id: UUID, owner: User, origin: Dialog, position: int, round_number: int) -> Dialog:
     """Copy a dialog up to this position: turns, rounds, rewrites and their archive, reminders and recall choices.
 
     Cost, reports and questions stay where they arose.

@@ -53,13 +53,13 @@ def create_dialog(owner: User, agent: str | Agent, title: str = "", *, origin: s
     """Open a dialog with an agent that exists and is enabled, by its id or as it has just been read."""
     with transaction.atomic(savepoint=False):
         about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
-        result = agent if isinstance(agent, Agent) else _enabled(agent)
+        result = agent if isinstance(agent, Agent) else _enabled_agent(agent)
         dialog: Dialog = Dialog.objects.create(owner=owner, agent=result, **about)
         Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
     return dialog
 
 
-def _enabled(agent_id: str) -> Agent:
+def _enabled_agent(agent_id: str) -> Agent:
     agent = Agent.objects.filter(pk=agent_id, enabled=True).first()
     if agent is None:
         raise Invalid(f"There is no agent {agent_id!r}. GET /api/agents lists them.")
@@ -76,7 +76,7 @@ def start_dialog(
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
     provider, _, model_id = model.partition("/")
-    chosen = {"owner": owner, "agent": _enabled(agent_id), "provider": provider, "model": model_id}
+    chosen = {"owner": owner, "agent": _enabled_agent(agent_id), "provider": provider, "model": model_id}
     served = served_or_unknown(Dialog(**chosen))
     reason = _unusable(Dialog(**chosen), served, whole, attached)
     is_server = isinstance(served, Served) and served.model.kind.is_server

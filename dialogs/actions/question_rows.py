@@ -51,12 +51,12 @@ def close_question(change: Change, question: Question, user: User | None, state:
 
 def ask_for_approval(change: Change, tool: str, call: Call, arguments: Mapping[str, Any]) -> None:
     """Ask whether a call may run. ``tool`` is its identity: what "always" allows."""
-    text = f"{Question.APPROVAL.format(tool=call.name)}\n\n{_shown(call, arguments)}"
+    text = f"{Question.APPROVAL.format(tool=call.name)}\n\n{_render_arguments(call, arguments)}"
     about = {"tool_call_id": call.id, "approves": tool, "choices": list(APPROVALS)}
     open_question(change, Question.Kind.QUESTION, text, **about)
 
 
-def _shown(call: Call, arguments: Mapping[str, Any]) -> str:
+def _render_arguments(call: Call, arguments: Mapping[str, Any]) -> str:
     """Write the arguments as JSON in which everything is visible, so that they cannot pass for other arguments."""
     try:
         text = json.dumps(arguments, indent=2, ensure_ascii=False)

@@ -147,7 +147,7 @@ class QuestionAdmin(RecordAdmin):
             question = questions.answer(question_id, request.user, text)
         except Refusal as refusal:
             return self._page(request, question_id, error=refusal.message, text=text, status=refusal.status)
-        return self._done(request, question, "Answered. The agent goes on.")
+        return self._finish(request, question, "Answered. The agent goes on.")
 
     def cancel(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
         assert isinstance(request.user, User)
@@ -155,7 +155,7 @@ class QuestionAdmin(RecordAdmin):
             question = questions.cancel(question_id, request.user)
         except Refusal as refusal:
             return self._page(request, question_id, error=refusal.message, status=refusal.status)
-        return self._done(request, question, "Cancelled. The agent goes on without an answer.")
+        return self._finish(request, question, "Cancelled. The agent goes on without an answer.")
 
     def resolve(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
         """Take one exit. The service writes it into the admin's log."""
@@ -170,7 +170,7 @@ class QuestionAdmin(RecordAdmin):
         messages.success(request, f"Resolved by: {form.cleaned_data['action']}.")
         return redirect(reverse("admin:dialogs_question_change", args=[question_id]))
 
-    def _done(self, request: HttpRequest, question: Question, words: str) -> HttpResponse:
+    def _finish(self, request: HttpRequest, question: Question, words: str) -> HttpResponse:
         self.log_change(request, question, words)
         messages.success(request, words)
         return redirect(reverse("admin:dialogs_question_change", args=[question.pk]))

@@ -93,7 +93,7 @@ def _in_time(server: Server, future: "Future[ServerOffers]") -> ServerOffers:
 
 
 def _ask(server: Server) -> ServerOffers:
-    listing = _listed(server, LOCAL_SECONDS, allow_private=True)
+    listing = _list_models(server, LOCAL_SECONDS, allow_private=True)
     return ServerOffers(server, tuple(_offer(server, model) for model in listing.models), listing.failure)
 
 
@@ -111,19 +111,19 @@ def test(server: Server) -> Listing:
     """Ask a server at a typed address for its models. The rules of ``dominds.outbound_http`` hold, but for this
     machine.
     """
-    return _listed(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
+    return _list_models(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
 
 
-def _listed(server: Server, seconds: float, *, allow_private: bool) -> Listing:
+def _list_models(server: Server, seconds: float, *, allow_private: bool) -> Listing:
     return listed(server.kind, server.base_url, server.key, timeout_seconds=seconds, allow_private=allow_private)
 
 
-def _answered(server: Server) -> Listing:
+def _require_answer(server: Server) -> Listing:
     """Return a local server's answer. Raises ``Invalid`` in the server's words. One that the operator names as
     local is asked whatever its address.
     """
     is_local = replace(server, key="") in local_servers()
-    listing = _listed(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
+    listing = _list_models(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
     if listing.failure:
         raise Invalid(listing.failure)
     return listing
@@ -132,7 +132,7 @@ def _answered(server: Server) -> Listing:
 def use(server: Server, model: str) -> Agent:
     """Connect the server, if need be, and give the agent that answers with this model. The server is asked once more:
     only a model that it lists can be used. Raises ``Invalid`` or ``Conflict``."""
-    listing = _answered(server)
+    listing = _require_answer(server)
     if model not in listing.models:
         raise Invalid(f"{server.host} does not list the model “{model[:80]}”. Choose one that it lists.")
     with transaction.atomic():
@@ -151,7 +151,7 @@ def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
             server = replace(server, key=sealing.unseal(row.sealed_key))
         except sealing.Unreadable:
             raise Invalid("Type the key again: SECRET_KEY is another one than when it was stored.") from None
-    listed_now, before = _answered(server).models, set(row.model_ids.splitlines())
+    listed_now, before = _require_answer(server).models, set(row.model_ids.splitlines())
     # As when it was connected: all models of a server of one's own, of a vendor those that were chosen.
     kept = set(listed_now) if server.kind.is_local else before & set(listed_now)
     row.name, row.base_url, row.model_ids = name, server.base_url, "\n".join(sorted(kept))

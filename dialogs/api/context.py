@@ -22,13 +22,13 @@ router = Router(tags=["context"])
 PREVIEWS = ["", *(policy.by_hand.slug for policy in by_hand() if policy.by_hand)]
 
 
-def _known(slug: str) -> str:
+def _check_verb(slug: str) -> str:
     if slug not in PREVIEWS:
         raise ValueError(f"expected one of {', '.join(PREVIEWS[1:])}")
     return slug
 
 
-Preview = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(PREVIEWS)})]
+Preview = Annotated[str, AfterValidator(_check_verb), Field(json_schema_extra={"enum": list(PREVIEWS)})]
 
 
 class Package(Schema):
@@ -105,12 +105,12 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
     dialog = messages.owned(dialog_id, request.auth)
     if not window.q:
         rows = context_report.archive(dialog).filter(pk__gt=window.after).order_by("pk")
-        return [{**_removed(row), "found": None} for row in rows[: window.limit]]
+        return [{**_unit_json(row), "found": None} for row in rows[: window.limit]]
     result = context_report.found_in_archive(dialog, window.q, window.limit)
-    return [{**_removed(row), "found": hit_json(hit, "id")} for row, hit in result]
+    return [{**_unit_json(row), "found": hit_json(hit, "id")} for row, hit in result]
 
 
-def _removed(row: RemovedUnit) -> dict[str, Any]:
+def _unit_json(row: RemovedUnit) -> dict[str, Any]:
     return {
         "id": row.pk,
         "remediation": row.run_id,

@@ -37,7 +37,7 @@ async def list_events(
     stream sends ``event: resync`` and then all events from the first.
     """
     if "text/event-stream" not in request.headers.get("Accept", ""):
-        return await sync_to_async(_listed)(request, response, dialog_id, window)
+        return await sync_to_async(_list)(request, response, dialog_id, window)
     generation = await sync_to_async(_admit)(request, dialog_id)
     after = max(window.after, number_in(request.headers.get("Last-Event-ID")) or 0)
     stream = EventStream(dialog_id, request.auth.pk, after, recheck_of(request), of=window.of)
@@ -46,9 +46,7 @@ async def list_events(
     return answer
 
 
-def _listed(
-    request: PersonRequest, response: HttpResponse, dialog_id: UUID, window: EventWindow
-) -> list[dict[str, Any]]:
+def _list(request: PersonRequest, response: HttpResponse, dialog_id: UUID, window: EventWindow) -> list[dict[str, Any]]:
     messages.owned(dialog_id, request.auth)
     newest, generation = standing_of(Dialog.objects.all(), dialog_id) or (0, "")
     response[HEADER] = generation

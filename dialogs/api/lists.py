@@ -15,13 +15,13 @@ LARGEST = 2_147_483_647  # of the database's integers
 Row = TypeVar("Row", bound=Model)
 
 
-def _checked(text: str) -> str:
+def _check_text(text: str) -> str:
     if problem := unstorable_reason(text):
         raise ValueError(problem)
     return text
 
 
-Text = Annotated[str, AfterValidator(_checked)]
+Text = Annotated[str, AfterValidator(_check_text)]
 Limit = Annotated[int, Field(100, ge=1, le=1000)]
 
 

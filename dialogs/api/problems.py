@@ -104,7 +104,7 @@ def in_json(view: Wrapped) -> Wrapped:
         @wraps(view)
         async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             try:
-                return _translated(request, await view(request, *args, **kwargs))
+                return _translate(request, await view(request, *args, **kwargs))
             except (Http404, RequestDataTooBig) as problem:
                 return _django_error(request, problem)
 
@@ -113,7 +113,7 @@ def in_json(view: Wrapped) -> Wrapped:
     @wraps(view)
     def now(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
-            return _translated(request, view(request, *args, **kwargs))
+            return _translate(request, view(request, *args, **kwargs))
         except (Http404, RequestDataTooBig) as problem:
             return _django_error(request, problem)
 
@@ -124,7 +124,7 @@ def _django_error(request: HttpRequest, problem: Exception) -> HttpResponse:
     return too_big() if isinstance(problem, RequestDataTooBig) else unknown_address(request)
 
 
-def _translated(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+def _translate(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
     if answer.status_code != 405:
         return answer
     allowed = answer["Allow"]

@@ -70,7 +70,7 @@ def list_questions(request: PersonRequest, window: Query[QuestionWindow]) -> lis
     visible = questions.questions_of(request.auth)
     if window.state:
         visible = visible.filter(state=window.state)
-    return [_shown(row) for row in oldest_first(visible, window)]
+    return [_question_json(row) for row in oldest_first(visible, window)]
 
 
 @router.post("/questions", response={201: QuestionOut})
@@ -108,8 +108,8 @@ def resolve(request: PersonRequest, question_id: UUID, given: ExitTaken) -> dict
 
 
 def _read(user: User, question_id: UUID) -> dict[str, Any]:
-    return _shown(questions.question_for(user, question_id))
+    return _question_json(questions.question_for(user, question_id))
 
 
-def _shown(row: Question) -> dict[str, Any]:
+def _question_json(row: Question) -> dict[str, Any]:
     return json_shapes.question(row, questions.attempts_of(row))

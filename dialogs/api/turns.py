@@ -42,20 +42,20 @@ class PinIn(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/fork", response={201: DialogOut})
 def fork(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) -> Status[dict[str, Any]]:
     """Make a dialog that begins with everything up to this turn."""
-    return _made(request, forks.fork(_branch(request, dialog_id, seq, given)))
+    return _answer_branch(request, forks.fork(_branch(request, dialog_id, seq, given)))
 
 
 @router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/regenerate", response={201: DialogOut})
 def regenerate(request: PersonRequest, dialog_id: UUID, seq: int, given: RegenerateIn) -> Status[dict[str, Any]]:
     """Make a dialog in which the message of this turn is answered once more, perhaps by another model."""
     branch = _branch(request, dialog_id, seq, given)
-    return _made(request, forks.regenerate(branch, given.provider, given.model))
+    return _answer_branch(request, forks.regenerate(branch, given.provider, given.model))
 
 
 @router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/edit", response={201: DialogOut})
 def edit(request: PersonRequest, dialog_id: UUID, seq: int, given: EditIn) -> Status[dict[str, Any]]:
     """Make a dialog in which this message is sent in another wording, with its files."""
-    return _made(request, forks.edit(_branch(request, dialog_id, seq, given), given.text))
+    return _answer_branch(request, forks.edit(_branch(request, dialog_id, seq, given), given.text))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/turns/{int:seq}/versions", response=list[VersionOut])
@@ -89,5 +89,5 @@ def _branch(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) 
     return forks.Branch(messages.acting(dialog_id, request.auth).pk, seq, request.auth, given.request_id)
 
 
-def _made(request: PersonRequest, made: Dialog) -> Status[dict[str, Any]]:
+def _answer_branch(request: PersonRequest, made: Dialog) -> Status[dict[str, Any]]:
     return Status(201, overviews.of_dialog(messages.owned(made.pk, request.auth)))

@@ -270,7 +270,7 @@ class PageSocket(AsyncWebsocketConsumer):
                 self._started_generation = max(self._started_generation, frame["started_generation"])
                 self._is_current = True
                 continue
-            if self._flow.is_slow(time.monotonic()) and not await self._drained():
+            if self._flow.is_slow(time.monotonic()) and not await self._drain():
                 self._unsent.clear()
                 self._may_have_missed = True  # what it has not read is not held for it, but read again later
                 return
@@ -283,7 +283,7 @@ class PageSocket(AsyncWebsocketConsumer):
             await self._send(frame)
             self._sent_seq = frame["seq"]
 
-    async def _drained(self) -> bool:
+    async def _drain(self) -> bool:
         """Wait a moment for acknowledgements, and return whether more may be sent then."""
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):

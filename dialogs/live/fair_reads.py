@@ -46,8 +46,8 @@ class FairReads:
         Raises ``TimeoutError``, or the database's error for a cancelled statement. The time-out begins with the turn.
         """
         async with AsyncExitStack() as held:
-            await held.enter_async_context(self._limited(("dialog", dialog_id), READS_PER_DIALOG))
-            await held.enter_async_context(self._limited(("person", user_id), READS_PER_PERSON))
+            await held.enter_async_context(self._limit(("dialog", dialog_id), READS_PER_DIALOG))
+            await held.enter_async_context(self._limit(("person", user_id), READS_PER_PERSON))
             takes_turn = dialog_id not in self._slow
             if takes_turn:
                 await self._turns.acquire()
@@ -106,7 +106,7 @@ class FairReads:
         raise TimeoutError(f"a read for a socket took more than {self._seconds:g} s")
 
     @asynccontextmanager
-    async def _limited(self, key: tuple[str, object], most: int) -> AsyncIterator[None]:
+    async def _limit(self, key: tuple[str, object], most: int) -> AsyncIterator[None]:
         """Run at most ``most`` at once for this dialog or person."""
         limit = self._limits[key]
         limit.users += 1

@@ -91,10 +91,10 @@ class Feed:
         if result is None or result.begun_at < announced_at:
             result = self._renderings[key] = Rendering()
             result.frames = asyncio.create_task(render(result))
-            result.frames.add_done_callback(partial(self._rendered, key, result))
+            result.frames.add_done_callback(partial(self._take_rendered, key, result))
         return result
 
-    def _rendered(self, key: tuple[Any, ...], rendering: Rendering, frames: "asyncio.Task[Any]") -> None:
+    def _take_rendered(self, key: tuple[Any, ...], rendering: Rendering, frames: "asyncio.Task[Any]") -> None:
         failed = frames.cancelled() or frames.exception() is not None
         asyncio.get_running_loop().call_later(0 if failed else SHARED_SECONDS, self._forget, key, rendering)
 

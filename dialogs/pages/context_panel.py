@@ -220,11 +220,13 @@ def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[
     free = dialog.state in ("idle", "failed")
     return [
         RunLine(run, may_undo=free and standing is not None and standing.pk == run.pk)
-        for run in reversed(_counted(RemediationRun.objects.filter(dialog=dialog, **chosen)).order_by("-pk")[:newest])
+        for run in reversed(
+            _with_counts(RemediationRun.objects.filter(dialog=dialog, **chosen)).order_by("-pk")[:newest]
+        )
     ]
 
 
-def _counted(runs: QuerySet[RemediationRun]) -> QuerySet[RemediationRun]:
+def _with_counts(runs: QuerySet[RemediationRun]) -> QuerySet[RemediationRun]:
     units = RemovedUnit.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(number=Count("pk"))
     number = Coalesce(Subquery(units.values("number")), 0)
     return runs.defer("view", "removed", "ledger", "reward_record").annotate(units_removed=number)

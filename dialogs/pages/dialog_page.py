@@ -187,7 +187,7 @@ class DialogPage:
 
     @cached_property
     def queued(self) -> list[Turn]:
-        return [] if self.dialog.all_placed else _queued(self.dialog.pk)
+        return [] if self.dialog.all_placed else _queued_turns(self.dialog.pk)
 
     @cached_property
     def may_retry(self) -> bool:
@@ -308,7 +308,7 @@ def _running(dialog_id: UUID) -> QuerySet[Generation]:
 
 
 @Select
-def _queued(dialog_id: UUID) -> QuerySet[Turn]:
+def _queued_turns(dialog_id: UUID) -> QuerySet[Turn]:
     return Turn.objects.queued().filter(dialog_id=dialog_id).order_by("seq")
 
 

@@ -65,7 +65,7 @@ def render(text: str) -> str:
 def _render(text: str) -> str:
     if len(text) > MARKDOWN_MAX_CHARS:
         return f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
-    return _linked(_clean(_parser().render(text, {})))
+    return _link_footnotes(_clean(_parser().render(text, {})))
 
 
 _cached = functools.lru_cache(maxsize=512)(_render)
@@ -217,12 +217,12 @@ def _code(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: 
     token = tokens[index]
     words = token.info.split()
     language = words[0] if words else ""
-    body = _coloured(token.content, language.lower(), env)
+    body = _highlight(token.content, language.lower(), env)
     label = f'<div class="code-head">{escape(language[:24])}</div>' if language else ""
     return f'<div class="code">{label}<pre tabindex="0"><code>{body}</code></pre></div>\n'
 
 
-def _coloured(code: str, language: str, env: Env) -> str:
+def _highlight(code: str, language: str, env: Env) -> str:
     spent = env.get("highlighted", 0) + len(code)
     if language not in LANGUAGES or len(code) > HIGHLIGHT_MAX_CHARS or spent > HIGHLIGHT_TOTAL_CHARS:
         return str(escape(code))
@@ -349,7 +349,7 @@ _NOTES = '<ol class="footnotes">'
 _PLACES = re.compile(r'<sup>(\d+)</sup>|<li class="note">|<span class="back"></span>')
 
 
-def _linked(html: str) -> str:
+def _link_footnotes(html: str) -> str:
     """Link marks of footnotes to their notes, and notes back to the first mark.
 
     The ids are made after the cleaning, so nobody else can choose them, and from the notes' text, so that two

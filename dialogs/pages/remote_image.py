@@ -32,7 +32,7 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
     turn = dialog.turns.filter(seq=seq, role=Turn.Role.ASSISTANT).first()
     if turn is None or f'class="image" href="{escape(address)}"' not in render(turn.text):
         raise NotFound("This answer names no such image.")
-    status, content = _fetched(address, user_id)
+    status, content = _fetch(address, user_id)
     if status != 200:
         raise Invalid(f"The image was not fetched: its server answered {status}.")
     (image,) = checked([(address.rpartition("/")[2], content)])
@@ -41,7 +41,7 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
     return image
 
 
-def _fetched(address: str, user_id: int) -> tuple[int, bytes]:
+def _fetch(address: str, user_id: int) -> tuple[int, bytes]:
     """Return the status and the body.
 
     The largest image is charged before, and what it did not take given back, so that fetches at the same time

@@ -48,14 +48,14 @@ def sections(user: User) -> list[Section]:
     days = groupby(others, lambda dialog: _day(timezone.localdate(dialog.active_at), today))
     shown = [(_("Pinned"), pinned, False), *((name, folders[name], True) for name in sorted(folders, key=str.casefold))]
     shown += [(title, list(group), False) for title, group in days]
-    return [Section(title, _labelled(group), is_folder) for title, group, is_folder in shown if group]
+    return [Section(title, _with_labels(group), is_folder) for title, group, is_folder in shown if group]
 
 
 def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
     """Return the template's values for a search; without words, those of the usual navigation."""
     if not words:
         return {"sections": sections(user)}
-    shown = [Section(_("Found"), _labelled(dialogs))] if dialogs else []
+    shown = [Section(_("Found"), _with_labels(dialogs))] if dialogs else []
     return {"sections": shown, "words": words, "none": _("No dialog matches.")}
 
 
@@ -64,7 +64,7 @@ def marks(dialogs: Iterable[Any]) -> list[tuple[str, str, str, int]]:
     return [(str(row.pk), row.state, state_label(row.state), row.last_turn_seq) for row in dialogs]
 
 
-def _labelled(dialogs: Iterable[Dialog]) -> list[tuple[Dialog, str]]:
+def _with_labels(dialogs: Iterable[Dialog]) -> list[tuple[Dialog, str]]:
     return [(dialog, state_label(dialog.state)) for dialog in dialogs]
 
 

@@ -71,7 +71,7 @@ def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
         "kind": verb,
         "est_before": before,
         "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result),
-        "removed": [_removed(unit) for unit in result.removed],
+        "removed": [_removed_json(unit) for unit in result.removed],
         "problem": result.failure or None,
     }
 
@@ -86,7 +86,7 @@ def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
     return predictions
 
 
-def _removed(unit: Unit) -> dict[str, Any]:
+def _removed_json(unit: Unit) -> dict[str, Any]:
     return {
         "id": unit.id,
         "kind": unit.kind.value,

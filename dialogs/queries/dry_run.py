@@ -132,13 +132,15 @@ def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outc
     counter = counter_for(model.model_id, choice.policy.tokenizer(facts))
     toolbox = evaluated.toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
     share = RECALL_SHARE if agent.recall and choice.policy.rewrite else 0.0
-    setup = Setup(_evaluated(choice.policy, facts.config), limit or UNLIMITED, Recalling(share), counter, toolbox)
+    setup = Setup(
+        _evaluated_policy(choice.policy, facts.config), limit or UNLIMITED, Recalling(share), counter, toolbox
+    )
     runs = [run(dialog, setup, facts=True) for dialog in dialogs]
     result = result_of("history", choice.policy.name, setup.budget, share, runs)
     return Outcome(choice.policy.label, choice.problem, limit, agent.recall, result)
 
 
-def _evaluated(policy: Policy, config: ContextConfig) -> evaluated.Policy:
+def _evaluated_policy(policy: Policy, config: ContextConfig) -> evaluated.Policy:
     """Return the product's policy in the form in which evaluation calls it."""
     if policy.rewrite is None:
         return evaluated.Policy(policy.name, None)

@@ -49,7 +49,7 @@ def many_as_json(viewer: User, ids: Sequence[UUID]) -> Iterator[str]:
 
 
 def _round(row: Round) -> str:
-    package = f"\n{_quoted(row.package)}\n" if row.package else ""
+    package = f"\n{_quote(row.package)}\n" if row.package else ""
     return f"\n---\n\n## Round {row.number}\n{package}"
 
 
@@ -57,19 +57,19 @@ def _turn(turn: Turn) -> str:
     cut = f" ({turn.status})" if turn.status not in ("answered", "complete", "ok") else ""
     result = f"Result of {turn.tool_name}" + (f", decided by {turn.author}" if turn.author else "")
     title = {"user": "User", "assistant": "Assistant", "tool": result, "notice": "Notice"}
-    body = _fenced(turn.text) if turn.role == Turn.Role.TOOL else turn.text
+    body = _fence(turn.text) if turn.role == Turn.Role.TOOL else turn.text
     calls = "".join(
-        f"\n\nCalls `{call['name']}`:\n\n{_fenced(call['arguments'], 'json')}" for call in turn.tool_calls or ()
+        f"\n\nCalls `{call['name']}`:\n\n{_fence(call['arguments'], 'json')}" for call in turn.tool_calls or ()
     )
     images = "".join(f"\n\n[{image.label}]" for image in images_of(turn.attachments))
     return f"\n### {title[turn.role]}{cut}\n\n{body}{images}{calls}\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
-def _fenced(text: str, language: str = "") -> str:
+def _fence(text: str, language: str = "") -> str:
     fence = "```"
     while fence in text:
         fence += "`"

@@ -21,12 +21,12 @@ def measure(run_id: int) -> dict[str, Any]:
     """
     run = RemediationRun.objects.defer("removed").get(pk=run_id)
     if run.facts is None:
-        run.facts = _measured(run)
+        run.facts = _measure(run)
         run.save(update_fields=["facts"])
     return dict(run.facts)
 
 
-def _measured(run: RemediationRun) -> dict[str, Any]:
+def _measure(run: RemediationRun) -> dict[str, Any]:
     required = list({one.statement.text: one for one in required_of(_texts_of(run))}.values())
     away = missing_from(Shown(text_of(units_of_view(run.dialog_id, run.view))), required)
     away.sort(key=lambda one: -one.statement.worth)

@@ -157,10 +157,10 @@ def _reply(lease: Lease, generation: Generation, model: ModelInfo, instructions:
     )
     try:
         provider = connect(model)
-        reply = _asked(lease, provider.stream(request), generation)
+        reply = _ask(lease, provider.stream(request), generation)
         if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
             request = replace(request, max_output_tokens=less)
-            reply = _asked(lease, provider.stream(request), generation)
+            reply = _ask(lease, provider.stream(request), generation)
     except ProviderError as error:
         reply = Reply(error=error)
     circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
@@ -208,7 +208,7 @@ def title_in(answer: str) -> str:
     return ""
 
 
-def _asked(lease: Lease, stream: Stream, generation: Generation) -> Reply:
+def _ask(lease: Lease, stream: Stream, generation: Generation) -> Reply:
     generation.sent = Sent(hashlib.sha256(stream.body).hexdigest()).stored
     return stream_reply(lease, stream, live=None, seconds=SECONDS)
 

@@ -154,7 +154,7 @@ class Writer:
                 pipe.publish(LIVE_TEXT_CHANNEL, orjson.dumps(frames))
                 *lengths, _ = pipe.execute()
         except redis.RedisError as error:
-            self._lost(texts, error)
+            self._try_again(texts, error)
             return
         self._is_lost = False
         for (text, parts, fresh), length in zip(took, lengths, strict=True):
@@ -165,7 +165,7 @@ class Writer:
                 text.losses = LOST  # silently: its key was dropped, or Redis was empty when redis-py reconnected
                 self.add(text)
 
-    def _lost(self, texts: Collection[LiveText], error: redis.RedisError) -> None:
+    def _try_again(self, texts: Collection[LiveText], error: redis.RedisError) -> None:
         """Try again at the next beat, with the whole text: readers know by the position what they have of it."""
         if not self._is_lost:
             log.warning("drafts_lost", generations=len(texts), error=str(error))

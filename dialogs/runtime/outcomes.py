@@ -76,13 +76,13 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
     with lease.change() as change:
         change.dialog.crashes = 0
         if reply.stopped:
-            _stopped(change, attempt, reply)
+            _stop(change, attempt, reply)
         elif reply.error or reply.aborted:
-            delay = _failed(change, attempt, reply, package)
+            delay = _fail(change, attempt, reply, package)
         elif attempt.forced:
-            _forced(change, attempt, reply)
+            _keep_forced_clear(change, attempt, reply)
         else:
-            _kept(change, attempt, reply, package)
+            _keep(change, attempt, reply, package)
         if change.dialog.is_leased and change.dialog.answering_seq is None and not change.dialog.continuing:
             change.dialog.stop_requested = False  # it was for this message, which has ended by itself
             change.take_next_message()
@@ -120,7 +120,7 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     return judgement.level
 
 
-def _kept(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
+def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
     dialog = change.dialog
     finish(change, attempt, reply, Generation.Outcome.KEPT)
     change.turn(
@@ -150,7 +150,7 @@ def _kept(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, EXHAUSTED), package, about=answered)
 
 
-def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
+def _keep_forced_clear(change: Change, attempt: Attempt, reply: Reply) -> None:
     """Keep exactly one valid ``clear_mind``. Of a refused output only the generation's numbers stay."""
     dialog = change.dialog
     match judge_forced(reply.tool_calls):
@@ -172,21 +172,21 @@ def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
             rounds.clear_within(change, package_of(clear), cause=Round.Cause.CLEAR_MIND, unproven=True)
 
 
-def _stopped(change: Change, attempt: Attempt, reply: Reply) -> None:
+def _stop(change: Change, attempt: Attempt, reply: Reply) -> None:
     finish(change, attempt, reply, Generation.Outcome.STOPPED)
     _keep_text(change, attempt, reply, Turn.Status.STOPPED)
     change.end_message(Turn.Status.STOPPED)
     change.dialog.stop_requested, change.dialog.repeats = False, {}
 
 
-def _failed(change: Change, attempt: Attempt, reply: Reply, package: str) -> float:
+def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float:
     """Try again later, act on an overflow, ask a person, or end the message with a reason that people see."""
     dialog, error = change.dialog, reply.error
     finish(change, attempt, reply, Generation.Outcome.FAILED)
     if repeats.repeat_within(dialog, attempt, error):
         return 0.0
     if isinstance(error, ContextOverflow):
-        _overflowed(change, attempt, error, package)
+        _act_on_overflow(change, attempt, error, package)
         return 0.0
     dialog.tries += 1
     if reply.aborted:
@@ -220,7 +220,7 @@ def _keep_text(change: Change, attempt: Attempt, reply: Reply, status: str) -> N
         change.turn(Turn.Role.ASSISTANT, status, text=reply.text, reasoning=thought, generation=attempt.generation)
 
 
-def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow, package: str) -> None:
+def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, package: str) -> None:
     """Act as if critical. Inside a forced attempt nothing smaller can be sent, so a person is asked at once."""
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))

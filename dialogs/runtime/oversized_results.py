@@ -56,7 +56,7 @@ def judged(
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
     now_served, view, _, sizes = materials_of(now, view)
     context = context_of(now, now_served, view, sizes)
-    fits = partial(_judged, dialog.pk, served.policy, context, sizes.own)
+    fits = partial(_judge, dialog.pk, served.policy, context, sizes.own)
     return {call_id: fits(call_id, result) for call_id, result in results.items()}
 
 
@@ -69,10 +69,10 @@ def _is_judged(served: Served, results: Mapping[str, Result]) -> bool:
 
 
 def by_length(result: Result) -> Judged:
-    return Judged(result) if len(result.text) <= MOST_CHARS else _previewed(result, PREVIEW_CHARS)
+    return Judged(result) if len(result.text) <= MOST_CHARS else _preview(result, PREVIEW_CHARS)
 
 
-def _previewed(result: Result, chars: int) -> Judged:
+def _preview(result: Result, chars: int) -> Judged:
     note = f"The result has {len(result.text):,} characters; the first {chars:,} follow."
     return Judged(result, Result(f"{note}\n\n{result.text[:chars]}", result.failed))
 
@@ -88,7 +88,7 @@ def kept(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
     return Result(f"{judged.instead.text}\n{note}", judged.instead.failed)
 
 
-def _judged(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, call_id: str, result: Result) -> Judged:
+def _judge(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, call_id: str, result: Result) -> Judged:
     tokens = sizes.count((Message(Role.TOOL, result.text, tool_call_id=call_id),))
     match on_tool_result(policy, context, tokens):
         case Reject(message):
@@ -104,5 +104,5 @@ def _judged(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, cal
         and not sizes.budget.holds(tokens, policy.rewrite is not None)
     ):
         log.warning("tool_result_put_aside", dialog_id=str(dialog_id), est_tokens=tokens, window=window)
-        return _previewed(result, min(PREVIEW_CHARS, window))
+        return _preview(result, min(PREVIEW_CHARS, window))
     return by_length(result)

@@ -82,7 +82,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
     if job.policy.notices:
         _notice(lease, job.policy.notices[0])
     with tracing.rewriting(job.dialog, decision.policy, job.sizes.prompt, job.sizes.limit) as traced:
-        rewritten = within_archive(_prepared(job) or _rewrite_in_time(lease, job, seconds))
+        rewritten = within_archive(_take_prepared(job) or _rewrite_in_time(lease, job, seconds))
         if rewritten.failure:
             rewritten = replace(rewritten, failure=_why_not_smaller(job, rewritten))
         run = _run_row(job, rewritten)  # before the transaction: it compares and rates all units
@@ -102,7 +102,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
         _store(lease, job, run, rewritten)
 
 
-def _prepared(job: Job) -> Rewritten | None:
+def _take_prepared(job: Job) -> Rewritten | None:
     """Return what was prepared while the dialog rested, if it still fits. A person's own request is never served
     from there.
     """
@@ -292,7 +292,7 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         est_source=job.sizes.source,
         limit=limit or None,
         base_position=job.dialog.last_position,
-        view=[] if rewritten.failure else [_stored(unit, unchanged, standing) for unit in rewritten.units],
+        view=[] if rewritten.failure else [_unit_json(unit, unchanged, standing) for unit in rewritten.units],
         removed=[
             {
                 "id": unit.id,
@@ -320,7 +320,7 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
     )
 
 
-def _stored(unit: Unit, unchanged: Mapping[str, str], before: Mapping[str, object]) -> dict[str, Any]:
+def _unit_json(unit: Unit, unchanged: Mapping[str, str], before: Mapping[str, object]) -> dict[str, Any]:
     """Return a unit as JSON. ``is_new`` marks a text that this rewrite wrote, beside those that an earlier one
     left.
     """

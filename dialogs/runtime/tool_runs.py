@@ -147,8 +147,8 @@ def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invoca
         )
     except (LeaseLost, OperationalError):
         raise
-    except Exception as error:  # noqa: BLE001  as of tools outside a transaction; _failed logs it
-        return _store(lease, call, _failed(tool, invocation, error))
+    except Exception as error:  # noqa: BLE001  as of tools outside a transaction; _failure_result logs it
+        return _store(lease, call, _failure_result(tool, invocation, error))
 
 
 def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
@@ -159,11 +159,11 @@ def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
             return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
     except Stopped:
         raise
-    except Exception as error:  # noqa: BLE001  a tool's bug is the tool's result, not the dialog's end; _failed logs it
-        return _failed(tool, invocation, error)
+    except Exception as error:  # noqa: BLE001  a tool's bug is the tool's result, not the dialog's end; _failure_result logs it
+        return _failure_result(tool, invocation, error)
 
 
-def _failed(tool: Tool, invocation: Invocation, error: Exception) -> Result:
+def _failure_result(tool: Tool, invocation: Invocation, error: Exception) -> Result:
     log.error("tool_failed", tool=tool.name, dialog_id=str(invocation.dialog_id), exc_info=error)
     return Result(f"{tool.name} failed: {error}", failed=True)
 

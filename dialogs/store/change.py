@@ -181,7 +181,7 @@ def open_change(
     which this becomes a part, has read and locked it.
     """
     with transaction.atomic(savepoint=locked is None):
-        dialog = locked or _locked(dialog_id, durable=durable, whole=whole)
+        dialog = locked or _lock(dialog_id, durable=durable, whole=whole)
         if dialog is None:
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:
@@ -198,7 +198,7 @@ def poke_people(dialog: Dialog) -> None:
         wakeups.poke_user(person)
 
 
-def _locked(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
+def _lock(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
     """Return the locked row, with what only the database's clock can decide about its lease."""
     relaxed = not durable and connection.vendor == "postgresql"
     return _LOCKS[relaxed, whole].first(dialog_id)

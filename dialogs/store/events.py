@@ -64,7 +64,7 @@ def store(dialog: Dialog, first: int, new_events: Sequence[NewEvent], *, is_step
     The caller holds the dialog's row."""
     if not new_events:
         return
-    if first == 1 or not _added(dialog.pk, new_events):
+    if first == 1 or not _add_to_row(dialog.pk, new_events):
         prepared.insert(*_rows(dialog, first, new_events))
     poke_dialog(dialog.pk, first + len(new_events) - 1, is_step=is_step)
 
@@ -75,7 +75,7 @@ def _rows(dialog: Dialog, first: int, new_events: Sequence[NewEvent]) -> Iterato
     while start < len(new_events):
         (kind, data), end, more = new_events[start], start + 1, ""
         while end < len(new_events) and len(more) < FULL:
-            more += _written(new_events[end])
+            more += _write_item(new_events[end])
             end += 1
         yield Event(dialog=dialog, seq=first + start, type=kind, data=data, more=more)
         start = end
@@ -92,12 +92,12 @@ _ADD = {
 }
 
 
-def _added(dialog_id: UUID, new_events: Sequence[NewEvent]) -> bool:
+def _add_to_row(dialog_id: UUID, new_events: Sequence[NewEvent]) -> bool:
     key = dialog_id if connection.features.has_native_uuid_field else dialog_id.hex
-    return bool(prepared.changed(_ADD[connection.vendor], ["".join(map(_written, new_events)), key]))
+    return bool(prepared.changed(_ADD[connection.vendor], ["".join(map(_write_item, new_events)), key]))
 
 
-def _written(item: NewEvent) -> str:
+def _write_item(item: NewEvent) -> str:
     """Write an item of ``more``, with the comma before it."""
     kind, data = item
     names = SHAPES.get(kind)

@@ -234,11 +234,11 @@ class Keeper:
     def drain(self) -> None:
         """Claim nothing more and hand every dialog on, because the worker was asked to go."""
         self.draining = True
-        for lease in self._held():
+        for lease in self._held_leases():
             lease.lost = True
             lease.interrupt()
 
-    def _held(self) -> list[Lease]:
+    def _held_leases(self) -> list[Lease]:
         with self._lock:
             return list(self._leases)
 
@@ -246,7 +246,7 @@ class Keeper:
         renewed = time.monotonic()
         while True:
             time.sleep(POLL_SECONDS)
-            leases = self._held()
+            leases = self._held_leases()
             if not leases:
                 continue
             renew = time.monotonic() - renewed >= RENEW_SECONDS

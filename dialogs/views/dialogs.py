@@ -48,7 +48,7 @@ def index(request: PersonRequest) -> HttpResponse:
     form.is_valid()
     given = form.cleaned_data
     matching, among_newest = _matching(request, given)
-    pages = NewestFirst(matching, ROWS, "active_at", given.get("until", ""), shown=_shown(request, given))
+    pages = NewestFirst(matching, ROWS, "active_at", given.get("until", ""), shown=_with_row_parts(request, given))
     result = pages.get_page(given.get("page") or 1)
     rows = [(dialog, state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in result]
     context = {
@@ -141,7 +141,7 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[D
     return dialogs.newest_first(request.user), among_newest
 
 
-def _shown(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
+def _with_row_parts(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
     """Return the dialogs with all that their rows show, in the order of the list."""
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
     there = Dialog.deleted if given.get("state") == "deleted" else Dialog.objects
@@ -163,7 +163,7 @@ def selected(request: PersonRequest) -> HttpResponseBase:
     """Apply one button of the list to the dialogs that were ticked."""
     form = SelectionForm(request.POST)
     if not form.is_valid():
-        messages.error(request, _unselected(request, form))
+        messages.error(request, _why_unselected(request, form))
     elif form.cleaned_data["action"] == "export":
         return download(
             export.many_as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json"
@@ -220,7 +220,7 @@ def _back(request: PersonRequest) -> HttpResponse:
     return redirect(to if _is_list(to) else "dialogs")
 
 
-def _unselected(request: PersonRequest, form: SelectionForm) -> str:
+def _why_unselected(request: PersonRequest, form: SelectionForm) -> str:
     if not request.POST.getlist("dialog"):
         return _("No dialog was ticked. Tick some, then choose what to do with them.")
     return _("Nothing was done. {reason}").format(reason=" ".join(problems_of(form)))

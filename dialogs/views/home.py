@@ -26,10 +26,10 @@ def home(request: PersonRequest) -> HttpResponse:
     if request.GET.keys() & {"q", "state", "owner", "page"}:
         return redirect(f"{reverse('dialogs')}?{request.GET.urlencode()}")
     page = HomePage(request.user, request.GET.get("agent", ""), text=request.GET.get("text", ""))
-    return _shown(request, page)
+    return _show(request, page)
 
 
-def _shown(request: PersonRequest, page: HomePage, status: int = 200) -> HttpResponse:
+def _show(request: PersonRequest, page: HomePage, status: int = 200) -> HttpResponse:
     # One thing at a time: first a model, then a password.
     lacks_password = not page.offers_connection and lacks_a_way_in(request.user)
     context = {"page": page, "lacks_password": lacks_password, "section": "home"}
@@ -50,7 +50,7 @@ def create(request: PersonRequest) -> HttpResponse:
     except Refusal as refusal:
         page.sending_error = refusal.message
         if not request.htmx:
-            return with_retry_after(_shown(request, page, refusal.status), refusal)
+            return with_retry_after(_show(request, page, refusal.status), refusal)
         piece = render_to_string("dialogs/_sending_error.html", {"page": page})
         return with_retry_after(HttpResponse(piece, status=refusal.status), refusal)
     address = reverse("dialog", args=[dialog.pk])

@@ -34,7 +34,7 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
         attached = attachments.checked(files_of(request))
         messages.post_message(dialog, text, message_id or None, author=request.user, attached=attached)
     except Refusal as refusal:
-        return _refused(request, dialog, text, refusal)
+        return _refuse(request, dialog, text, refusal)
     return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")
 
 
@@ -60,7 +60,7 @@ def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpRespon
     return image_answer(result.name, result.media_type, result.content)
 
 
-def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:
+def _refuse(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:
     """Show the reason beside the composer, and keep everybody's words."""
     dialog.refresh_from_db()
     page = DialogPage(dialog, request.user, sending_error=refusal.message, text=text, request=request)

@@ -37,16 +37,16 @@ def index(request: PersonRequest) -> HttpResponse:
     given = form.cleaned_data
     tab = given.get("tab") or "open"
     visible = questions.questions_of(request.user)
-    rows = _filtered(_of_tab(visible, request, tab), given)
+    rows = _filter(_of_tab(visible, request, tab), given)
     result = NewestFirst(rows, ROWS, "created_at", request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
     chosen = next((row for row in result if str(row.pk) == request.GET.get("at")), next(iter(result), None))
     context = {
         "tab": tab,
-        "tabs": [(name, pgettext("tab", label), _counted(_of_tab(visible, request, name))) for name, label in TABS],
+        "tabs": [(name, pgettext("tab", label), _count(_of_tab(visible, request, name))) for name, label in TABS],
         "form": form,
         "found": result,
         "chosen_id": chosen.pk if chosen else None,
-        **({**_shown(request, chosen), **_evidence(request, chosen)} if chosen else {}),
+        **({**_question_context(request, chosen), **_evidence(request, chosen)} if chosen else {}),
         "agents": Agent.objects.all(),
         "section": "q4h",
     }
@@ -70,13 +70,13 @@ def _of_tab(rows: QuerySet[Question], request: PersonRequest, tab: str) -> Query
     return rows.filter(state=tab)
 
 
-def _counted(rows: QuerySet[Question]) -> str:
+def _count(rows: QuerySet[Question]) -> str:
     """Write how many there are, as far as a tab has room for; empty for none."""
     number = rows.order_by()[: MOST_COUNTED + 1].count()
     return f"{MOST_COUNTED}+" if number > MOST_COUNTED else str(number or "")
 
 
-def _filtered(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Question]:
+def _filter(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Question]:
     if kind := given.get("kind"):
         rows = rows.filter(kind=kind)
     if agent := given.get("agent"):
@@ -91,7 +91,7 @@ def _filtered(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Quest
 def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
     question = questions.question_for(request.user, question_id)
     if request.htmx and request.htmx.target == "reader":
-        context = {**_shown(request, question), **_evidence(request, question)}
+        context = {**_question_context(request, question), **_evidence(request, question)}
         return render(request, "questions/_reader.html", context)
     return _page(request, question)
 
@@ -105,13 +105,13 @@ def _page(
     exits: ExitForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    context = {**_shown(request, question, exits), "error": error, "text": text, "section": "q4h"}
+    context = {**_question_context(request, question, exits), "error": error, "text": text, "section": "q4h"}
     if link := _link_of(request):
         return render(request, link.page, context, status=status)
     return render(request, "questions/question.html", {**context, **_evidence(request, question)}, status=status)
 
 
-def _shown(request: PersonRequest, question: Question, exits: ExitForm | None = None) -> dict[str, Any]:
+def _question_context(request: PersonRequest, question: Question, exits: ExitForm | None = None) -> dict[str, Any]:
     """Return the values for the piece of one question. ``at`` is the address of its forms."""
     may_resolve = questions.may_resolve(request.user, question)
     link = _link_of(request)
@@ -159,9 +159,9 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
             raise Invalid("An answer takes words alone: queue files as a message.")
         questions.answer(question.pk, request.user, text)
     except Refusal as refusal:
-        return _refused(request, question, refusal, text)
+        return _refuse(request, question, refusal, text)
     for_program = _("Answered. The program can read it now.")
-    return _done(request, question, for_program if question.is_from_outside else _("Answered. The agent goes on."))
+    return _finish(request, question, for_program if question.is_from_outside else _("Answered. The agent goes on."))
 
 
 @login_required
@@ -171,8 +171,8 @@ def cancel(request: PersonRequest, question_id: UUID) -> HttpResponse:
     try:
         questions.cancel(question.pk, request.user)
     except Refusal as refusal:
-        return _refused(request, question, refusal)
-    return _done(request, question, _("The question was cancelled."))
+        return _refuse(request, question, refusal)
+    return _finish(request, question, _("The question was cancelled."))
 
 
 @login_required
@@ -186,11 +186,11 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
     try:
         questions.resolve(question.pk, request.user, form.cleaned_data["action"], **form.options())
     except Refusal as refusal:
-        return _refused(request, question, refusal, exits=form)
-    return _done(request, question, _("Done. The dialog is no longer suspended."))
+        return _refuse(request, question, refusal, exits=form)
+    return _finish(request, question, _("Done. The dialog is no longer suspended."))
 
 
-def _refused(
+def _refuse(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
     """Show the reason, and keep what was typed. The question is read again, since another person may have been
@@ -202,7 +202,7 @@ def _refused(
     return _page(request, question, error=refusal.message, text=text, exits=exits, status=refusal.status)
 
 
-def _done(request: PersonRequest, question: Question, words: str) -> HttpResponse:
+def _finish(request: PersonRequest, question: Question, words: str) -> HttpResponse:
     if link := _link_of(request):
         return render(request, link.done, {"done": words, "question_id": question.pk})
     if request.htmx:

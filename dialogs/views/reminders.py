@@ -12,7 +12,7 @@ from dialogs.views.forms import ReminderForm, checked
 
 @dialog_action
 def add(request: PersonRequest, dialog: Dialog) -> None:
-    given = _given(request)
+    given = _given_fields(request)
     reminders.add(dialog.pk, given["text"], given["position"])
 
 
@@ -20,7 +20,7 @@ def add(request: PersonRequest, dialog: Dialog) -> None:
 def update(request: PersonRequest, dialog: Dialog, reminder_id: int) -> None:
     if not dialog.reminders.filter(pk=reminder_id).exists():
         raise Http404
-    given = _given(request)
+    given = _given_fields(request)
     reminders.update(dialog.pk, reminder_id, text=given["text"], position=given["position"])
 
 
@@ -31,6 +31,6 @@ def delete(request: PersonRequest, dialog: Dialog, reminder_id: int) -> None:
     reminders.delete(dialog.pk, reminder_id)
 
 
-def _given(request: PersonRequest) -> dict[str, Any]:
+def _given_fields(request: PersonRequest) -> dict[str, Any]:
     given = checked(ReminderForm(request.POST))
     return {**given, "text": given["text"].replace("\r\n", "\n")}

@@ -76,7 +76,7 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     page = DialogPage(dialog, request.user, request=request)
     shown: dict[str, object] = {"page": page, "asked": asked, "section": "dialogs"}
     try:
-        shown |= _seen(dialog, asked.verb if asked else "")
+        shown |= _context_of_view(dialog, asked.verb if asked else "")
     except (Refusal, UnknownModel) as problem:
         shown["problem"] = str(problem)
     return render(request, "dialogs/context.html", shown)
@@ -92,7 +92,7 @@ def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     return render(request, "dialogs/_by_hand.html", {"page": page})
 
 
-def _seen(dialog: Dialog, verb: str) -> dict[str, object]:
+def _context_of_view(dialog: Dialog, verb: str) -> dict[str, object]:
     seen = context_report.context_of(dialog, verb)
     preview = seen.get("preview")
     goes = {unit["id"] for unit in preview["removed"]} if preview else set()

@@ -95,7 +95,7 @@ def _page(
         "sends_mail": bool(site.MAIL_FROM),
         "new_key": new_key,
         "section": "settings",
-        **_held(request, shown),
+        **_part_context(request, shown),
         **bound,
     }
     answer = render(request, "accounts/settings.html", context, status=status)
@@ -103,7 +103,7 @@ def _page(
     return answer
 
 
-def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
+def _part_context(request: PersonRequest, shown: str) -> dict[str, Any]:
     """Return the values that this part of the settings shows."""
     own = login.settings_of(request.user)
     match shown:

@@ -131,7 +131,7 @@ def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 @dialog_page
 def recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
     """Show what was recalled: a page of its own, or within a dialog's page the list alone."""
-    return _listed(request, dialog, generation_id)
+    return _list_recalled(request, dialog, generation_id)
 
 
 @login_required
@@ -144,11 +144,11 @@ def choose_recall(request: PersonRequest, dialog_id: UUID, generation_id: int, s
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/recalled/{generation_id}/")
     if request.htmx:
-        return _listed(request, dialog, generation_id)
+        return _list_recalled(request, dialog, generation_id)
     return redirect("recalled", dialog_id=dialog_id, generation_id=generation_id)
 
 
-def _listed(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
+def _list_recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
     generation = get_object_or_404(dialog.generations, pk=generation_id)
     context = {
         "page": DialogPage(dialog, request.user, request=request),

@@ -60,7 +60,7 @@ class Select(Generic[Row]):
         made = self._made.get(db.vendor)
         if made is None:  # two threads may both make it: they make the same
             made = self._made[db.vendor] = _Made(self._build(*self._stand_ins), self._stand_ins)
-        return cast("list[Row]", made.rows(_fetched(db, made.sql, made.params(values, db)), db))
+        return cast("list[Row]", made.rows(_fetch_rows(db, made.sql, made.params(values, db)), db))
 
     def first(self, *values: Any) -> Row | None:
         return next(iter(self(*values)), None)
@@ -165,12 +165,12 @@ def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, A
     sql, places = _update_sql(db.vendor, model, tuple(where), tuple(columns), expressions)
     given = {**columns, **{f"where {name}": value for name, value in where.items()}}
     values = [fixed if column is None else column.value(given[fixed], db) for column, fixed in places]
-    return _changed(db, sql, values)
+    return _count_changed(db, sql, values)
 
 
 def changed(sql: str, params: Sequence[Any]) -> int:
     """Run SQL that no model can say, and return the number of rows that it changed."""
-    return _changed(_database(), sql, params)
+    return _count_changed(_database(), sql, params)
 
 
 @cache
@@ -196,9 +196,9 @@ def _update_sql(
             places += [(None, param) for param in params]
         else:
             places.append((_column(vendor, field), name))
-        parts.append(f"{_quoted(field)} = {part}")
+        parts.append(f"{_quote(field)} = {part}")
     places += [(_column(vendor, _field(model, name)), f"where {name}") for name in where]
-    condition = " AND ".join(f"{_quoted(_field(model, name))} = %s" for name in where)
+    condition = " AND ".join(f"{_quote(_field(model, name))} = %s" for name in where)
     table = connection.ops.quote_name(model._meta.db_table)
     sql = f"UPDATE {table} SET {', '.join(parts)} WHERE {condition}"  # nosec B608: names alone
     return sql, tuple(places)
@@ -216,7 +216,7 @@ def insert(*rows: Model) -> None:
     db = _database()
     sql, columns, returned = _insert_sql(db.vendor, model, names, len(rows))
     values = [column.value(column.field.pre_save(row, True), db) for row in rows for column in columns]
-    for row, filled in zip(rows, _fetched(db, sql, values), strict=True):
+    for row, filled in zip(rows, _fetch_rows(db, sql, values), strict=True):
         for field, value in zip(returned, filled, strict=True):
             setattr(row, field.attname, _converted(value, field, db))
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
@@ -228,9 +228,9 @@ def _insert_sql(
 ) -> tuple[str, tuple["_Column", ...], tuple["Field[Any, Any]", ...]]:
     given = tuple(_field(model, name) for name in names)
     filled = tuple(field for field in model._meta.concrete_fields if field.attname not in names) or (model._meta.pk,)
-    columns = ", ".join(_quoted(field) for field in given)
+    columns = ", ".join(_quote(field) for field in given)
     row = f"({', '.join(['%s'] * len(given))})"
-    returned = ", ".join(_quoted(field) for field in filled)
+    returned = ", ".join(_quote(field) for field in filled)
     table, rows = connection.ops.quote_name(model._meta.db_table), ", ".join([row] * number)
     sql = f"INSERT INTO {table} ({columns}) VALUES {rows} RETURNING {returned}"  # nosec B608: names alone
     return sql, tuple(_column(vendor, field) for field in given), filled
@@ -284,7 +284,7 @@ def _converted(value: Any, field: "Field[Any, Any]", db: BaseDatabaseWrapper) ->
     return value
 
 
-def _quoted(field: "Field[Any, Any]") -> str:
+def _quote(field: "Field[Any, Any]") -> str:
     return connection.ops.quote_name(field.column or "")
 
 
@@ -319,15 +319,15 @@ def _database() -> BaseDatabaseWrapper:
     return connections[DEFAULT_DB_ALIAS]  # ``connection`` would look for it at each attribute
 
 
-def _fetched(db: Any, sql: str, params: Sequence[Any]) -> list[Sequence[Any]]:
-    return _executed(db, sql, params, _fetch_all)
+def _fetch_rows(db: Any, sql: str, params: Sequence[Any]) -> list[Sequence[Any]]:
+    return _execute(db, sql, params, _fetch_all)
 
 
-def _changed(db: Any, sql: str, params: Sequence[Any]) -> int:
-    return _executed(db, sql, params, _row_count)
+def _count_changed(db: Any, sql: str, params: Sequence[Any]) -> int:
+    return _execute(db, sql, params, _row_count)
 
 
-def _executed(db: Any, sql: str, params: Sequence[Any], result: Callable[[Any], Result]) -> Result:
+def _execute(db: Any, sql: str, params: Sequence[Any], result: Callable[[Any], Result]) -> Result:
     """Execute on the driver's own cursor, without Django's layers around it, unless somebody watches what is
     executed.
     """

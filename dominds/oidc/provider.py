@@ -94,12 +94,12 @@ async def _document(registration: Registration) -> Mapping[str, str]:
 async def _claims(registration: Registration, attempt: Attempt, code: str, redirect_uri: str) -> dict[str, Any]:
     document = await _document(registration)
     tokens = await _tokens(registration, document, attempt, code, redirect_uri)
-    claims = await _verified(registration, document, str(tokens.get("id_token")), attempt)
+    claims = await _verify(registration, document, str(tokens.get("id_token")), attempt)
     endpoint = document.get("userinfo_endpoint")
     if not endpoint or {registration.groups_claim, "preferred_username"} <= claims.keys():
         return claims
     headers = {"Authorization": f"Bearer {tokens.get('access_token')}"}
-    status, more = await _asked(registration, "GET", endpoint, headers=headers)
+    status, more = await _ask(registration, "GET", endpoint, headers=headers)
     if status != OK or more.get("sub") != claims["sub"]:  # it may be another person's (Core, 5.3.2)
         raise registration.misbehaved(f"user info: {status}, or of another subject")
     return more | claims
@@ -122,7 +122,7 @@ async def _tokens(
         headers["Authorization"] = aiohttp.encode_basic_auth(quote(identity, safe=""), quote(secret, safe=""))
     else:
         form |= {"client_id": identity, "client_secret": secret}
-    status, answer = await _asked(registration, "POST", document["token_endpoint"], headers=headers, data=form)
+    status, answer = await _ask(registration, "POST", document["token_endpoint"], headers=headers, data=form)
     if status == OK:
         return answer
     error = str(answer.get("error"))[:60]
@@ -133,7 +133,7 @@ async def _tokens(
     raise SignInFailed(text, f"{status} {error}")
 
 
-async def _verified(
+async def _verify(
     registration: Registration, document: Mapping[str, Any], token: str, attempt: Attempt
 ) -> dict[str, Any]:
     """Return the claims of an ID token. Keys are fetched again for one that is new."""
@@ -154,14 +154,14 @@ async def _verified(
 async def _kept_json(registration: Registration, address: str, most_seconds: float = KEPT_SECONDS) -> dict[str, Any]:
     at, result = _kept.get(address, (-float("inf"), {}))
     if time.monotonic() - at > most_seconds:
-        status, result = await _asked(registration, "GET", address)
+        status, result = await _ask(registration, "GET", address)
         if status != OK:
             raise registration.misbehaved(f"{status} from {address}")
         _kept[address] = time.monotonic(), result
     return result
 
 
-async def _asked(registration: Registration, method: str, address: str, **more: Any) -> tuple[int, dict[str, Any]]:
+async def _ask(registration: Registration, method: str, address: str, **more: Any) -> tuple[int, dict[str, Any]]:
     """Return the status and the JSON object of an answer."""
     async with event_loop.LOOP.session().request(method, address, allow_redirects=False, **more) as answer:
         body = bytearray()

@@ -48,7 +48,7 @@ def compress_file(request: HttpRequest, response: HttpResponse) -> None:
         return
     patch_vary_headers(response, ("Accept-Encoding",))
     if re_accepts_gzip.search(request.headers.get("Accept-Encoding", "")):
-        response.content = _compressed(response.content)
+        response.content = _compress(response.content)
         response["Content-Encoding"] = "gzip"
         response["Content-Length"] = str(len(response.content))
 
@@ -58,5 +58,5 @@ def _is_worth_it(response: HttpResponseBase) -> bool:
 
 
 @lru_cache(maxsize=256)  # more than there are files
-def _compressed(content: bytes) -> bytes:
+def _compress(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)

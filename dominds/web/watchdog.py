@@ -50,13 +50,13 @@ class Watchdog:
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def _watch(self) -> None:
-        self._counted()
+        self._counted_seconds()
         seconds, is_reported = 0.0, False  # since the loop was asked
         while not self._answered.is_set() or self._ask():
             time.sleep(POLL_SECONDS)
             if not self._loop.is_running():  # Twisted's is never closed, and a process that ends waits for its threads
                 return
-            passed = self._counted()
+            passed = self._counted_seconds()
             seconds += passed
             silent = seconds >= STILL_SECONDS and not self._answered.is_set()
             if (silent or passed >= STILL_SECONDS) and not is_reported:
@@ -76,7 +76,7 @@ class Watchdog:
             return False
         return True
 
-    def _counted(self) -> float:
+    def _counted_seconds(self) -> float:
         """Return the seconds since the last call that count."""
         at, busy = time.monotonic(), time.process_time()
         passed, worked = at - self._at, busy - self._busy

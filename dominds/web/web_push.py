@@ -36,14 +36,14 @@ def encrypted(
     sender, salt = sender or ec.generate_private_key(CURVE), salt or os.urandom(SALT_BYTES)
     sender_key = point_of(sender)
     shared = sender.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(CURVE, browser_key))
-    keying = _derived(secret, shared, b"WebPush: info\0" + browser_key + sender_key, 32)
-    key = _derived(salt, keying, b"Content-Encoding: aes128gcm\0", 16)
-    nonce = _derived(salt, keying, b"Content-Encoding: nonce\0", 12)
+    keying = _derive(secret, shared, b"WebPush: info\0" + browser_key + sender_key, 32)
+    key = _derive(salt, keying, b"Content-Encoding: aes128gcm\0", 16)
+    nonce = _derive(salt, keying, b"Content-Encoding: nonce\0", 12)
     header = salt + RECORD_BYTES.to_bytes(4, "big") + bytes([POINT_BYTES]) + sender_key
     return header + AESGCM(key).encrypt(nonce, text + LAST_RECORD, None)
 
 
-def _derived(salt: bytes, keying: bytes, purpose: bytes, length: int) -> bytes:
+def _derive(salt: bytes, keying: bytes, purpose: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=salt, info=purpose).derive(keying)
 
 

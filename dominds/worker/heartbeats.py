@@ -80,13 +80,13 @@ def heartbeats() -> list[Heartbeat]:
         if silent := [name for name, (content, _) in words.items() if content is None]:
             client.srem(_NAMES, *silent)
     return [
-        Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **_known(orjson.loads(content)))
+        Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **_known_fields(orjson.loads(content)))
         for name, (content, left) in words.items()
         if content is not None
     ]
 
 
-def _known(content: dict[str, Any]) -> dict[str, Any]:
+def _known_fields(content: dict[str, Any]) -> dict[str, Any]:
     """Drop fields that a newer version writes in the middle of an upgrade."""
     return {name: value for name, value in content.items() if name in Heartbeat.__slots__}
 

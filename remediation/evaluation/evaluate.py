@@ -41,7 +41,7 @@ def evaluate(
             if policy.rewrite or not share  # what is never rewritten needs no recall
         ),
         searches=tuple(
-            _searched(form, dialogs, counter)
+            _search(form, dialogs, counter)
             for form, dialogs in by_format.items()
             if any(dialog.probes for dialog in dialogs)
         ),
@@ -56,7 +56,7 @@ def _result(
     return result_of(form, policy.name, budget, share, [run(dialog, setup) for dialog in dialogs])
 
 
-def _searched(form: str, dialogs: Sequence[Dialog], counter: Counter) -> Searched:
+def _search(form: str, dialogs: Sequence[Dialog], counter: Counter) -> Searched:
     asked = result = unanswerable = 0
     for dialog in dialogs:
         units = units_of(dialog, counter.count_messages)

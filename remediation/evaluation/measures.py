@@ -79,19 +79,19 @@ def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
         if unit.role is not UnitRole.USER:
             requests.append(simulation.request(simulation.view))
             if simulation.view.rewrites:
-                fates += _needed(simulation, unit, requests[-1], past)
+                fates += _needed_values(simulation, unit, requests[-1], past)
         past.add(unit)
     for probe in answerable(dialog):
         question = question_unit(probe.question, len(dialog.turns) + 1, setup.counter.count_messages)
         requests.append(simulation.request(simulation.entered(question)))
-        fates.append(_asked(simulation, probe, requests[-1]))
+        fates.append(_judge_probe(simulation, probe, requests[-1]))
     if facts:
         fates += _facts(simulation)
     return Run(
         fates=tuple(fates),
         requests=len(requests),
         tokens_sent=sum(request.tokens for request in requests),
-        tokens_cached=sum(_shared(earlier, later, simulation.fixed) for earlier, later in pairwise(requests)),
+        tokens_cached=sum(_count_shared(earlier, later, simulation.fixed) for earlier, later in pairwise(requests)),
         tokens_recalled=sum(request.recalled.est_tokens for request in requests),
         over_budget=sum(request.tokens > setup.budget for request in requests),
         rewrites=simulation.view.rewrites,
@@ -100,7 +100,7 @@ def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
     )
 
 
-def _shared(earlier: Request, later: Request, fixed: int) -> int:
+def _count_shared(earlier: Request, later: Request, fixed: int) -> int:
     """Count the tokens at the beginning that both requests share."""
     same = 0
     for one, other in zip(earlier.units, later.units, strict=False):
@@ -120,7 +120,7 @@ def _holds_answer(text: str, probe: Probe) -> bool:
     return any(normalised(answer) in text for answer in probe.answers)
 
 
-def _asked(simulation: Simulation, probe: Probe, request: Request) -> Fate:
+def _judge_probe(simulation: Simulation, probe: Probe, request: Request) -> Fate:
     dialog = simulation.dialog
     text = normalised(request.text(dialog.instructions))
 
@@ -225,7 +225,7 @@ class _Past:
         return place if place is not None and place < len(self.texts) - NEWEST_UNITS else None
 
 
-def _needed(simulation: Simulation, unit: Unit, request: Request, past: _Past) -> Iterator[Fate]:
+def _needed_values(simulation: Simulation, unit: Unit, request: Request, past: _Past) -> Iterator[Fate]:
     """Yield each value of a call's arguments that was said before, but not just now nor in the instructions."""
     values = {value for value in map(normalised, _values_in(unit)) if value}
     text = normalised(request.text(simulation.dialog.instructions)) if values else ""

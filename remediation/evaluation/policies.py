@@ -67,12 +67,12 @@ def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
         if excess <= 0:
             break
         if unit.role is UnitRole.TOOL:
-            masked[index] = _masked(unit, toolbox)
+            masked[index] = _mask(unit, toolbox)
             excess -= unit.est_tokens - masked[index].est_tokens
     return tuple(masked) if excess <= 0 else window(tuple(masked), room, toolbox)
 
 
-def _masked(unit: Unit, toolbox: Toolbox) -> Unit:
+def _mask(unit: Unit, toolbox: Toolbox) -> Unit:
     note = MASKED.format(tokens=unit.est_tokens)
     messages = tuple(
         replace(message, text=note) if message.role is Role.TOOL and len(message.text) > len(note) else message

@@ -108,11 +108,11 @@ class Simulation:
         """
         tokens = total_tokens(view.units) + self.fixed
         started_at = time.perf_counter()
-        recalled = self._recalled(view) if view.rewrites and self.setup.recalling.share else Recalled()
+        recalled = self._recall(view) if view.rewrites and self.setup.recalling.share else Recalled()
         millis = (time.perf_counter() - started_at) * 1000
         return Request(view.units, recalled, tokens + recalled.est_tokens, millis)
 
-    def _recalled(self, view: View) -> Recalled:
+    def _recall(self, view: View) -> Recalled:
         setup = self.setup
         room = setup.division(self.fixed, view.units).recall_room(setup.recalling.share)
         in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}

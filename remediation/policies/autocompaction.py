@@ -112,11 +112,11 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     ceiling = min(task.limit, task.request_limit * REQUEST_PERCENT // 100 - task.fixed)
     room = room_for_answer(task.units, ceiling)
     return with_shorter_answer(
-        task.units, room, task.limit, toolbox, lambda units: _compacted(replace(task, units=units), toolbox)
+        task.units, room, task.limit, toolbox, lambda units: _compact(replace(task, units=units), toolbox)
     )
 
 
-def _compacted(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
+def _compact(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     if toolbox.assistant is None:
         return _fallback(task, toolbox, "preview without the pruning agent")
     pruned: Rewritten | None = None

@@ -20,7 +20,7 @@ def before_generation(context: Context) -> Decision:
     if context.is_proxy:
         return _passed_on(context)
     if context.overflowed or context.clear_due or context.level is Level.CRITICAL:
-        return _countdown(context) if context.countdown else _forced(context)
+        return _countdown(context) if context.countdown else _force_clear(context)
     if context.endless_loop:
         return Fail("LOOP_DETECTED", context.endless_loop)
     if context.level is Level.CAUTION and guidance_due(context):
@@ -39,7 +39,7 @@ def _passed_on(context: Context) -> Decision:
     return Proceed()
 
 
-def _forced(context: Context) -> Decision:
+def _force_clear(context: Context) -> Decision:
     if context.failed_clears >= MAX_FORCED_CLEARS:
         return Suspend(CRITICAL_KIND, EXHAUSTED)
     asked = forced_clear(context.failed_clears, context.refused_clear, context.prompts)

@@ -73,13 +73,13 @@ def collect(plugins: Iterable[EntryPoint]) -> Registry:
     policies, problems = list(own()), []
     for plugin in sorted(plugins, key=lambda entry: (entry.name, entry.value)):
         try:
-            policies.append(_checked(plugin.load(), policies))
+            policies.append(_check(plugin.load(), policies))
         except Exception as error:  # noqa: BLE001  whatever a stranger's module raises when it is imported
             problems.append(PluginProblem(f"{plugin.name} ({plugin.value})", str(error) or type(error).__name__))
     return Registry(tuple(sorted(policies, key=PLACE)), tuple(problems))
 
 
-def _checked(value: object, others: Iterable[Policy]) -> Policy:
+def _check(value: object, others: Iterable[Policy]) -> Policy:
     if not isinstance(value, Policy):
         raise TypeError(f"expected a value of remediation.policies.policy.Policy, found {type(value).__name__}")
     for other in others:

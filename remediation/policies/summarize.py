@@ -40,11 +40,11 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 def _newest(units: Units, room: int, toolbox: Toolbox) -> Units:
     """Return what stays as it is, so that half of the room is left for the summary where that is possible."""
-    kept: Sequence[Units] = [_kept(units, newest, toolbox) for newest in KEPT]
+    kept: Sequence[Units] = [_keep_newest(units, newest, toolbox) for newest in KEPT]
     return next((one for one in kept if total_tokens(one) * 2 <= room), kept[-1])
 
 
-def _kept(units: Units, newest: int, toolbox: Toolbox) -> Units:
+def _keep_newest(units: Units, newest: int, toolbox: Toolbox) -> Units:
     summarized = summarize(units, newest, toolbox.count)
     return tuple(unit for unit in summarized.summarized if unit is not summarized.summary)
 

@@ -97,10 +97,8 @@ class Index:
         result = {}
         for word in wanted:
             place = self._block.place(word)
-            entries = _joined(self._block.entries[place], self._entries.get(word))
-            result[word] = Postings(
-                entries, _joined(self._block.counts[place], self._counts.get(word)), lengths[entries]
-            )
+            entries = _join(self._block.entries[place], self._entries.get(word))
+            result[word] = Postings(entries, _join(self._block.counts[place], self._counts.get(word)), lengths[entries])
         return result
 
     def passages(self, entries: Sequence[int]) -> list[Passage]:
@@ -111,5 +109,5 @@ class Index:
         return np.array([entry for entries in places for entry in entries], np.int32)
 
 
-def _joined(first: Ints, later: "array[int] | None") -> Ints:
+def _join(first: Ints, later: "array[int] | None") -> Ints:
     return np.concatenate((first, np.array(later, np.int32))) if later else first

@@ -262,10 +262,10 @@ def _ngram_counts(text: str) -> NDArray[np.float64]:
     if not words:
         return np.zeros(LEXICAL_WIDTH)
     content = np.frombuffer(f" {' '.join(words)} ".encode("utf-8", "replace"), np.uint8).astype(np.uint64)
-    return sum((_hashed(content, size) for size in NGRAMS if len(content) >= size), np.zeros(LEXICAL_WIDTH))
+    return sum((_hash_ngrams(content, size) for size in NGRAMS if len(content) >= size), np.zeros(LEXICAL_WIDTH))
 
 
-def _hashed(content: NDArray[np.uint64], size: int) -> NDArray[np.float64]:
+def _hash_ngrams(content: NDArray[np.uint64], size: int) -> NDArray[np.float64]:
     """Count how often the n-grams of ``size`` bytes hit each bucket. The multipliers are those of FNV and Knuth."""
     hashes = np.full(len(content) - size + 1, size, np.uint64)
     for offset in range(size):

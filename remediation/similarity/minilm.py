@@ -40,7 +40,7 @@ class MiniLM:
     def __init__(self, directory: Path) -> None:
         """Raises MiniLMUnavailable. Weights are mapped, not read: processes share them and pages load when used."""
         try:
-            self._weights = _mapped(directory / "model.safetensors")
+            self._weights = _map_file(directory / "model.safetensors")
             self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
             self._layers = [_Layer(self._weights, number) for number in range(LAYERS)]
         except Exception as error:  # tokenizers raises bare Exception for a malformed file
@@ -81,7 +81,7 @@ class MiniLM:
         words, places, types = (self._weights[f"embeddings.{name}.weight"] for name in names)
         states = words[ids] + places[: ids.shape[1]] + types[0]
         scale, shift = (self._weights[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias"))
-        return _normalised(states.reshape(-1, WIDTH), scale, shift)
+        return _normalise(states.reshape(-1, WIDTH), scale, shift)
 
 
 class _Layer:
@@ -106,13 +106,13 @@ class _Layer:
         tenth of all time."""
         attended = _linear(self._attention(states, mask, three), self._out)
         attended += states
-        states = _normalised(attended, *self._out_norm)
+        states = _normalise(attended, *self._out_norm)
         widened = _linear(states, self._up, four)
         for start in range(0, len(widened), GELU_ROWS):
             _gelu(widened[start : start + GELU_ROWS])
         narrowed = _linear(widened, self._down)
         narrowed += states
-        return _normalised(narrowed, *self._norm)
+        return _normalise(narrowed, *self._norm)
 
     def _attention(self, states: Array, mask: Array, room: Array) -> Array:
         rows, length = mask.shape
@@ -145,7 +145,7 @@ def unit_rows(rows: Array) -> Array:
     return scaled
 
 
-def _mapped(path: Path) -> dict[str, Array]:
+def _map_file(path: Path) -> dict[str, Array]:
     """Map a safetensors file: eight bytes with the header's length, a JSON header, then the numbers."""
     content = np.memmap(path, mode="r", dtype=np.uint8)
     start = 8 + int(content[:8].view("<u8")[0])
@@ -179,7 +179,7 @@ def _linear(states: Array, parts: tuple[Array, Array], room: Array | None = None
     return result
 
 
-def _normalised(states: Array, scale: Array, shift: Array) -> Array:
+def _normalise(states: Array, scale: Array, shift: Array) -> Array:
     states = states - states.mean(axis=-1, keepdims=True)
     deviation = np.sqrt(np.einsum("ij,ij->i", states, states)[:, None] / np.float32(WIDTH) + EPSILON)
     states /= deviation

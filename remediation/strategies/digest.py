@@ -52,20 +52,20 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     )
     calls = _calls(entries, int(room * CALLS_SHARE), count)
     chosen: list[list[int]] = []
-    text = _joined(talk, statements, chosen, calls)
+    text = _join(talk, statements, chosen, calls)
     for _ in range(FILLS):  # prices are estimates: what they leave over is filled as well
         before = len(chosen)
         _take(chosen, order, statements, prices, room - count(text))
         if len(chosen) == before:
             break
-        text = _joined(talk, statements, chosen, calls)
+        text = _join(talk, statements, chosen, calls)
     while chosen and count(text) > room:
         chosen.pop()
-        text = _joined(talk, statements, chosen, calls)
+        text = _join(talk, statements, chosen, calls)
     return text if chosen else ""
 
 
-def _joined(
+def _join(
     talk: Sequence[Said],
     statements: Sequence[Statement],
     chosen: Sequence[Sequence[int]],
@@ -107,7 +107,7 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
     rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
-    spelled = [_spelled(statement) for statement in statements]
+    spelled = [_find_spelled(statement) for statement in statements]
     rarity_of_spelled = _rarities(spelled)
 
     def worth(statement: Statement, row: Collection[str], in_words: Collection[str]) -> float:
@@ -120,7 +120,7 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
     return [worth(*row) for row in zip(statements, stems, spelled, strict=True)]
 
 
-def _spelled(statement: Statement) -> tuple[str, ...]:
+def _find_spelled(statement: Statement) -> tuple[str, ...]:
     """Find a number, day or time in words. It is worth less if others say the same, as everybody says "today"."""
     match = SPELLED.search(statement.text) if statement.spelled else None
     return (match[0].lower(),) if match else ()

@@ -88,8 +88,8 @@ def _cut_result(message: Message, room: int, words: frozenset[str], unit: Unit, 
     )
     pieces = _pieces(message.text)
     density = total / max(1, len(message.text))  # counting each line would take longer than all else
-    chosen = _chosen(pieces, [len(piece) * density + 1 for piece in pieces], room - count(says), words)
-    text = f"{says}\n{_joined(pieces, chosen)}"
+    chosen = _choose(pieces, [len(piece) * density + 1 for piece in pieces], room - count(says), words)
+    text = f"{says}\n{_join(pieces, chosen)}"
     return replace(message, text=text) if count(text) < total else message
 
 
@@ -101,7 +101,7 @@ def _pieces(text: str) -> list[str]:
     ]
 
 
-def _chosen(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:
+def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:
     """Return the places of what stays: the head and the tail in their share, then what matters most for its
     tokens.
     """
@@ -135,7 +135,7 @@ def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
     return {place: worth for place, worth in worths.items() if worth > 0}
 
 
-def _joined(pieces: Sequence[str], chosen: set[int]) -> str:
+def _join(pieces: Sequence[str], chosen: set[int]) -> str:
     lines: list[str] = []
     last = -1
     for place in sorted(chosen):

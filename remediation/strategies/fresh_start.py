@@ -43,7 +43,7 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
     limit = attempt.limit
     before = cut_fresh_results(attempt.before, limit // AIM_SHARE - ledger_reserve(limit, attempt.before), toolbox)
     toolbox.report("recovery", total_tokens(before), limit)
-    kept = _kept(before, limit)
+    kept = _indices_to_keep(before, limit)
     used = sum(before[index].est_tokens for index in kept)
     room = limit - used - ledger_reserve(limit, before)
     if room < SMALLEST_HANDOVER:
@@ -61,7 +61,7 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
     return rewritten
 
 
-def _kept(units: Units, limit: int) -> set[int]:
+def _indices_to_keep(units: Units, limit: int) -> set[int]:
     kept = standing(units)
     newest = len(units) - 1
     in_flight = newest >= 0 and units[newest].role is UnitRole.TOOL

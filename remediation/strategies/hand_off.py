@@ -65,7 +65,7 @@ def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> Hand
     """Return a model's good summary, or no text and the cause if there is one."""
     if most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
-    summary, note = _asked(gone, remaining, most, toolbox)
+    summary, note = _ask_model(gone, remaining, most, toolbox)
     return HandOff(_within(summary, most, toolbox) if summary else "", note, by_model=bool(summary))
 
 
@@ -88,8 +88,8 @@ def by_rule(
     return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
 
 
-def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:
-    """A model's summary and a note, or no summary and the cause."""
+def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:
+    """Ask for a summary. Returns a model's summary and a note, or no summary and the cause."""
     asked = min(room, max(FEWEST_TOKENS, min(MOST_TOKENS, total_tokens(gone) // REMOVED_SHARE)))
     judged: tuple[Sequence[Required], Callable[[str], str]] | None = None
     summary = ""
@@ -106,7 +106,7 @@ def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[
     if not (summary and judged):
         return "", ""
     required, problem = judged
-    return _repaired(summary, required, remaining, asked, problem, toolbox)
+    return _repair(summary, required, remaining, asked, problem, toolbox)
 
 
 def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callable[[str], str]]:
@@ -129,7 +129,7 @@ def _problem_finder(original: str, required: Sequence[Required], toolbox: Toolbo
     return problem
 
 
-def _repaired(
+def _repair(
     summary: str,
     required: Sequence[Required],
     remaining: Units,

@@ -12,10 +12,10 @@ GET_BACK = "The user can see it in the dialog; ask for it to be attached again i
 
 def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
     """Mask images, oldest first, until ``target_tokens`` is reached."""
-    return shorten_oldest(units, target_tokens, lambda unit: _masked(unit, toolbox))
+    return shorten_oldest(units, target_tokens, lambda unit: _mask(unit, toolbox))
 
 
-def _masked(unit: Unit, toolbox: Toolbox) -> Unit:
+def _mask(unit: Unit, toolbox: Toolbox) -> Unit:
     if not any(message.parts for message in unit.messages):
         return unit
     turn = f" (turn {unit.source[-1]})" if unit.source else ""

@@ -179,11 +179,11 @@ def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Prun
     kept = _indispensable(units)
     required = sum(sizes[index] for index in kept)
     if required > max_tokens:
-        return replace(_pruned(units, sizes, kept), failure=_too_large(units, sizes, kept, max_tokens))
-    return _pruned(units, sizes, kept | _best_fitting(units, sizes, kept, max_tokens - required, weights))
+        return replace(_make_pruned(units, sizes, kept), failure=_too_large(units, sizes, kept, max_tokens))
+    return _make_pruned(units, sizes, kept | _best_fitting(units, sizes, kept, max_tokens - required, weights))
 
 
-def _pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
+def _make_pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
     return Pruned(
         pruned=tuple(unit for index, unit in enumerate(units) if index in kept),
         removed=tuple(unit for index, unit in enumerate(units) if index not in kept),
@@ -283,14 +283,14 @@ def describe(units: Sequence[Unit]) -> str:
     Turns are user messages and model responses that say something; a bare tool call counts as a tool call only.
     The numbers of an earlier such line are added.
     """
-    users, responses, calls = (sum(column) for column in zip((0, 0, 0), *map(_counted, units), strict=True))
+    users, responses, calls = (sum(column) for column in zip((0, 0, 0), *map(_count_kinds, units), strict=True))
     return (
         f"Previous {_number(users + responses, 'turn')}: {_number(users, 'user message')}, "
         f"{_number(responses, 'model response')}, {_number(calls, 'tool call')}"
     )
 
 
-def _counted(unit: Unit) -> tuple[int, int, int]:
+def _count_kinds(unit: Unit) -> tuple[int, int, int]:
     """Count user messages, model responses and tool calls."""
     if earlier := _earlier_counts(unit):
         return earlier

@@ -142,7 +142,7 @@ def _masked_result(
     size = count(message.text)
     if size < SMALLEST_RESULT or message.text.startswith(OPENING):
         return message
-    note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failed(unit)}"
+    note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failure_note(unit)}"
     room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
     values = [] if is_program(unit.kind, message.text) else _values_in(message.text, room, count, known)
     named = f" In it: {', '.join(values)}.]" if values else "]"
@@ -155,7 +155,7 @@ def where_it_is(source: Sequence[int]) -> str:
     return f"search_archive and read_archive show it (turn {source[-1]})"
 
 
-def _failed(unit: Unit) -> str:
+def _failure_note(unit: Unit) -> str:
     return " It failed." if unit.failed else ""
 
 

@@ -174,7 +174,7 @@ def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int)
     """
     attempt = Attempt(units, limit, toolbox.clock())
     kept_by_rule = must_stay(units, limit)
-    wanted = _matched(units, reply)
+    wanted = _match_entries(units, reply)
     chosen = kept_by_rule | set(wanted)
     view: dict[int, Unit] = {
         index: units[index] if index in kept_by_rule else _rewritten(units[index], wanted[index], toolbox)
@@ -207,7 +207,7 @@ def _task(units: Units) -> int:
     return next(users, -1)
 
 
-def _matched(units: Units, reply: PrunedReply) -> dict[int, str | None]:
+def _match_entries(units: Units, reply: PrunedReply) -> dict[int, str | None]:
     """Map each unit that the reply keeps to its new text, or to ``None`` if it stays as it is."""
     by_id = {unit.id: index for index, unit in enumerate(units)}
     by_text = {unit.text: index for index, unit in enumerate(units)}

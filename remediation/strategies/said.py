@@ -27,7 +27,7 @@ def said_in(units: Sequence[Unit], *, results: bool = False) -> list[Said]:
     An account made by rule is taken apart again; another summary counts as the agent's; placeholders and ledgers
     say nothing. What tools printed is included with ``results`` only, and a program's source never.
     """
-    return [said for unit in units for said in _said(unit, results)]
+    return [said for unit in units for said in _said_by(unit, results)]
 
 
 class Stale(NamedTuple):
@@ -41,7 +41,7 @@ def superseded(units: Sequence[Unit]) -> dict[str, Stale]:
     """Map the ids of units to the messages that no longer hold. Texts that stand for others bear their marks
     already.
     """
-    entries = [(unit, said) for unit in units for said in _said(unit, False) if said.role != CALL]
+    entries = [(unit, said) for unit in units for said in _said_by(unit, False) if said.role != CALL]
     stale: dict[str, Stale] = {}
     holding: set[str] = set()
     for statement in marked(statements_of([said for _, said in entries])):
@@ -56,7 +56,7 @@ def superseded(units: Sequence[Unit]) -> dict[str, Stale]:
     return {unit_id: one._replace(holds=unit_id in holding) for unit_id, one in stale.items()}
 
 
-def _said(unit: Unit, results: bool) -> Iterator[Said]:
+def _said_by(unit: Unit, results: bool) -> Iterator[Said]:
     if unit.kind is UnitKind.PLACEHOLDER or is_ledger(unit):
         return
     if unit.kind is UnitKind.SUMMARY:

@@ -79,11 +79,11 @@ def sources_of(units: Sequence[Unit]) -> tuple[int, ...]:
 
 def placeholder(replaced: Sequence[Unit], detail: str, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
     """Write that text stood here. ``linked`` names the turns, so that the agent can read them in the archive."""
-    text = BRIEF_PLACEHOLDER if detail == "brief" else _linked(sources_of(replaced))
+    text = BRIEF_PLACEHOLDER if detail == "brief" else _link_turns(sources_of(replaced))
     return stand_in(UnitKind.PLACEHOLDER, text, replaced, toolbox, taken)
 
 
-def _linked(source: tuple[int, ...]) -> str:
+def _link_turns(source: tuple[int, ...]) -> str:
     match source:
         case ():
             return "[Omitted – see archive]"

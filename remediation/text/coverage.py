@@ -144,11 +144,11 @@ def required_of(texts: Sequence[RoleText]) -> list[Required]:
     return [
         required
         for statement in statements_of([entry for entry in texts if entry[0] in ("user", "assistant", "system")])
-        if not statement.speaker and (required := _required(statement)) is not None
+        if not statement.speaker and (required := _required_by(statement)) is not None
     ]
 
 
-def _required(statement: Statement) -> Required | None:
+def _required_by(statement: Statement) -> Required | None:
     by_person = statement.role != "assistant"
     whole = statement.strength >= STRONG or (by_person and bool(REQUEST.search(statement.text)))
     if not whole and not by_person and statement.kind is not Kind.FAILURE and not MEMORABLE.search(statement.text):

@@ -161,17 +161,17 @@ def _drawn_from(statement: Statement) -> Iterator[_Line]:
     whole = frozenset((text.lower(),))
     claim = TOOLS if statement.role == "tool" else int(statement.kind)
     if statement.kind is Kind.RULE:
-        line = _shortened(text)
+        line = _shorten(text)
         exact = _tokens_of(line, statement).exact
         yield _Line(claim, Kind.RULE, RULE + line, whole, exact)
     elif statement.kind is Kind.FAILURE or statement.strength:
-        line = _attributed(statement.role, _shortened(text))
+        line = _attribute(statement.role, _shorten(text))
         tokens = (not statement.strength and statement.tokens.folded) or whole
         exact = _tokens_of(line, statement).exact
         yield _Line(claim, statement.kind, line, tokens, exact)
     else:
         for part in _parts_of(text):
-            of_part, line = _tokens_of(part, statement), _attributed(statement.role, part)
+            of_part, line = _tokens_of(part, statement), _attribute(statement.role, part)
             exact = of_part.exact if line == part else exact_tokens(line)
             yield _Line(claim, Kind.FACT, line, of_part.folded or whole, exact)
 
@@ -180,7 +180,7 @@ def _tokens_of(line: str, statement: Statement) -> Tokens:
     return statement.tokens if line == statement.text else tokens_in(line)
 
 
-def _attributed(role: str, line: str) -> str:
+def _attribute(role: str, line: str) -> str:
     """Mark a tool's sentence that reads like a rule as the tool's."""
     return TOOL + line if role == "tool" and STRONG_RULE.search(line) else line
 
@@ -192,7 +192,7 @@ def _parts_of(statement: str) -> Iterator[str]:
         return
     words = list(WORDS.finditer(statement[:LONGEST_STATEMENT]))
     for first, last in _groups(statement, words):
-        yield _shortened(statement[words[first].start() : words[last].end()].strip(" ,;:"))
+        yield _shorten(statement[words[first].start() : words[last].end()].strip(" ,;:"))
 
 
 def _groups(statement: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
@@ -214,7 +214,7 @@ def _groups(statement: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[in
     yield (first, last) if first >= 0 else (0, len(words) - 1)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= LONGEST_FACT:
         return text
     return text[: LONGEST_FACT - 1].rsplit(" ", 1)[0] + "…"
@@ -229,7 +229,7 @@ def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[
     lines: set[str] = set()
     tokens: set[str] = set()
     used = 0
-    waiting = _ranked(facts, max(0, room), count)
+    waiting = _rank(facts, max(0, room), count)
     for claim, share, least, again in TURNS:
         left = []
         if claim == TOOLS:
@@ -253,7 +253,7 @@ def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[
     return _within(chosen, budget_tokens, count)
 
 
-def _ranked(facts: Iterable[_Fact], room: int, count: Count) -> list[tuple[_Fact, int]]:
+def _rank(facts: Iterable[_Fact], room: int, count: Count) -> list[tuple[_Fact, int]]:
     """Return facts with their cost in tokens, the most worth for the cost first. Long lines are punished less
     than in proportion to their length.
 

@@ -129,7 +129,7 @@ def read(text: str, role: str = "user") -> tuple[Block, ...]:
     """Split a text into blocks, in order. Only people and agents quote others; what a tool prints is its own."""
     reader = _Reader(role)
     lines = text.splitlines()
-    printed = _printed(lines, role)
+    printed = _find_printed(lines, role)
     for place, line in enumerate(lines):
         reader.take(line, lines, place, printed)
     return tuple(Block(kind, tuple(taken), quotes, speaker) for (kind, quotes, speaker), taken in reader.runs)
@@ -205,7 +205,7 @@ def _is_tools_code(bare: str) -> bool:
     return not (bare[:1] in "{[" and '": ' in bare) and is_code_line(bare, "tool")
 
 
-def _printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
+def _find_printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
     """Return the places of lines that a program printed of files: numbered in rising order, or nothing but file
     names.
     """
@@ -250,9 +250,9 @@ def _sentences_in(block: Block, role: str) -> Iterator[str]:
         for part in SENTENCE_END.split(LONG_WORD.sub(r"\1…", paragraph)):
             held = f"{held} {part.strip()}".strip()
             if not NO_END.search(held):
-                yield from _bounded(held)
+                yield from _split_long(held)
                 held = ""
-        yield from _bounded(held)
+        yield from _split_long(held)
 
 
 def _paragraphs(lines: Sequence[str], role: str) -> Iterator[str]:
@@ -280,7 +280,7 @@ def _goes_on(line: str, following: str) -> bool:
     return line[-1] not in ".!?:;。！？；" or following[0].islower()
 
 
-def _bounded(sentence: str) -> Iterator[str]:
+def _split_long(sentence: str) -> Iterator[str]:
     sentence = BLANKS.sub(" ", BULLET.sub("", sentence, count=1) if BULLET.match(sentence) else sentence).strip()
     while len(sentence) > LONGEST_STATEMENT:
         cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)

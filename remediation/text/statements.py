@@ -260,7 +260,7 @@ def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
 
 def statement_of(said: Said, order: int) -> Statement:
     """Read a whole text as one statement, as a ledger carries it."""
-    one = _judged(said.role, Sentence(said.text))
+    one = _judge(said.role, Sentence(said.text))
     worth = (one.worth + worth_of_values(one.values, {})) * one.share
     return Statement(
         said.role,
@@ -281,7 +281,7 @@ def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
     known = _read.get((role, text))
     if known is None:
         known = tuple(
-            _judged(role, sentence)
+            _judge(role, sentence)
             for sentence in sentences_of(text, role)
             if role != "tool" or not INJECTION.search(sentence.text)
         )
@@ -289,7 +289,7 @@ def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
     return known
 
 
-def _judged(role: str, sentence: Sentence) -> _Sentence:
+def _judge(role: str, sentence: Sentence) -> _Sentence:
     """Judge one sentence. What someone quotes is told as a quote and is nobody's rule here."""
     gone = UNTIL_MARK.search(sentence.text)
     said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text

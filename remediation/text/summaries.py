@@ -78,14 +78,14 @@ def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
         return ""
     if count(text) <= max_tokens:
         return text
-    sentences = _scored(_sentences(text))
+    sentences = _score_sentences(_sentences(text))
     chosen = _best(sentences, max_tokens, count)
-    while chosen and count(_joined(chosen)) > max_tokens:  # tokens of parts do not add up exactly
+    while chosen and count(_join(chosen)) > max_tokens:  # tokens of parts do not add up exactly
         chosen.remove(min(chosen, key=lambda sentence: sentence.score))
     best = max(
         sentences, key=lambda sentence: sentence.score, default=_Sentence(text, "")
     )  # signs alone make no sentence
-    return _joined(chosen) or _cut(best.text, max_tokens, count)
+    return _join(chosen) or _cut(best.text, max_tokens, count)
 
 
 def without_reasoning(summary: str) -> str:
@@ -172,7 +172,7 @@ def _sentences(text: str) -> Iterator[_Sentence]:
                 separator = " "
 
 
-def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
+def _score_sentences(sentences: Iterator[_Sentence]) -> list[_Sentence]:
     results = list(sentences)
     shapes = [shape_of(sentence.text) for sentence in results]
     alike = Counter(shapes)
@@ -206,7 +206,7 @@ def _best(sentences: list[_Sentence], max_tokens: int, count: Count) -> list[_Se
     return [sentences[place] for place in sorted(chosen)]
 
 
-def _joined(sentences: list[_Sentence]) -> str:
+def _join(sentences: list[_Sentence]) -> str:
     return "".join(sentence.separator + sentence.text for sentence in sentences).strip()
 
 

@@ -53,7 +53,7 @@ def marked(statements: Sequence[Statement], beside: Sequence[Statement] = ()) ->
     ``beside`` these are not returned but may supersede them.
     """
     both = [*statements, *beside]
-    newer = dict(_superseded(both))
+    newer = dict(_find_superseded(both))
     results = [
         replace(one, worth=0.0, again=True) if again else one
         for one, again in zip(statements, _said_again(both), strict=False)
@@ -102,7 +102,7 @@ def _said_again(statements: Sequence[Statement]) -> list[bool]:
     return [last[one.role, one.text] != place for place, one in enumerate(statements)]
 
 
-def _superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
+def _find_superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
     """Return pairs of places, older and newer. Each newer statement supersedes at most one older one, the nearest
     in its words. Only a statement with a value takes part.
     """

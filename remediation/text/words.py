@@ -60,14 +60,14 @@ def _words_of(token: str) -> tuple[str, ...]:
     token = token[:LONGEST_TOKEN].rstrip("./:@#%+'’-")
     pieces = [piece for piece in JOINTS.split(token) if piece]
     parts = [part for piece in pieces for part in PARTS.findall(piece)]
-    plain = tuple(formed for part in parts if (formed := _formed(part[:LONGEST_WORD])))
+    plain = tuple(formed for part in parts if (formed := _form_of(part[:LONGEST_WORD])))
     return plain if len(parts) < 2 or len(token) > LONGEST_WORD else (*plain, token.casefold())
 
 
 _known_words_of = lru_cache(maxsize=REMEMBERED_WORDS)(_words_of)
 
 
-def _formed(part: str) -> str:
+def _form_of(part: str) -> str:
     """Return a part in the form that is compared, or nothing for a function word or a single letter."""
     word = part.casefold()
     if word.isdigit():

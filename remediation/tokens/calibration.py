@@ -109,13 +109,13 @@ def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> 
     ]
     spread = [[rows[i][j] - shared[i] * shared[j] / variance for j in range(3)] for i in range(3)]
     for at, (least, most) in enumerate(BOUNDS):
-        values = _bounded(values, spread[at], at, least, most)
+        values = _bound(values, spread[at], at, least, most)
     slope, tools_share, offset = values
     upper = tuple(spread[i][j] for i in range(3) for j in range(i, 3))
     return Calibration(_between(*BOUNDS[0], slope), tools_share, offset, cast(Spread, upper))
 
 
-def _bounded(values: list[float], covariances: list[float], at: int, least: float, most: float) -> list[float]:
+def _bound(values: list[float], covariances: list[float], at: int, least: float, most: float) -> list[float]:
     """Put the number at ``at`` within its bounds, and move the others as that makes them likely."""
     excess = values[at] - _between(least, most, values[at])
     if excess and covariances[at] > 0:

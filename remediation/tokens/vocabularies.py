@@ -47,9 +47,9 @@ def load(name: str) -> Encode:
 def _build(name: str) -> Encode:
     try:
         if name in BYTE_PAIR_FILES:
-            return _byte_pair(name, _shipped(f"{name}.bpe.gz"))
+            return _byte_pair(name, _read_shipped(f"{name}.bpe.gz"))
         if name in HUGGING_FACE_FILES:
-            return _hugging_face(_shipped(f"{name}.json.gz"))
+            return _hugging_face(_read_shipped(f"{name}.json.gz"))
         if name == SINGLE_DIGITS:
             return _single_digits(_built.get("o200k_base") or _build("o200k_base"))
         return _hugging_face(Path(name).expanduser().read_bytes())
@@ -61,7 +61,7 @@ def _build(name: str) -> Encode:
         ) from error
 
 
-def _shipped(file_name: str) -> bytes:
+def _read_shipped(file_name: str) -> bytes:
     return gzip.decompress((resources.files(__package__) / "data" / file_name).read_bytes())
 
 

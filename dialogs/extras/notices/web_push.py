@@ -61,7 +61,7 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
     """
     if not is_on():
         raise Invalid("This server sends no push notifications: its operator has switched them off.")
-    given = {"user": user, "browser": named(browser), **_checked(address, key, secret)}
+    given = {"user": user, "browser": named(browser), **_check_keys(address, key, secret)}
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)  # one at a time counts
         others = PushSubscription.objects.filter(user=user).exclude(address=address)
@@ -72,7 +72,7 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
         return PushSubscription.objects.update_or_create(address=address, defaults=given)[0]
 
 
-def _checked(address: str, key: str, secret: str) -> dict[str, str]:
+def _check_keys(address: str, key: str, secret: str) -> dict[str, str]:
     """Check the keys and return them in stored form."""
     most = PushSubscription.ADDRESS_CHARS
     if len(address) > most or not re.fullmatch(r"https://[!-~]+", address):
@@ -206,8 +206,8 @@ def _contact() -> str:
 
 def _text(row: Delivery, question: Question) -> bytes:
     shown = {
-        "title": _shortened(question_mail.title_of(row, question), MOST_TITLE),
-        "body": _shortened(question_mail.text_of(question), MOST_TEXT),
+        "title": _shorten(question_mail.title_of(row, question), MOST_TITLE),
+        "body": _shorten(question_mail.text_of(question), MOST_TEXT),
         "path": reverse("question", args=[question.pk]),
         "tag": str(question.pk),  # in place of the one about the same question that is still shown
         "again": row.is_reminder,
@@ -215,6 +215,6 @@ def _text(row: Delivery, question: Question) -> bytes:
     return json.dumps(shown, ensure_ascii=False).encode()
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

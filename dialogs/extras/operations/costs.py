@@ -86,11 +86,11 @@ def tables(chosen: Chosen = ALL) -> list[Table]:
     most tokens.
     """
     groups = _groups(chosen)
-    days, *others = ((by, _added(groups, key)) for by, key in KEYS.items())
-    return [Table("day", sorted(days[1].items(), reverse=True)), *(Table(by, _ranked(sums)) for by, sums in others)]
+    days, *others = ((by, _add_up(groups, key)) for by, key in KEYS.items())
+    return [Table("day", sorted(days[1].items(), reverse=True)), *(Table(by, _rank(sums)) for by, sums in others)]
 
 
-def _ranked(sums: dict[str, Cost]) -> list[tuple[str, Cost]]:
+def _rank(sums: dict[str, Cost]) -> list[tuple[str, Cost]]:
     return sorted(sums.items(), key=lambda row: (-row[1].cost_usd, -row[1].tokens, row[0]))
 
 
@@ -109,17 +109,17 @@ def dialogs(viewer: User, chosen: Chosen) -> list[tuple[Dialog, Cost]]:
     """Return the dialogs of the newest of these calls, as far as this person may open them; what cost most first."""
     newest = _newest(viewer, chosen).values("pk")[:ADDED_UP]
     rows = Generation.objects.filter(pk__in=newest).order_by().values_list("dialog").annotate(**_SUMS)
-    sums = _ranked({str(dialog): Cost(*added) for dialog, *added in rows})[:NEWEST]
+    sums = _rank({str(dialog): Cost(*added) for dialog, *added in rows})[:NEWEST]
     result = Dialog.objects.select_related("agent").in_bulk([UUID(dialog) for dialog, _ in sums])
     return [(result[UUID(dialog)], cost) for dialog, cost in sums if UUID(dialog) in result]
 
 
 def _newest(viewer: User, chosen: Chosen) -> QuerySet[Generation]:
-    results = _ended(_calls_since(_days()[0])).filter(**_of(chosen, *_OF_CALLS))
+    results = _without_running(_calls_since(_days()[0])).filter(**_of(chosen, *_OF_CALLS))
     return results.filter(dialog__in=Dialog.objects.for_user(viewer)).order_by("-pk")
 
 
-def _added(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost]:
+def _add_up(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost]:
     sums: dict[str, Cost] = {}
     for group in groups:
         sums[key(group)] = sums.get(key(group), Cost()) + group.cost
@@ -129,7 +129,7 @@ def _added(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost
 def _groups(chosen: Chosen) -> list[_Group]:
     """Return the groups of calls: from stored sums, and from the calls since."""
     first = _days()[0]
-    live = _ended(_calls_since(_not_summed_up(first))).filter(**_of(chosen, *_OF_CALLS)).order_by()
+    live = _without_running(_calls_since(_not_summed_up(first))).filter(**_of(chosen, *_OF_CALLS)).order_by()
     beside: list[QuerySet[Any]] = [CallTotals.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
     stored = [
         kept.filter(began_at__gte=first)
@@ -175,7 +175,7 @@ def sum_up_days() -> int:
         if calls.filter(outcome=Generation.Outcome.RUNNING).exists():
             break
         quarters = [day + number * QUARTER for number in range(ONE_DAY // QUARTER)]
-        quarter = _placed("started_at", [(start, start) for start in quarters], DateTimeField())
+        quarter = _value_at("started_at", [(start, start) for start in quarters], DateTimeField())
         labels = ("began_at", "provider", "model", "dialog__agent_id", "dialog__owner_id")
         sums = calls.annotate(began_at=quarter).order_by().values_list(*labels).annotate(**_SUMS)
         rows = [
@@ -210,10 +210,10 @@ def _days() -> list[datetime]:
 
 def _day_of(column: str) -> Case:
     """Return the date in the current zone."""
-    return _placed(column, [(day, day.date().isoformat()) for day in _days()], CharField())
+    return _value_at(column, [(day, day.date().isoformat()) for day in _days()], CharField())
 
 
-def _placed(column: str, places: Sequence[tuple[datetime, Any]], kind: "Field[Any, Any]") -> Case:
+def _value_at(column: str, places: Sequence[tuple[datetime, Any]], kind: "Field[Any, Any]") -> Case:
     """Map a moment to the value beside the last of these beginnings that it is not before. ``places`` begin with
     the oldest.
 
@@ -227,5 +227,5 @@ def _calls_since(first: datetime) -> QuerySet[Generation]:
     return Generation.objects.filter(pk__gte=first_generation_since(first), started_at__gte=first)
 
 
-def _ended(rows: QuerySet[Generation]) -> QuerySet[Generation]:
+def _without_running(rows: QuerySet[Generation]) -> QuerySet[Generation]:
     return rows.exclude(outcome=Generation.Outcome.RUNNING).annotate(day=_day_of("started_at"), name=_NAME)

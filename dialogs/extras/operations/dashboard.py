@@ -133,10 +133,10 @@ def stuck_dialogs() -> list[Stuck]:
         .select_related("agent", "owner")
         .order_by("active_at")[:MOST_ROWS]
     )
-    return [_stuck(dialog, now) for dialog in rows]
+    return [_describe_stuck(dialog, now) for dialog in rows]
 
 
-def _stuck(dialog: Dialog, now: datetime) -> Stuck:
+def _describe_stuck(dialog: Dialog, now: datetime) -> Stuck:
     if dialog.state == State.QUEUED:
         return Stuck(dialog, "queued, and no worker takes it up", dialog.active_at)
     if dialog.lease_until is not None and dialog.lease_until < now:
@@ -323,7 +323,7 @@ def levels_by_hour() -> list[tuple[datetime, dict[str, int]]]:
         .annotate(Count("pk"))
     )
     hours = [first + timedelta(hours=hour) for hour in range(LEVEL_HOURS)]
-    table = _filled(hours, [level.value for level in Level], counted)
+    table = _fill(hours, [level.value for level in Level], counted)
     return [(timezone.localtime(hour), counts) for hour, counts in table]
 
 
@@ -341,10 +341,10 @@ def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
     )
     days = [first + timedelta(days=day) for day in range(COMPACTION_DAYS)]
     by_moment = [(datetime(day.year, day.month, day.day, tzinfo=first.tzinfo), *rest) for day, *rest in counted]
-    return _filled(days, [policy.name for policy in rewriting()], by_moment)
+    return _fill(days, [policy.name for policy in rewriting()], by_moment)
 
 
-def _filled(moments: list[datetime], kinds: list[str], counted: Iterable[Any]) -> list[tuple[datetime, dict[str, int]]]:
+def _fill(moments: list[datetime], kinds: list[str], counted: Iterable[Any]) -> list[tuple[datetime, dict[str, int]]]:
     """Return every moment and kind, with 0 where nothing was counted."""
     table = {moment: dict.fromkeys(kinds, 0) for moment in moments}
     for moment, kind, count in counted:

@@ -179,7 +179,7 @@ def _tokens(sums: Sums) -> Metric:
         "gen_ai_client_token_usage", "Reported tokens of model calls.", labels=[*MODEL_LABELS, "gen_ai_token_type"]
     )
     for kind in ("input", "output"):
-        for labels, counts in _grouped(sums, kind):
+        for labels, counts in _group_by_labels(sums, kind):
             metric.add_metric([OPERATION, *labels, kind], _buckets(TOKEN_BOUNDS, counts), counts["sum"])
     return metric
 
@@ -207,12 +207,12 @@ def _costs(sums: Sums) -> Metric:
 
 def _seconds(name: str, help_text: str, sums: Sums, kind: str, more: tuple[str, ...], per_second: int) -> Metric:
     metric = HistogramMetricFamily(name, help_text, labels=[*MODEL_LABELS, *more])
-    for labels, counts in _grouped(sums, kind):
+    for labels, counts in _group_by_labels(sums, kind):
         metric.add_metric([OPERATION, *labels], _buckets(SECOND_BOUNDS, counts), counts["sum"] / per_second)
     return metric
 
 
-def _grouped(sums: Sums, name: str) -> list[tuple[tuple[str, ...], dict[str, int]]]:
+def _group_by_labels(sums: Sums, name: str) -> list[tuple[tuple[str, ...], dict[str, int]]]:
     groups: dict[tuple[str, ...], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for (kind, *labels, part), count in sums.items():
         if kind == name:

@@ -96,13 +96,17 @@ def statistics(request: PersonRequest) -> HttpResponse:
     context = {
         "days": costs.DAYS,
         "zone": timezone.get_current_timezone_name(),
-        "chosen": [(by, value, _narrowed({**chosen, by: ""})) for by, value in chosen.items()],
+        "chosen": [(by, value, _narrowed_address({**chosen, by: ""})) for by, value in chosen.items()],
         "cost_chart": _by_day(
-            [(day, {"cost": float(cost.cost_usd)}) for day, cost in days], chosen, _in_dollars, 0, _unpriced(dict(days))
+            [(day, {"cost": float(cost.cost_usd)}) for day, cost in days],
+            chosen,
+            _in_dollars,
+            0,
+            _unpriced_title(dict(days)),
         ),
         "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
         "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
-        "tables": [_shown(table, chosen) for table in result if is_operator or table.by != "person"],
+        "tables": [_first_lines(table, chosen) for table in result if is_operator or table.by != "person"],
         "dialogs": costs.dialogs(request.user, held) if chosen else [],
         "calls": costs.calls(request.user, held),
         "is_operator": is_operator,
@@ -111,7 +115,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
     return render(request, "ops/statistics.html", context)
 
 
-def _narrowed(chosen: costs.Chosen) -> str:
+def _narrowed_address(chosen: costs.Chosen) -> str:
     wanted = urlencode({by: chosen[by] for by in costs.KEYS if chosen.get(by)})
     return reverse("statistics") + (f"?{wanted}" if wanted else "")
 
@@ -130,12 +134,12 @@ def _by_day(
     several = sum(any(sums.values()) for _, sums in table) > 1
 
     def address(day: datetime) -> str:
-        return _narrowed({**chosen, "day": day.date().isoformat()}) if several else ""
+        return _narrowed_address({**chosen, "day": day.date().isoformat()}) if several else ""
 
     return stacked(table, "%d %b", least=least, words=words, address=address, rest=rest)
 
 
-def _unpriced(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:
+def _unpriced_title(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:
     """Return a function for the title of a day's bar that names the calls which are not in it."""
 
     def rest(day: datetime) -> str:
@@ -166,7 +170,7 @@ def _tokens(cost: costs.Cost) -> dict[str, float]:
     return {"prompt": fresh, "from cache": cost.cache_read_tokens, "completion": cost.completion_tokens}
 
 
-def _shown(table: costs.Table, chosen: costs.Chosen) -> tuple[str, list[tuple[str, costs.Cost, float, str]], int]:
+def _first_lines(table: costs.Table, chosen: costs.Chosen) -> tuple[str, list[tuple[str, costs.Cost, float, str]], int]:
     """Return a table's name, its first lines, and how many others there are."""
     lines = _lines(table, chosen)
     return table.by, lines, len(table.rows) - len(lines)
@@ -182,7 +186,12 @@ def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Co
     sizes = sizes if any(sizes) else [float(cost.tokens) for _, cost in table.rows]
     most = max(sizes, default=0) or 1
     return [
-        (name, cost, round(100 * size / most, 1), _narrowed({**chosen, table.by: name}) if len(table.rows) > 1 else "")
+        (
+            name,
+            cost,
+            round(100 * size / most, 1),
+            _narrowed_address({**chosen, table.by: name}) if len(table.rows) > 1 else "",
+        )
         for (name, cost), size in zip(table.rows[:MOST_LINES], sizes, strict=False)
     ]
 

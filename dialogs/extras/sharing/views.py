@@ -37,7 +37,7 @@ def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     dialog = owned(dialog_id, request.user)
     if request.method == "POST":
         try:
-            messages.success(request, _changed(request, dialog))
+            messages.success(request, _apply(request, dialog))
         except Refusal as refusal:
             return refused(request, refusal, reverse("sharing", args=[dialog_id]))
         return redirect("sharing", dialog_id=dialog_id)
@@ -56,7 +56,7 @@ def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     return render(request, "dialogs/sharing.html", context)
 
 
-def _changed(request: PersonRequest, dialog: Dialog) -> str:
+def _apply(request: PersonRequest, dialog: Dialog) -> str:
     """Apply the form, and tell the person what was done."""
     given = checked(SharingForm(request.POST))
     match given["action"]:

@@ -50,7 +50,7 @@ def person_of(claims: Mapping[str, Any], provider: Registration) -> User:
 
     The first sign-in makes an account.
     """
-    identity = _identity_of(claims) or _made(claims, provider)
+    identity = _identity_of(claims) or _make_account(claims, provider)
     if not identity.user.is_active:
         raise SignInFailed("Your account here is switched off. Ask your operator.", "inactive account", FORBIDDEN)
     _follow_groups(identity, claims.get(provider.groups_claim))
@@ -60,7 +60,7 @@ def person_of(claims: Mapping[str, Any], provider: Registration) -> User:
 def link(user: User, claims: Mapping[str, Any], provider: Registration) -> bool:
     """Link a sign-in to this account as well, and return whether that is new. Raises ``SignInFailed``."""
     with transaction.atomic():
-        own = _locked(user)
+        own = _lock_sign_ins(user)
         identity, is_new = Identity.objects.get_or_create(
             issuer=claims["iss"], subject=claims["sub"], defaults={"user": user}
         )
@@ -81,7 +81,7 @@ def unlink(user: User, identity_id: int) -> Identity:
     way in.
     """
     with transaction.atomic():
-        own = _locked(user)
+        own = _lock_sign_ins(user)
         identity = own.pop(identity_id, None)
         if identity is None:
             raise NotFound("You have no such sign-in, or it was unlinked before. Nothing was changed.")
@@ -92,7 +92,7 @@ def unlink(user: User, identity_id: int) -> Identity:
     return identity
 
 
-def _locked(user: User) -> dict[int, Identity]:
+def _lock_sign_ins(user: User) -> dict[int, Identity]:
     """Return a person's sign-ins by their ids; nobody else links or unlinks one meanwhile."""
     User.objects.select_for_update().get(pk=user.pk)
     return {identity.pk: identity for identity in Identity.objects.filter(user=user)}
@@ -107,7 +107,7 @@ def _identity_of(claims: Mapping[str, Any]) -> Identity | None:
     return named.select_related("user").first()
 
 
-def _made(claims: Mapping[str, Any], provider: Registration) -> Identity:
+def _make_account(claims: Mapping[str, Any], provider: Registration) -> Identity:
     if not provider.makes_accounts:
         text = (
             f"You have no account here yet. Ask your operator for one, and name the subject {claims['sub']}. If you "
@@ -152,7 +152,7 @@ def _follow_groups(identity: Identity, claimed: Any) -> None:
     names = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     names = [name for name in names[:MOST_GROUPS] if isinstance(name, str) and name.isprintable()]
     with transaction.atomic():
-        others = _locked(identity.user)
+        others = _lock_sign_ins(identity.user)
         others.pop(identity.pk, None)
         given, by_others, own = set(identity.groups.all()), _given_by(others.values()), identity.user.groups
         named = set(Group.objects.filter(name__in=names))

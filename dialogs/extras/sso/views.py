@@ -82,7 +82,7 @@ def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
         )
         return answer
 
-    return _answered(request, leave, to)
+    return _answer(request, leave, to)
 
 
 @require_GET
@@ -96,22 +96,22 @@ def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
         kept = signing.loads(request.COOKIES.get(_cookie(), ""), salt=SIGN_IN_SALT, max_age=SIGN_IN_SECONDS)
         attempt, to = oidc.Attempt(kept["state"], kept["nonce"], kept["verifier"]), kept["to"]
     except signing.BadSignature:
-        return _refused(request, _not_begun("no cookie, or an old one"))
+        return _refuse(request, _not_begun("no cookie, or an old one"))
     sent_back = secrets.compare_digest(request.GET.get("state", "").encode(), attempt.state.encode())
     if not sent_back or kept.get("at", 1) != number:
-        return _refused(request, _not_begun("another state, or another provider's"), to)
+        return _refuse(request, _not_begun("another state, or another provider's"), to)
 
     def enter() -> HttpResponse:
         code = _code(request, provider)
         claims = oidc.claims_for(provider, attempt, code, _redirect_uri(request, provider))
         if kept.get("link"):
-            return _linked(request, kept["link"], claims, provider)
+            return _link(request, kept["link"], claims, provider)
         person = sign_in.person_of(claims, provider)
         login(request, person, backend=BACKEND)
         log.info("signed_in", person=person.pk, provider=provider.issuer)
         return redirect(to)
 
-    answer = _answered(request, enter, to)
+    answer = _answer(request, enter, to)
     answer.delete_cookie(_cookie(), path=reverse("login"), samesite="Lax")
     return answer
 
@@ -132,7 +132,7 @@ def _links_of(request: HttpRequest) -> int | None:
     return wanted if request.user.is_authenticated and request.user.pk == wanted else None
 
 
-def _linked(request: HttpRequest, wanted: int, claims: dict[str, Any], provider: Registration) -> HttpResponse:
+def _link(request: HttpRequest, wanted: int, claims: dict[str, Any], provider: Registration) -> HttpResponse:
     user = request.user
     if not isinstance(user, User) or user.pk != wanted:
         raise _not_begun("another person is logged in by now")
@@ -177,16 +177,16 @@ def _not_begun(reason: str) -> SignInFailed:
     return SignInFailed(text, reason, oidc.BAD_REQUEST)
 
 
-def _answered(request: HttpRequest, step: Callable[[], HttpResponse], to: str) -> HttpResponse:
+def _answer(request: HttpRequest, step: Callable[[], HttpResponse], to: str) -> HttpResponse:
     try:
         return try_to_sign_in(request, step)
     except LoginRefused as refusal:
         return login_page(request, refusal, refusal.status, to)
     except SignInFailed as failure:
-        return _refused(request, failure, to)
+        return _refuse(request, failure, to)
 
 
-def _refused(request: HttpRequest, failure: SignInFailed, to: str = "") -> HttpResponse:
+def _refuse(request: HttpRequest, failure: SignInFailed, to: str = "") -> HttpResponse:
     log.warning("sign_in_failed", reason=failure.reason, status=failure.status)
     return login_page(request, failure, failure.status, to)
 

@@ -37,7 +37,7 @@ class Diff:
 
 
 def diff(before: Sequence[Piece], after: Sequence[Piece]) -> Diff:
-    rows = list(_joined(_rows(before, after)))
+    rows = list(_join(_rows(before, after)))
     return Diff(tuple(rows[:MOST_ROWS]), len(rows) > MOST_ROWS)
 
 
@@ -84,7 +84,7 @@ def _common(old: Sequence[tuple[str, ...]], new: Sequence[tuple[str, ...]]) -> i
     )
 
 
-def _joined(rows: Iterator[Row]) -> Iterator[Row]:
+def _join(rows: Iterator[Row]) -> Iterator[Row]:
     alike = 0
     for row in rows:
         if row.alike:

@@ -83,7 +83,7 @@ class _Made:
         shown = _first(units_at(generation.dialog_id, generation.base, sent.position), sent.messages)
         self.units = without(shown, LeftOut(sent.results_left_out, sent.units_left_out))
         self.once = Once(
-            sent.goes_on, self._recalled(), self._filled(sent.nudge), self._filled(sent.guidance), sent.called
+            sent.goes_on, self._recall_text(), self._fill(sent.nudge), self._fill(sent.guidance), sent.called
         )
 
     def _part(self, digest: str) -> str:
@@ -91,7 +91,7 @@ class _Made:
             self.gone.append("a part of it is no longer stored")
         return self._parts.get(digest, "")
 
-    def _recalled(self) -> str:
+    def _recall_text(self) -> str:
         if not self.sent.recalled:
             return ""
         rows = Turn.objects.filter(dialog=self.generation.dialog_id, seq__in={turn for turn, _ in self.sent.recalled})
@@ -99,7 +99,7 @@ class _Made:
         by_place = {(passage.turn, passage.part): passage for passage in results}
         return rendered(by_place[place] for place in self.sent.recalled if place in by_place)
 
-    def _filled(self, uses: tuple[StoredUse, ...]) -> str:
+    def _fill(self, uses: tuple[StoredUse, ...]) -> str:
         if not uses:
             return ""
         if not all(name for name, _, _ in uses):

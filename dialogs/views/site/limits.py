@@ -38,7 +38,7 @@ def show(request: PersonRequest) -> HttpResponse:
         request.POST or None, initial=[_row(entry) for entry in config.to_mapping()["per_llm"]], prefix="llm"
     )
     if request.method == "POST":
-        if all((form.is_valid(), rows.is_valid())) and _saved(form, rows):
+        if all((form.is_valid(), rows.is_valid())) and _save(form, rows):
             messages.success(request, _("Saved. It holds from the next model call on."))
             return redirect("limits")
         say_not_saved(request, form, rows)
@@ -52,9 +52,9 @@ def show(request: PersonRequest) -> HttpResponse:
     return render(request, "accounts/limits.html", context, status=400 if request.method == "POST" else 200)
 
 
-def _saved(form: LimitsForm, rows: Any) -> bool:
+def _save(form: LimitsForm, rows: Any) -> bool:
     """Save the values, or put what is wrong with them beside their fields."""
-    result = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
+    result = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given_rows(rows)})
     for problem in result:
         name = problem.path.removeprefix("context_config.")
         row = next((row for row in rows if name == f"per_llm.{row.cleaned_data.get('type')}"), None)
@@ -81,7 +81,7 @@ def _row(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: entry[name] for name in ("type", "limit", "follow_default")}
 
 
-def _given(rows: Any) -> list[dict[str, Any]]:
+def _given_rows(rows: Any) -> list[dict[str, Any]]:
     """Return the rows that name a type and are not ticked for removal; one that follows the default needs no
     number.
     """

@@ -145,11 +145,11 @@ def connect(request: PersonRequest) -> HttpResponse:
     form = ServerForm(request.POST)
     if not form.is_valid():
         return _connect_page(request, form, status=400)
-    server = _typed(form)
+    server = _typed_server(form)
     return _connect_page(request, form, server, connecting.test(server))
 
 
-def _typed(form: ServerForm) -> Server:
+def _typed_server(form: ServerForm) -> Server:
     given = checked(form)
     return Server.at(given["kind"], given["address"], given["key"]).as_what_it_is()
 
@@ -191,7 +191,7 @@ def use(request: PersonRequest) -> HttpResponse:
         (server for server in connecting.local_servers() if server.base_url == request.POST.get("server")), None
     )
     try:
-        agent = connecting.use(local or _typed(form), request.POST.get("model", ""))
+        agent = connecting.use(local or _typed_server(form), request.POST.get("model", ""))
     except Refusal as refusal:
         messages.error(request, refusal.message)
         return _connect_page(request, ServerForm() if local else form, status=refusal.status)

@@ -185,7 +185,7 @@ def group(request: PersonRequest, group_id: int) -> HttpResponse:
     if request.method == "POST":
         try:
             if not saves:
-                messages.success(request, _acted(request, result))
+                messages.success(request, _act(request, result))
                 return redirect("group", group_id=group_id) if result.pk else redirect("people")
             if form.is_valid():
                 people.save_group(form.save(commit=False), form.cleaned_data["permissions"], request.user)
@@ -205,7 +205,7 @@ def group(request: PersonRequest, group_id: int) -> HttpResponse:
     return render(request, "people/group.html", context, status=400 if request.method == "POST" else 200)
 
 
-def _acted(request: PersonRequest, value: Group) -> str:
+def _act(request: PersonRequest, value: Group) -> str:
     match request.POST.get("act"):
         case "delete":
             people.delete_group(value, request.user)

@@ -52,14 +52,14 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         types of its values. The cursor is good until the next statement."""
         kept: dict[str, RawCursor[Any]] = vars(self.connection).setdefault("kept_cursors", {})
         cursor = kept.pop(sql, None) or RawCursor(self.connection)
-        cursor.execute(_numbered(sql), params)
+        cursor.execute(_number_placeholders(sql), params)
         if cursor.rowcount <= KEPT_ROWS and len(kept) < KEPT_CURSORS:
             kept[sql] = cursor
         return cursor
 
 
 @cache
-def _numbered(sql: str) -> bytes:
+def _number_placeholders(sql: str) -> bytes:
     """Write SQL with the server's own placeholders: psycopg would look for those of Python each time."""
     numbers = count(1)
     return re.sub("%[s%]", lambda mark: f"${next(numbers)}" if mark[0] == "%s" else "%", sql).encode()

@@ -83,8 +83,8 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
     attempt = Attempt(units, limit, toolbox.clock(), target=target)
     toolbox.report("detection", total_tokens(units), limit)
     run = _run_of(units, toolbox, limit, target)
-    start = _masked(_Progress(tuple(unit for unit in units if not is_ledger(unit))), run)
-    broken = _accounted(_run_chain(start, config.breaking_strategy, run), start, run)
+    start = _mask_output(_Progress(tuple(unit for unit in units if not is_ledger(unit))), run)
+    broken = _add_account(_run_chain(start, config.breaking_strategy, run), start, run)
     attempt = replace(attempt, steps=broken.steps)
     if broken.tokens <= limit and not broken.fresh_start:
         rewritten = conclude(attempt, broken.units, toolbox)
@@ -100,7 +100,7 @@ def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
     return _Run(limit, aim, replace(toolbox, relevance=relevance), relevance)
 
 
-def _masked(progress: _Progress, run: _Run) -> _Progress:
+def _mask_output(progress: _Progress, run: _Run) -> _Progress:
     """Mask old tool output, before any strategy takes words away."""
     masked = mask_old_output(cut_fresh_results(progress.units, run.aim, run.toolbox), run.aim, run.toolbox)
     if masked == progress.units:
@@ -110,7 +110,7 @@ def _masked(progress: _Progress, run: _Run) -> _Progress:
     return _Progress(masked, (*progress.steps, step))
 
 
-def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
+def _add_account(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
     """Add an account of what strategies removed without a summary, in sentences chosen by rule, where the aim
     leaves room.
     """
@@ -216,12 +216,12 @@ def _recover(attempt: Attempt, mode: str, toolbox: Toolbox, target: int) -> Rewr
         case "truncate":
             return truncate(attempt, target, toolbox)
         case "error":
-            return fail(attempt, _exhausted(attempt), toolbox)
+            return fail(attempt, _exhausted_note(attempt), toolbox)
         case _:
             return recover(attempt, toolbox)
 
 
-def _exhausted(attempt: Attempt) -> str:
+def _exhausted_note(attempt: Attempt) -> str:
     smallest = min((step.est_after for step in attempt.steps), default=total_tokens(attempt.before))
     return (
         f"Every strategy was tried and est. {smallest:,} tokens remain above the limit of {attempt.limit:,}. "

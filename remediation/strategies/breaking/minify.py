@@ -22,18 +22,18 @@ SLASH_SIGNS = ("//", "/*", "const ", "let ", "var ", "function ", "#include", "p
 def minify_code(text: str) -> str:
     """Minify the fenced blocks of ``text``, or all of it when it holds none."""
     if FENCE not in text:
-        return _minified(text, _language_of(text))
+        return _minify(text, _language_of(text))
     pieces = text.split(FENCE)
-    return FENCE.join(piece if index % 2 == 0 else _fenced(piece) for index, piece in enumerate(pieces))
+    return FENCE.join(piece if index % 2 == 0 else _minify_fence(piece) for index, piece in enumerate(pieces))
 
 
-def _fenced(block: str) -> str:
+def _minify_fence(block: str) -> str:
     name, newline, body = block.partition("\n")
     if not newline:
         return block  # inline, on one line
     language = name.strip().lower()
     known = "hash" if language in HASH_LANGUAGES else "slash" if language in SLASH_LANGUAGES else _language_of(body)
-    return f"{name}\n{_minified(body, known)}"
+    return f"{name}\n{_minify(body, known)}"
 
 
 def _language_of(code: str) -> str:
@@ -44,7 +44,7 @@ def _language_of(code: str) -> str:
     return "none" if hashes == slashes else "hash" if hashes > slashes else "slash"
 
 
-def _minified(code: str, language: str) -> str:
+def _minify(code: str, language: str) -> str:
     if language == "none":
         return _without_blank_lines(code)
     scanner = _Scanner(code, language)

@@ -15,7 +15,7 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
 
     When nothing is below it, only a fresh start can help.
     """
-    judged = _judged(units, options.recent_bias)
+    judged = _candidates(units, options.recent_bias)
     scores = scored(units, judged, options.priority_boost, toolbox)
     low = [index for index in judged if scores[index] < options.rel_threshold]
     if not low:
@@ -25,7 +25,7 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
     return StrategyOutcome(without(units, gone), f"removed {in_units(len(gone))} of low relevance")
 
 
-def _judged(units: Units, recent_bias: float) -> list[int]:
+def _candidates(units: Units, recent_bias: float) -> list[int]:
     """Return the touchable units that are neither among the newest share nor stand in for others."""
     boundary = len(units) - ceil(len(units) * recent_bias)
     return [index for index in touchable(units) if index < boundary and units[index].kind not in STAND_INS]

@@ -43,7 +43,7 @@ def summarize_old(
         room = _room(units, chosen, options, toolbox, target_tokens)
         people = target_tokens // PEOPLE_SHARE
         handed = by_rule(_those(units, chosen), room, toolbox, people, handed.note, without(units, chosen))
-    outcome = _replaced(units, chosen, handed, room, toolbox)
+    outcome = _replace_old(units, chosen, handed, room, toolbox)
     excess = min(outcome.excess, max(0, total_tokens(outcome.units) - target_tokens))
     return replace(outcome, excess=excess)
 
@@ -69,10 +69,10 @@ def _least_important(units: Units, end: int, excess: int) -> set[int]:
 def replace_by_summary(units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
     """Put one summary where the first of ``chosen`` stood, or return the units unchanged if that saves nothing."""
     handed = hand_off(_those(units, chosen), without(units, chosen), max_tokens, toolbox)
-    return _replaced(units, chosen, handed, max_tokens, toolbox)
+    return _replace_old(units, chosen, handed, max_tokens, toolbox)
 
 
-def _replaced(units: Units, chosen: set[int], handed: HandOff, max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
+def _replace_old(units: Units, chosen: set[int], handed: HandOff, max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
     if not handed.text:
         return StrategyOutcome(units, "nothing to summarize")
     replaced = _those(units, chosen)

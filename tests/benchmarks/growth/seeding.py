@@ -114,7 +114,7 @@ def seed(size: Size) -> None:
 def _long_dialog(seeder: Seeder, size: Size, agent: Any, owner: Any) -> None:
     """The first exchange is stored as the others are and then copied."""
     from dialogs.models import Dialog, Event, Generation, Turn
-    from dialogs.store.events import _written
+    from dialogs.store.events import _write_item
     from health.models import HealthSnapshot
     from remediation.models import RemediationRun, RemovedUnit
 
@@ -126,7 +126,7 @@ def _long_dialog(seeder: Seeder, size: Size, agent: Any, owner: Any) -> None:
         ("turn", {"turn": 1}),
         ("state", {"state": "idle", "failure": ""}),
     ]
-    event.more = "".join(f"{_written(step)},12" for step in [*steps, *steps[:1]])
+    event.more = "".join(f"{_write_item(step)},12" for step in [*steps, *steps[:1]])
     event.save()
     exchanges, call = size.turns // 2, Generation.objects.get(dialog=dialog)
     snapshot, (asked, answered) = HealthSnapshot.objects.get(generation=call), Turn.objects.filter(dialog=dialog)
