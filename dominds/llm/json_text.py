@@ -13,16 +13,21 @@ class NotJson(ValueError):
     """The text is not JSON."""
 
 
-def parsed(text: bytes | str) -> Any:
-    """Parse fast; a lone surrogate, which orjson refuses, becomes U+FFFD."""
+def parsed(text: bytes | str, *, takes_nan: bool = False) -> Any:
+    """Parse fast; a lone surrogate, which orjson refuses, becomes U+FFFD. ``takes_nan`` reads what Python writes for
+    numbers that are none as null."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         pass
     try:
-        return _without_surrogates(json.loads(text, parse_constant=_refuse))
+        return _without_surrogates(json.loads(text, parse_constant=_as_null if takes_nan else _refuse))
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
+
+
+def _as_null(constant: str) -> None:
+    return None
 
 
 def _refuse(constant: str) -> Any:

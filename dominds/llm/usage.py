@@ -100,6 +100,11 @@ def count_of(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
+def first_of(reported: dict[str, Any], *names: str) -> object:
+    """Return the first of these counts that says something: some servers use the names of other formats."""
+    return next((reported[name] for name in names if reported.get(name)), reported.get(names[0]))
+
+
 def _at_most(most: int, count: int | None) -> int | None:
     return count if count is not None and count <= most else None
 

@@ -10,7 +10,7 @@ import structlog
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
-from dominds.llm.json_text import arguments_object, dumped
+from dominds.llm.json_text import arguments_object, dumped, is_whole
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import ANTHROPIC_MESSAGES, MESSAGES, ONE_CALL, SAMPLING
 from dominds.llm.models.model import (
@@ -28,7 +28,7 @@ from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import base64_of, ends_with_files, refuse_unseen
-from dominds.llm.providers.reading import AnswerReader, text_in, text_inside, whole_number
+from dominds.llm.providers.reading import AnswerReader, arguments_in, text_inside, whole_number
 from dominds.llm.providers.wire import WireStream
 from dominds.llm.stream import StreamEvent, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, as_whole, part, usage_from
@@ -42,6 +42,7 @@ CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
 THINKING = ("thinking", "redacted_thinking")
+DELTAS = {"text_delta": "text", "input_json_delta": "partial_json", "thinking_delta": "thinking"}  # what each holds
 INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -267,7 +268,6 @@ class MessagesReader(AnswerReader):
         self._needs_signature = needs_signature
         self._blocks: list[_Block] = []
         self._block_at: dict[int, _Block] = {}  # the newest of each index
-        self._counts: dict[str, Any] = {}
         self._transformations: Any = None
 
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
@@ -278,21 +278,21 @@ class MessagesReader(AnswerReader):
                 return self._start_block(document.get("index"), document["content_block"])
             case "message_start":
                 return self._read_message(document["message"])
-            case "message_delta":
-                self.end = str((document.get("delta") or {}).get("stop_reason") or self.end)
-                self._note_usage(document.get("usage"))
+            case "message_delta" | "message_stop" as kind:
+                for holder in (document, document.get("delta") or {}):
+                    self.note_end(holder.get("stop_reason"))
+                self.note_counts(document.get("usage"))
                 self._transformations = document.get("input_transformations") or self._transformations
-            case "message_stop":
-                return self._stop()
+                return self._stop() if kind == "message_stop" else ()
             case "message":
                 return [*self._read_message(document), *self._stop()]
         return ()
 
     def _read_message(self, message: dict[str, Any]) -> list[StreamEvent]:
         """Read the head of a stream, which says nothing yet, or a message that is whole."""
-        self._note_usage(message.get("usage"))
+        self.note_counts(message.get("usage"))
         self._transformations = message.get("input_transformations")
-        self.end = str(message.get("stop_reason") or self.end)
+        self.note_end(message.get("stop_reason"))
         content = message.get("content") or ()
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         return [event for block in blocks for event in self._start_block(None, block)]
@@ -325,7 +325,13 @@ class MessagesReader(AnswerReader):
     def _start_block(self, index: Any, start: dict[str, Any]) -> Iterable[StreamEvent]:
         kind, call_id = start.get("type"), start.get("id")
         known = self._block_at.get(whole_number(index) or 0)
-        if kind == "tool_use" and call_id and known and known.start == start:
+        if (
+            kind == "tool_use"
+            and call_id
+            and known
+            and known.start == start
+            and not is_whole(known.text("partial_json"))
+        ):
             return ()  # repeated
         is_another_thought = kind == "thinking" and any(
             block.kind == "thinking" and block.text("thinking") for block in self._blocks
@@ -333,47 +339,40 @@ class MessagesReader(AnswerReader):
         block = self._new_block(index, start)
         match kind:
             case "text":
-                return self._say(block, text_inside(start.get("text")))
+                return self._say(block, start.get("text"))
             case "tool_use":
-                arguments = start.get("input")
-                return (
-                    ToolCallDelta(str(start.get("name") or "") + (dumped(arguments).decode() if arguments else "")),
-                )
+                return (ToolCallDelta(str(start.get("name") or "") + arguments_in(start.get("input") or None)),)
             case "thinking" if is_another_thought or start.get("thinking"):
                 return self.think(("\n\n" if is_another_thought else "") + text_inside(start.get("thinking")))
         return ()
 
-    def _say(self, block: _Block, text: str) -> list[StreamEvent]:
+    def _say(self, block: _Block, content: Any) -> list[StreamEvent]:
         before = self.chars
-        events = self.say(text)
+        events = self.read_content(content)
         block.spoken += self.chars - before
         return events
 
     def _read_delta(self, block: _Block, delta: dict[str, Any]) -> Iterable[StreamEvent]:
-        match delta.get("type"):
+        match delta.get("type") or next((kind for kind, name in DELTAS.items() if name in delta), None):
             case "text_delta":
-                return self._say(block, text_in(delta["text"]))
+                return self._say(block, delta["text"])
             case "input_json_delta":
-                block.add("partial_json", delta["partial_json"])
-                return (ToolCallDelta(text_in(delta["partial_json"])),) if delta["partial_json"] else ()
+                piece = arguments_in(delta["partial_json"])
+                block.add("partial_json", piece)
+                return (ToolCallDelta(piece),) if piece else ()
             case "thinking_delta":
-                block.add("thinking", delta.get("thinking"))
-                return self.think(text_in(delta.get("thinking") or ""))
+                thought = text_inside(delta.get("thinking"))
+                block.add("thinking", thought)
+                return self.think(thought)
             case "signature_delta":
                 block.add("signature", delta.get("signature"))
         return ()
-
-    def _note_usage(self, reported: Any) -> None:
-        """Keep the last count that is not null. A later 0 does not replace one: compatible servers fill in zeros."""
-        for name, value in (reported or {}).items():
-            if value is not None and (value != 0 or name not in self._counts):
-                self._counts[name] = value
 
     def calls(self) -> list[ToolCall]:
         return [_call_of(block) for block in self._blocks if block.kind == "tool_use"]
 
     def usage(self) -> UsageReport:
-        return usage_of(self._counts)
+        return usage_of(self.counts)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield thinking blocks as they came, and where text and calls stood among them.
@@ -409,8 +408,7 @@ def _log_transformations(model: str, transformations: Any) -> None:
 
 
 def _call_of(block: _Block) -> ToolCall:
-    begun = block.start.get("input")
-    arguments = block.text("partial_json") or (dumped(begun).decode() if begun else "")
+    arguments = block.text("partial_json") or arguments_in(block.start.get("input") or None)
     return ToolCall(str(block.start.get("id") or ""), str(block.start.get("name") or ""), arguments)
 
 

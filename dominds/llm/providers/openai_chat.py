@@ -20,10 +20,18 @@ from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.message_json import MessageJson
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import base64_of, data_url, ends_with_files, refuse_unseen
-from dominds.llm.providers.reading import AnswerReader, Complained, spoken_in, text_inside, whole_number
+from dominds.llm.providers.reading import (
+    AnswerReader,
+    Complained,
+    arguments_in,
+    refuse_errors,
+    spoken_in,
+    text_inside,
+    whole_number,
+)
 from dominds.llm.providers.wire import WireStream
 from dominds.llm.stream import StreamEvent, ToolCallDelta
-from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
+from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, first_of, part, usage_from
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")  # most; vLLM, OpenRouter; Ollama
 GROWING = ("text", "summary", "data", "signature")  # fields of a reasoning detail that arrive in pieces
@@ -187,8 +195,8 @@ class _CallUnderWay:
         """
         if not name or not self.name:
             return False
-        if call_id and self.id:
-            return call_id != self.id
+        if call_id and self.id and call_id != self.id:
+            return True
         return name != self.name or is_whole(self.text)
 
     def is_repeated(self, call_id: str, name: str, arguments: str) -> bool:
@@ -208,11 +216,13 @@ class ChatReader(AnswerReader):
         self._extra: Any = None
         self._calls: list[_CallUnderWay] = []
         self._call_of_index: dict[int, _CallUnderWay] = {}
-        self._usage: Any = None
+        self._call_of_id: dict[str, _CallUnderWay] = {}
+        self._has_deltas = False
+        self._whole = ""  # of an answer that comes as messages: its text so far
 
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
         groq = document.get("x_groq")
-        self._note_usage(document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
+        self.note_counts(document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
         choices = document.get("choices")
         if choices:
             return self._read_choice(choices[0])
@@ -220,36 +230,46 @@ class ChatReader(AnswerReader):
             raise Complained(document)  # gateways that refuse in a shape of their own
         return ()
 
-    def _note_usage(self, reported: Any) -> None:
-        """Note the counts. A later 0 or null replaces none: gateways end with a chunk that is filled with either."""
-        if isinstance(reported, dict) and isinstance(self._usage, dict):
-            self._usage = {**self._usage, **{name: value for name, value in reported.items() if value}}
-        elif reported:
-            self._usage = reported
-
     def _read_choice(self, choice: dict[str, Any]) -> Iterable[StreamEvent]:
-        if choice.get("error"):  # OpenRouter
-            raise Complained(choice)
-        self._note_usage(choice.get("usage"))  # Moonshot
-        self.end = str(choice.get("finish_reason") or self.end)
-        delta = choice.get("delta") or {}
-        if not delta and (whole := choice.get("message") or choice.get("text")):
-            if self.has_spoken or self._calls:  # the end repeats what was streamed
-                return ()
-            delta = whole if isinstance(whole, dict) else {"content": whole}
+        refuse_errors(choice, choice.get("delta"), choice.get("message"))  # OpenRouter: in the choice
+        self.note_end(choice.get("finish_reason"))
+        delta = self._delta_of(choice)
+        for holder in (choice, delta):  # Moonshot: in the choice
+            self.note_counts(holder.get("usage"))
         events: list[StreamEvent] = list(self._read_reasoning(delta))
         self._extra = delta.get("extra_content") or self._extra
         for text, is_thought in (*spoken_in(delta.get("content")), *spoken_in(delta.get("refusal"))):
             if is_thought and text:
                 self._reasoning.setdefault(REASONING_FIELDS[0], []).append(text)
             events += self.think(text) if is_thought else self.say(text)
-        pieces = delta.get("tool_calls") or ()
+        pieces = delta.get("tool_calls") or choice.get("tool_calls") or ()
         if legacy := delta.get("function_call"):
             pieces = [*pieces, {"function": legacy}]
-        for piece in [pieces] if isinstance(pieces, dict) else pieces:
-            if text := self._read_call(piece):
+        for at, piece in enumerate([pieces] if isinstance(pieces, dict) else pieces):
+            if text := self._read_call(piece, at):
                 events.append(ToolCallDelta(text))
         return events
+
+    def _delta_of(self, choice: dict[str, Any]) -> dict[str, Any]:
+        """Return what is new in a choice.
+
+        A message that stands there instead is whole, or grows, or repeats what was streamed.
+        """
+        delta = choice.get("delta") or {}
+        if isinstance(delta, str):
+            delta = {"content": delta}
+        if any(value for name, value in delta.items() if name != "role"):
+            self._has_deltas = True
+            return delta
+        message = choice.get("message") or choice.get("text")
+        if not message or self._has_deltas:
+            return delta
+        message = message if isinstance(message, dict) else {"content": message}
+        content = message.get("content")
+        if isinstance(content, str):
+            content = content.removeprefix(self._whole)
+            self._whole += content
+        return {**message, "content": content}
 
     def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[StreamEvent]:
         """Read reasoning. Some gateways repeat the same in several fields; the first one is shown, and all are
@@ -283,17 +303,19 @@ class ChatReader(AnswerReader):
                 known[name] = value
         return _shown(known)[len(before) :]
 
-    def _read_call(self, piece: dict[str, Any]) -> str:
-        """Add a piece to its call and answer its characters."""
-        function = piece.get("function") or {}
-        name, arguments = str(function.get("name") or ""), function.get("arguments") or ""
-        if not isinstance(arguments, str):
-            arguments = dumped(arguments).decode()
+    def _read_call(self, piece: dict[str, Any], at: int) -> str:
+        """Add a piece, which stands at a place among others, to its call and answer its characters."""
+        function = piece.get("function") or piece.get("custom") or piece
+        name, arguments = (
+            str(function.get("name") or ""),
+            arguments_in(function.get("arguments", function.get("input"))),
+        )
         call_id = str(piece.get("id") or "")
-        call = self._call_of(whole_number(piece.get("index")) or 0, call_id, name)
-        if call.is_repeated(call_id, name, arguments):
+        if call_id and any(call.is_repeated(call_id, name, arguments) for call in self._calls):
             return ""
-        call.id = call.id or call_id
+        call = self._call_of(whole_number(piece.get("index")), at, call_id, name)
+        if call_id and not call.id:
+            call.id, self._call_of_id[call_id] = call_id, call
         is_named_now = bool(name) and not call.name
         call.name = call.name or name
         call.arguments.append(arguments)
@@ -301,10 +323,14 @@ class ChatReader(AnswerReader):
         call.extra = piece.get("extra_content") or call.extra
         return name + arguments if is_named_now else arguments
 
-    def _call_of(self, index: int, call_id: str, name: str) -> _CallUnderWay:
-        call = self._call_of_index.get(index)
+    def _call_of(self, index: int | None, at: int, call_id: str, name: str) -> _CallUnderWay:
+        """The call that a piece belongs to, by its index, its id where it has no other, or its place."""
+        place = at if index is None else index
+        call = self._call_of_index.get(place)
+        if index is None or (call is not None and not name and call.id != call_id):
+            call = self._call_of_id.get(call_id, call)
         if call is None or call.is_another(call_id, name):
-            call = self._call_of_index[index] = _CallUnderWay()
+            call = self._call_of_index[place] = _CallUnderWay()
             self._calls.append(call)
             budgets.CALLS.check(len(self._calls))
         return call
@@ -313,7 +339,7 @@ class ChatReader(AnswerReader):
         return [ToolCall(call.id, call.name, call.text) for call in self._calls]
 
     def usage(self) -> UsageReport:
-        return usage_of(self._usage)
+        return usage_of(self.counts or None)
 
     def pieces(self) -> Iterable[Piece]:
         texts = {} if self._echo is Echo.NEVER else self._reasoning
@@ -343,5 +369,8 @@ def usage_of(reported: Any) -> UsageReport:
         reasoning=part(reported, "completion_tokens_details", "reasoning_tokens"),
     )
     return usage_from(
-        reported.get("prompt_tokens"), reported.get("completion_tokens"), reported.get("total_tokens"), shares
+        first_of(reported, "prompt_tokens", "input_tokens"),
+        first_of(reported, "completion_tokens", "output_tokens"),
+        reported.get("total_tokens"),
+        shares,
     )

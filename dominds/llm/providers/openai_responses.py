@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
-from dominds.llm.json_text import arguments_text, dumped
+from dominds.llm.json_text import arguments_text, dumped, is_whole
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import RESPONSES
 from dominds.llm.models.model import MODALITIES, Forcing, Form, ImageBounds, ModelInfo, PartSizes, ProviderKind
@@ -17,10 +17,19 @@ from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, r
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import data_url, ends_with_files, refuse_unseen
-from dominds.llm.providers.reading import AnswerReader, Complained, spoken_in, text_in, whole_number
+from dominds.llm.providers.reading import (
+    AnswerReader,
+    Complained,
+    arguments_in,
+    is_failure,
+    is_plain_end,
+    spoken_in,
+    text_inside,
+    whole_number,
+)
 from dominds.llm.providers.wire import WireStream
 from dominds.llm.stream import FinishReason, StreamEvent, ToolCallDelta
-from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
+from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, first_of, part, usage_from
 
 MODELS_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")  # they refuse to be asked for encrypted reasoning
 OPENAI_HOST = "api.openai.com"
@@ -171,50 +180,84 @@ class ResponsesReader(AnswerReader):
     def __init__(self, request: Request, owner: Owner, *, is_thinking: bool = True) -> None:
         super().__init__(request, owner, is_thinking=is_thinking)
         self._items: list[dict[str, Any]] = []
-        self._places: dict[Any, int] = {}  # of items, by their place in the output
-        self._counts: Any = None
-        self._got_text = False
+        self._places: dict[Any, int] = {}  # of items, by their id and their place in the output
+        self._done: set[int] = set()  # items that came to their end
+        self._said: list[str] = []
+        self._has_said_part = False
 
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
         match document.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                return self._say(text_in(document["delta"]))
+                return self._say(document["delta"])
+            case "response.output_text.done" | "response.refusal.done" | "response.content_part.done":
+                return self._end_part(document.get("part") or document)
             case "response.function_call_arguments.delta":
-                piece = text_in(document["delta"])
+                piece = arguments_in(document["delta"])
                 item = self._item_at(document)
-                item["arguments"] = (item.get("arguments") or "") + piece
+                item["arguments"] = arguments_in(item.get("arguments")) + piece
                 return (ToolCallDelta(piece),)
             case "response.function_call_arguments.done":
                 item = self._item_at(document)
                 item.update({name: document[name] for name in ("name", "arguments") if document.get(name)})
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return self.think(text_in(document["delta"]))
+                return self.think(text_inside(document["delta"]))
             case "response.reasoning_summary_part.added" if document.get("summary_index"):
                 return self.think("\n\n")
-            case "response.output_item.added" | "response.output_item.done":
-                self._put(document, document["item"])
-            case "response.completed" | "response.incomplete" | "response.done":
-                return self._end(document["response"])
+            case "response.content_part.added":
+                self._has_said_part = False
+            case "response.output_item.added" | "response.output_item.done" as kind:
+                self._has_said_part = False
+                self._put(document, document["item"], is_done=kind.endswith("done"))
+            case "response.completed" | "response.incomplete" | "response.done" as kind:
+                self.note_counts(document.get("usage"))
+                return self._end(document["response"], kind)
             case "response.failed" | "response.cancelled" | "error":
                 raise Complained(document)
-            case None if document.get("object") == "response":
-                return self._end(document)
+            case _ if document.get("object") == "response":
+                return self._end(document, "")
         return ()
 
-    def _say(self, text: str) -> list[StreamEvent]:
-        self._got_text = self._got_text or bool(text)
-        return self.say(text)
+    def _say(self, content: Any) -> list[StreamEvent]:
+        text = text_inside(content)
+        self._said.append(text)
+        self._has_said_part = self._has_said_part or bool(text)
+        return self.read_content(content)
 
-    def _put(self, document: dict[str, Any], item: dict[str, Any]) -> None:
+    def _end_part(self, part: dict[str, Any]) -> list[StreamEvent]:
+        """Say a part that is whole where its pieces did not come: some servers send none."""
+        text = part.get("text") or part.get("refusal")
+        return [] if self._has_said_part else self._say(text)
+
+    def _put(self, document: dict[str, Any], item: dict[str, Any], *, is_done: bool) -> None:
         """Put the item as it is now in the place where it began."""
         places = _places_of(document, item)
-        at = next((self._places[place] for place in places if place in self._places), None)
+        known = [self._places[place] for place in places if place in self._places]
+        if not places and self._items:
+            known = [len(self._items) - 1]
+        at = next((at for at in known if self._goes_on(at, item, is_done=is_done)), None)
         if at is None:
             at = len(self._items)
             self._items.append({})
             budgets.CALLS.check(len(self._items) // 4)  # texts and thoughts stand between calls
         self._places |= dict.fromkeys(places, at)
         self._items[at] = dict(item)
+        if is_done:
+            self._done.add(at)
+
+    def _goes_on(self, at: int, item: dict[str, Any], *, is_done: bool) -> bool:
+        """Check whether an item is the one at this place, or another: some servers number all of them 0."""
+        known = self._items[at]
+        if known == item:
+            return bool(item.get("call_id") or item.get("id") or at not in self._done)
+        if known.get("type") != item.get("type") or at in self._done:
+            return False
+        if item.get("type") != "function_call":
+            return True
+        name = "call_id" if known.get("call_id") and item.get("call_id") else "id"
+        if known.get(name) and item.get(name) and known[name] != item[name]:
+            return False
+        before, after = arguments_in(known.get("arguments")), arguments_in(item.get("arguments"))
+        return after.startswith(before) if is_done and after else not is_whole(before) or is_done
 
     def _item_at(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return the call that a piece of arguments belongs to: the one that it names, else the newest."""
@@ -223,37 +266,47 @@ class ResponsesReader(AnswerReader):
         if at is not None:
             return self._items[at]
         if places or not self._items or self._items[-1].get("type") != "function_call":
-            self._put(document, {"type": "function_call", "id": document.get("item_id")})
+            self._put(document, {"type": "function_call", "id": document.get("item_id")}, is_done=False)
         return self._items[-1]
 
-    def _end(self, response: dict[str, Any]) -> list[StreamEvent]:
-        status = str(response.get("status") or "")
-        if response.get("error") or status in ("failed", "cancelled"):
+    def _end(self, response: dict[str, Any], kind: str) -> list[StreamEvent]:
+        status, details = str(response.get("status") or ""), response.get("incomplete_details")
+        if response.get("error") or is_failure(status):
             raise Complained(
                 {"response": response} if response.get("error") else {"message": f"the response is {status}"}
             )
         output = response.get("output") or []
         if len(list(_calls_in(output))) >= len(list(_calls_in(self._items))):
             self._items = output or self._items  # some servers repeat nothing, or not all
-        self._counts = response.get("usage")
+        self.note_counts(response.get("usage"))
         self.has_ended = self.is_done = True
-        if status == "incomplete":
-            self.end = str((response.get("incomplete_details") or {}).get("reason") or status)
-        return [] if self._got_text else self._say("".join(map(_text_of, self._items)))
+        if details or kind == "response.incomplete":
+            self.note_end(details.get("reason") if isinstance(details, dict) else details)
+            self.note_end("" if self.end else "incomplete")
+        elif not is_plain_end(status) and status.lower() != "in_progress":
+            self.note_end(status)
+        return self._say_rest()
+
+    def _say_rest(self) -> list[StreamEvent]:
+        """Say what the whole answer has beyond its pieces: some servers stream none, or not all."""
+        text, said = "".join(map(_text_of, self._items)), "".join(self._said)
+        thoughts = [] if said else [text_inside(item) for item in self._items if item.get("type") == "reasoning"]
+        events = self.think("\n\n".join(filter(None, thoughts)) if not self.has_thought else "")
+        return events + (self._say(text[len(said) :]) if text.startswith(said) and len(text) > len(said) else [])
 
     def calls(self) -> list[ToolCall]:
         return [
-            ToolCall(str(item.get("call_id") or ""), str(item.get("name") or ""), item.get("arguments") or "")
+            ToolCall(str(item.get("call_id") or ""), str(item.get("name") or ""), arguments_in(item.get("arguments")))
             for item in _calls_in(self._items)
         ]
 
     def usage(self) -> UsageReport:
-        return usage_of(self._counts)
+        return usage_of(self.counts or None)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield reasoning items whole, and where text and calls stood among them."""
         for item in self._items:
-            match item.get("type"):
+            match item.get("type", "message"):
                 case "reasoning":
                     yield Opaque({key: value for key, value in item.items() if key != "status"})
                 case "message":
@@ -271,7 +324,7 @@ class ResponsesReader(AnswerReader):
 
 def _places_of(document: dict[str, Any], item: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return the fields by which an event names its item."""
-    named = {"output_index": whole_number(document.get("output_index")), "id": item.get("id")}
+    named = {"id": item.get("id"), "output_index": whole_number(document.get("output_index"))}
     return [(name, value) for name, value in named.items() if value not in (None, "")]
 
 
@@ -280,7 +333,7 @@ def _calls_in(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _parts_of(item: dict[str, Any]) -> list[Any]:
-    content = item.get("content") if item.get("type") == "message" else None
+    content = item.get("content") if item.get("type", "message") == "message" else None
     return content if isinstance(content, list) else [content]
 
 
@@ -297,4 +350,9 @@ def usage_of(reported: Any) -> UsageReport:
         cache_write=part(reported, "input_tokens_details", "cache_write_tokens"),
         reasoning=part(reported, "output_tokens_details", "reasoning_tokens"),
     )
-    return usage_from(reported.get("input_tokens"), reported.get("output_tokens"), reported.get("total_tokens"), shares)
+    return usage_from(
+        first_of(reported, "input_tokens", "prompt_tokens"),
+        first_of(reported, "output_tokens", "completion_tokens"),
+        reported.get("total_tokens"),
+        shares,
+    )

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from dominds.llm.http.sse import ServerEvent
-from dominds.llm.json_text import NotJson, parsed
+from dominds.llm.json_text import NotJson, dumped, parsed
 from dominds.llm.messages import Message, Request, ToolCall
 from dominds.llm.providers.echoes import Owner, Piece, kept
 from dominds.llm.providers.outgoing import restored
@@ -27,7 +27,7 @@ from dominds.llm.usage import UsageReport
 log = structlog.get_logger(__name__)
 
 DONE = b"[DONE]"
-KEEP_ALIVE = re.compile(rb':.*|"?(ping|pong|keep[-_ ]?alive|heart[-_ ]?beat|([\w.-]+ )?processing)?"?', re.I)
+KEEP_ALIVE = re.compile(rb':.*|["[]?(ping|pong|keep[-_ ]?alive|heart[-_ ]?beat|([\w.-]+ )?processing)?["\]]?', re.I)
 KEEP_ALIVE_NAMES = ("ping", "keepalive", "heartbeat")
 # Characters of an answer that are held back where its model thinks, some three lines: thinking without its opening
 # tag is known by its closing one.
@@ -44,7 +44,7 @@ _REASONS = {
     ),
     FinishReason.REFUSAL: (
         "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii sensitive "
-        "guardrail_intervened error_toxic image_safety blocked"
+        "guardrail_intervened error_toxic image_safety blocked language"
     ),
     FinishReason.PAUSE: "pause_turn pause",
     FinishReason.COMPACTION: "compaction",
@@ -57,6 +57,8 @@ def _plain(word: str) -> str:
 
 
 REASONS = {_plain(word): reason for reason, words in _REASONS.items() for word in words.split()}
+PLAIN_ENDS = (FinishReason.STOP, FinishReason.TOOL_CALLS)  # gateways add them behind a word that says more
+NO_ENDS = ("", "null", "none")
 # The provider's own failures: DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and what gateways make of
 # them.
 FAILURES = frozenset(
@@ -65,7 +67,7 @@ FAILURES = frozenset(
         "error abort aborted cancel cancelled canceled user_cancel failed failure network_error server_error timeout "
         "internal_error insufficient_system_resource insufficient_system_resources overloaded connection_error "
         "malformed_function_call malformed_model_output malformed_tool_use malformed_response unexpected_tool_call "
-        "engine_error load unload".split(),
+        "engine_error model_error rate_limit load unload".split(),
     )
 )
 
@@ -115,8 +117,9 @@ class AnswerReader(ABC):
         held = ALL_CHARS if owner.name in _untagged else HELD_CHARS if is_thinking else 0
         self._tags = ThinkTags(held)
         self.chars = 0  # of the answer's text, as far as it was released
-        self.has_spoken = False
+        self.has_thought = False  # in a field of its own
         self.end = ""  # the provider's word for it
+        self.counts: dict[str, Any] = {}  # of tokens, as they were reported
         self.has_ended = False  # by the format's own last event
         self.is_done = False
         self._is_marked_done = False
@@ -151,15 +154,35 @@ class AnswerReader(ABC):
     def close(self) -> list[StreamEvent]:
         return self._counted(self._tags.close())
 
+    def note_end(self, word: Any) -> None:
+        """Note the provider's word for the end, where it says one."""
+        word = str((word[0] if isinstance(word, list) and word else word) or "").strip()
+        if _plain(word) in NO_ENDS and not word.isdecimal():
+            return
+        if self.end and is_plain_end(word) and not is_plain_end(self.end):
+            return
+        self.end = word
+
+    def note_counts(self, reported: Any) -> None:
+        """Keep the last count of each kind. A later 0 or null replaces none: gateways end with either."""
+        for name, value in reported.items() if isinstance(reported, dict) else ():
+            if value is not None and (value or name not in self.counts):
+                self.counts[name] = value
+
+    def read_content(self, content: Any) -> list[StreamEvent]:
+        """Take text, as a string or in parts, and separate the thinking in it."""
+        pieces = spoken_in(content)
+        return [event for text, is_thought in pieces for event in (self.think(text) if is_thought else self.say(text))]
+
     def say(self, text: str) -> list[StreamEvent]:
         """Take a piece of the answer's text, and separate the thinking in it."""
-        self.has_spoken = self.has_spoken or bool(text)
         return self._counted(self._tags.feed(text)) if text else []
 
     def think(self, text: str) -> list[StreamEvent]:
         """Take a piece of thinking from a field of its own."""
         if not text:
             return []
+        self.has_thought = True
         self._tags.hold_nothing()
         return [ReasoningDelta(text)]
 
@@ -195,7 +218,7 @@ class AnswerReader(ABC):
     def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
         """Return the reason for the end. Raises ``Complained`` where the word tells of a failure."""
         word = _plain(self.end)
-        if word in FAILURES:
+        if is_failure(self.end):
             raise Complained({"error": {"message": f"it ended its answer with {self.end!r}", "code": "server_error"}})
         if not self.end:
             reason = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
@@ -219,7 +242,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
         return None
     is_named_so = _plain(event.name) in KEEP_ALIVE_NAMES
     try:
-        document = parsed(event.data)
+        document = parsed(event.data, takes_nan=True)
     except NotJson:
         if is_named_so:
             return None
@@ -230,9 +253,30 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
         if is_named_so or not document:
             return None
         raise NotJson("not an object")
-    if event.name == "error" or document.get("error") or "error" in (document.get("type"), document.get("object")):
+    if event.name:
+        document.setdefault("type", event.name)
+    if "error" in (event.name, document.get("type"), document.get("object")):
         raise Complained(document)
+    refuse_errors(document, *map(document.get, HOLDERS))
     return document
+
+
+HOLDERS = ("delta", "message", "response")  # objects of an event that may hold an error in place of an answer
+
+
+def refuse_errors(*objects: Any) -> None:
+    """Raise ``Complained`` where one of them holds an error."""
+    for each in objects:
+        if isinstance(each, dict) and (each.get("error") or each.get("errors")):
+            raise Complained(each)
+
+
+def is_plain_end(word: str) -> bool:
+    return REASONS.get(_plain(word)) in PLAIN_ENDS
+
+
+def is_failure(word: str) -> bool:
+    return _plain(word) in FAILURES
 
 
 def is_keep_alive(event: ServerEvent) -> bool:
@@ -240,26 +284,28 @@ def is_keep_alive(event: ServerEvent) -> bool:
     return bool(KEEP_ALIVE.fullmatch(event.data.strip())) or _plain(event.name) in KEEP_ALIVE_NAMES
 
 
-TEXT_PARTS = ("text", "output_text", "refusal")
-THOUGHT_PARTS = ("thinking", "reasoning", "reasoning_text", "summary_text", "thought")
-INSIDE = ("text", "thinking", "reasoning", "refusal", "content", "summary", "value")
+# Types of parts, by their letters: of thinking, and of what says nothing of its own. All others are text.
+THOUGHT_PART = re.compile("think|thought|reasoning|summary|analysis")
+SILENT_PART = re.compile("reference|citation|image|audio|video|file|document|tool|search|redacted|signature")
+INSIDE = ("text", "thinking", "think", "reasoning", "reasoning_content", "refusal", "content", "summary", "value")
 
 
 def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of a content, and whether each is thinking. A content is a string, a part, or a list of
-    both.
-
-    Parts of other types, such as references, say nothing.
-    """
-    for part in content if isinstance(content, list) else [content]:
-        if isinstance(part, str):
-            yield part, False
-        elif isinstance(part, dict):
-            kind = part.get("type", TEXT_PARTS[0])
-            if kind in TEXT_PARTS or kind in THOUGHT_PARTS:
-                yield text_inside(part), kind in THOUGHT_PARTS
-        elif part is not None:
-            raise TypeError(f"expected text, found {type(part).__name__}")
+    """Yield the texts of a content, and whether each is thinking. A content is a string, a part, or a list of both."""
+    match content:
+        case str():
+            yield content, False
+        case list():
+            for part in content:
+                yield from spoken_in(part)
+        case dict():
+            kind = _plain(str(content.get("type") or ""))
+            if not SILENT_PART.search(kind):
+                yield text_inside(content), bool(THOUGHT_PART.search(kind))
+        case None:
+            return
+        case _:
+            raise TypeError(f"expected text, found {type(content).__name__}")
 
 
 def text_inside(value: Any) -> str:
@@ -274,10 +320,11 @@ def text_inside(value: Any) -> str:
     return ""
 
 
-def text_in(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, found {type(value).__name__}")
-    return value
+def arguments_in(value: Any) -> str:
+    """Return a call's arguments, or a piece of them, as text: some servers send the object itself."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumped(value).decode()
 
 
 def whole_number(value: Any) -> int | None:

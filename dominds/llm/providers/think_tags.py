@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
 
-NAMES = ("think", "mm:think", "thinking", "thought")  # mm: MiniMax; thought: Google
-# By opening tag; the last is Mistral's.
-CLOSING = {f"<{name}>": f"</{name}>" for name in NAMES} | {"[THINK]": "[/THINK]"}
+NAMES = ("think", "mm:think", "seed:think", "thinking", "thought")  # mm: MiniMax; seed: ByteDance; thought: Google
+# By opening tag; the last two are Mistral's and Moonshot's.
+CLOSING = {f"<{form}>": f"</{form}>" for name in NAMES for form in (name, name.upper(), name.title())}
+CLOSING |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
 QUOTES = "`\"'“‘«"  # before a tag that the answer speaks of
 FENCE = "```"
 

@@ -3,81 +3,32 @@
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.http.sse import SseParser
-from dominds.llm.json_text import NotJson, is_whole
+from dominds.llm.json_text import is_whole
 from dominds.llm.models.model import Echo
 from dominds.llm.providers import reading
 from dominds.llm.providers.anthropic_messages import MessagesReader
 from dominds.llm.providers.openai_chat import ChatReader
 from dominds.llm.providers.openai_responses import ResponsesReader
-from dominds.llm.providers.reading import Complained, Reader
-from dominds.llm.providers.wire import WRONG_SHAPE
-from dominds.llm.stream import CUT_SHORT, Finished, FinishReason, ReasoningDelta, Rethought, TextDelta
+from dominds.llm.providers.reading import Reader
+from dominds.llm.stream import CUT_SHORT, FinishReason
 from dominds.llm.usage import Usage
 from tests.dominds.llm.asking import HELLO, owner
+from tests.dominds.llm.providers.answers import DONE, OSLO, ROME, event, read
 
-DONE = b"data: [DONE]\n\n"
-OSLO, ROME = ("get_weather", '{"city":"Oslo"}'), ("get_weather", '{"city":"Rome"}')
 COUNTS = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known_of_any_model() -> None:
     reading.forget()
-
-
-@dataclass
-class Read:
-    """What became of a body. ``error`` where it failed."""
-
-    text: str = ""
-    thought: str = ""
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    finished: Finished | None = None
-    error: str = ""
-
-    @property
-    def finish(self) -> str:
-        return self.finished.finish_reason if self.finished else ""
-
-
-def read(reader: Reader, *chunks: bytes) -> Read:
-    result = Read()
-    try:
-        parser = SseParser("host")
-        events: list[Any] = []
-        for event in chain(*map(parser.feed, chunks), parser.close()):
-            events += reader.read(event)
-            if reader.is_done:
-                break
-        for piece in [*events, *reader.close()]:
-            match piece:
-                case TextDelta(text):
-                    result.text += text
-                case ReasoningDelta(text):
-                    result.thought += text
-                case Rethought():
-                    result.thought, result.text = result.thought + result.text, ""
-        result.finished = reader.finished()
-        result.error = "" if result.finished else "never said that it had finished"
-    except (Complained, NotJson, *WRONG_SHAPE) as error:
-        result.error = str(error) or type(error).__name__
-    if result.finished:
-        result.calls = [(call.name, call.arguments) for call in result.finished.tool_calls]
-    return result
-
-
-def event(document: Any, name: str = "") -> bytes:
-    head = f"event: {name}\n".encode() if name else b""
-    return head + b"data: " + json.dumps(document).encode() + b"\n\n"
 
 
 # The same answer in three formats

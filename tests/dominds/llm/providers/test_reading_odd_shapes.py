@@ -1,0 +1,306 @@
+"""Answers in shapes that gateways and compatible servers make of each format: all that they say is read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dominds.llm.models.model import Echo
+from dominds.llm.providers import reading
+from dominds.llm.providers.anthropic_messages import MessagesReader
+from dominds.llm.providers.openai_chat import ChatReader
+from dominds.llm.providers.openai_responses import ResponsesReader
+from dominds.llm.stream import FinishReason
+from dominds.llm.usage import Usage
+from tests.dominds.llm.asking import HELLO, owner
+from tests.dominds.llm.providers.answers import DONE, OSLO, ROME, Read, event, read
+
+TWO = [OSLO, ROME]
+CHAT_COUNTS = {"prompt_tokens": 100, "completion_tokens": 10}
+COUNTS = {"input_tokens": 100, "output_tokens": 10}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known_of_any_model() -> None:
+    reading.forget()
+
+
+def chat(*choices: Any, **last: Any) -> Read:
+    body = b"".join(event({"choices": [choice]}) for choice in choices)
+    return read(ChatReader(HELLO, owner(), Echo.SENT), body + (event(last) if last else b"") + DONE)
+
+
+def delta(finish: Any = None, **fields: Any) -> dict[str, Any]:
+    return {"delta": fields, "finish_reason": finish}
+
+
+def messages(*events: dict[str, Any]) -> Read:
+    return read(MessagesReader(HELLO, owner(), needs_signature=False), b"".join(map(event, events)))
+
+
+def block(at: Any, start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    place = {} if at is None else {"index": at}
+    pieces = [{"type": "content_block_delta", **place, "delta": each} for each in deltas]
+    return [{"type": "content_block_start", **place, "content_block": start}, *pieces]
+
+
+def message_end(word: Any, **fields: Any) -> list[dict[str, Any]]:
+    return [
+        {"type": "message_delta", "delta": {"stop_reason": word}, "usage": COUNTS, **fields},
+        {"type": "message_stop"},
+    ]
+
+
+def responses(*events: dict[str, Any], **response: Any) -> Read:
+    whole = {"status": "completed", "output": [], "usage": COUNTS, **response}
+    ended = {"type": "response.completed", "response": whole}
+    return read(ResponsesReader(HELLO, owner()), b"".join(map(event, (*events, ended))))
+
+
+def said(text: Any) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "delta": text}
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"type": "message", "content": [{"type": "output_text", "text": text}]}
+
+
+# Ends
+
+
+@pytest.mark.parametrize("word", ["length", "content_filter", "tired"])
+@pytest.mark.parametrize("behind", ["stop", "tool_calls", "null", None])
+def test_a_plain_end_does_not_hide_another(word: str, behind: Any) -> None:
+    alone = chat(delta(content="All"), delta(word))
+    assert chat(delta(content="All"), delta(word), delta(behind)).finish == alone.finish != FinishReason.STOP
+    told = messages(*block(0, {"type": "text", "text": "All"}), message_end(word)[0], *message_end(behind))
+    assert told.finish == alone.finish
+
+
+@pytest.mark.parametrize(
+    ("fields", "finish"),
+    [
+        ({"incomplete_details": {"reason": "max_output_tokens"}}, FinishReason.LENGTH),
+        ({"status": "incomplete", "incomplete_details": "MAX_TOKENS"}, FinishReason.LENGTH),
+        ({"status": "incomplete"}, FinishReason.OTHER),
+        ({"status": "tired"}, FinishReason.OTHER),
+        ({"status": "COMPLETED"}, FinishReason.STOP),
+    ],
+)
+def test_a_response_says_its_end_in_any_field(fields: Any, finish: FinishReason) -> None:
+    assert responses(said("All"), **fields).finish == finish
+
+
+@pytest.mark.parametrize("status", ["FAILED", "cancelled", "error", "aborted"])
+def test_a_response_that_failed_is_no_answer(status: str) -> None:
+    assert responses(said("All"), status=status).error
+
+
+def test_an_end_in_the_last_event_of_a_message_counts() -> None:
+    text = block(0, {"type": "text", "text": "All"})
+    assert messages(*text, {"type": "message_stop", "stop_reason": "max_tokens"}).finish == FinishReason.LENGTH
+    assert messages(*text, {"type": "message_delta", "stop_reason": "max_tokens"}).finish == FinishReason.LENGTH
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"delta": {"error": {"message": "Died."}}, "finish_reason": "stop"},
+        {"message": {"error": "Died."}, "finish_reason": "stop"},
+        {"error": "Died.", "finish_reason": "stop"},
+    ],
+)
+def test_an_error_inside_a_choice_is_an_error(choice: Any) -> None:
+    assert "Died." in chat(delta(content="All"), choice).error
+
+
+def test_errors_in_other_places_are_errors() -> None:
+    assert "Died." in chat(delta(content="All"), errors=[{"message": "Died."}]).error
+    assert "Died." in messages({"type": "message_delta", "delta": {"stop_reason": "end_turn", "error": "Died."}}).error
+    assert "Died." in messages({"type": "message_start", "message": {"error": {"message": "Died."}}}).error
+
+
+def test_events_without_a_type_are_known_by_their_names() -> None:
+    body = event({"delta": "All of it."}, "response.output_text.delta")
+    body += event({"response": {"status": "completed"}}, "response.completed")
+    assert read(ResponsesReader(HELLO, owner()), body).text == "All of it."
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [[{"type": "text", "text": "All of it."}]],
+        [None, {"type": None, "text": "All of it."}],
+        [{"type": "TEXT", "text": "All "}, {"type": "input_text", "text": "of it."}],
+        [{"type": "markdown", "text": {"value": "All of it."}}, {"type": "citation", "text": "p. 3"}],
+        [{"type": "message", "content": [{"type": "output_text", "text": "All of it."}]}],
+        [{"type": "THINKING", "thinking": "Hm."}, {"type": "reasoning_content", "text": "Hm."}, "All of it."],
+    ],
+)
+def test_parts_of_any_type_are_read_in_every_format(content: Any) -> None:
+    assert chat(delta(content=content), delta("stop")).text == "All of it."
+    assert chat({"message": {"content": content}, "finish_reason": "stop"}).text == "All of it."
+    text = {"type": "text_delta", "text": content}
+    assert messages(*block(0, {"type": "text", "text": None}, text), *message_end("end_turn")).text == "All of it."
+    assert responses(said(None), said(content)).text == "All of it."
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [{"message": {"content": "All "}}, {"message": {"content": "of it."}}, delta("stop")],
+        [{"message": {"content": "All "}}, {"message": {"content": "All of it."}}, delta("stop")],
+        [{"text": "All "}, {"text": "of it."}, delta("stop")],
+        [{"delta": {"role": "assistant"}, "message": {"content": "All of it."}, "finish_reason": "stop"}],
+        [delta(content="All of it."), {"message": {"content": "All of it."}, "finish_reason": "stop"}],
+        [{"delta": "All of it.", "finish_reason": "stop"}],
+    ],
+)
+def test_messages_in_place_of_pieces_are_read_once(choices: list[Any]) -> None:
+    assert chat(*choices).text == "All of it."
+
+
+PART_DONE = {"type": "response.content_part.done", "part": {"type": "output_text", "text": "All of it."}}
+
+
+@pytest.mark.parametrize(
+    ("events", "output"),
+    [
+        ([{"type": "response.output_text.done", "text": "All of it."}, PART_DONE], []),
+        ([PART_DONE], []),
+        ([{"type": "response.output_item.done", "output_index": 0, "item": message("All of it.")}], []),
+        ([said("All ")], [message("All of it.")]),
+        ([said("All ")], [message("All "), message("of it.")]),
+        ([said("All of it."), PART_DONE], [message("All of it.")]),
+        ([], [{"role": "assistant", "content": "All of it."}]),
+    ],
+)
+def test_a_response_says_its_text_once_wherever_it_stands(events: list[Any], output: list[Any]) -> None:
+    assert responses(*events, output=output).text == "All of it."
+
+
+def test_reasoning_that_comes_whole_is_thinking() -> None:
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    result = responses(output=[thought, message("All of it.")])
+    assert (result.thought, result.text) == ("Hm.", "All of it.")
+
+
+def test_blocks_whose_deltas_name_no_type_are_read() -> None:
+    call = {"type": "tool_use", "id": "a", "name": OSLO[0], "input": None}
+    result = messages(
+        *block(0, {"type": "text"}, {"text": "All of it."}),
+        *block(1, call, {"partial_json": None}, {"partial_json": OSLO[1]}),
+        *message_end("tool_use"),
+    )
+    assert (result.text, result.calls) == ("All of it.", [OSLO])
+
+
+# Calls
+
+
+def piece(arguments: Any, name: str = "get_weather", **beside: Any) -> dict[str, Any]:
+    return {"function": {"arguments": arguments, **({"name": name} if name else {})}, **beside}
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [[piece(OSLO[1], id="a", index=0)], [piece(ROME[1], id="a", index=0)]],
+        [[piece(OSLO[1], id="a", index=0)], [piece(ROME[1], id="a", index=1)]],
+        [[piece("", id="a")], [piece("", id="b")], [piece(OSLO[1], "", id="a")], [piece(ROME[1], "", id="b")]],
+        [[piece(OSLO[1], id=i, index=0) if i == "a" else piece(ROME[1], id=i, index=0) for i in "ab"]] * 2,
+        [
+            [
+                {"id": "a", "name": OSLO[0], "arguments": OSLO[1]},
+                {"id": "b", "custom": {"name": ROME[0], "input": ROME[1]}},
+            ]
+        ],
+    ],
+)
+def test_chat_calls_stay_two(deltas: list[Any]) -> None:
+    assert chat(*(delta(tool_calls=pieces) for pieces in deltas), delta("tool_calls")).calls == TWO
+
+
+def test_two_calls_without_arguments_in_one_piece_stay_two() -> None:
+    result = chat(delta(tool_calls=[piece("", "stop"), piece(None, "stop")]), delta("tool_calls"))
+    assert result.calls == [("stop", "{}"), ("stop", "{}")]
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("a", "a"), ("", ""), (None, None)])
+@pytest.mark.parametrize("at", [(0, 1), (0, 0), (None, None), (0.0, "1")])
+def test_blocks_of_calls_stay_two(ids: Any, at: Any) -> None:
+    starts = [{"type": "tool_use", "id": call_id, "name": OSLO[0], "input": {}} for call_id in ids]
+    pieces = [{"type": "input_json_delta", "partial_json": arguments} for _, arguments in TWO]
+    blocks = [one for each in zip(at, starts, pieces, strict=True) for one in block(*each)]
+    assert messages(*blocks, *message_end("tool_use")).calls == TWO
+
+
+def test_a_block_with_its_input_as_text_is_read() -> None:
+    start = {"type": "tool_use", "id": "a", "name": OSLO[0], "input": OSLO[1]}
+    assert messages(*block(0, start), *message_end("tool_use")).calls == [OSLO]
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("", ""), (None, None)])
+@pytest.mark.parametrize("at", [(0, 1), (0, 0), (None, None)])
+@pytest.mark.parametrize("kinds", [("added", "delta"), ("added", "delta", "done"), ("done",)])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_items_of_calls_stay_two(ids: Any, at: Any, kinds: tuple[str, ...], repeats: bool) -> None:
+    events, output = [], []
+    for place, call_id, (name, arguments) in zip(at, ids, TWO, strict=True):
+        item = {"type": "function_call", "id": call_id and f"fc_{call_id}", "call_id": call_id, "name": name}
+        where = {} if place is None else {"output_index": place}
+        made = {
+            "added": {"type": "response.output_item.added", **where, "item": {**item, "arguments": ""}},
+            "delta": {"type": "response.function_call_arguments.delta", **where, "delta": arguments},
+            "done": {"type": "response.output_item.done", **where, "item": {**item, "arguments": arguments}},
+        }
+        events += [made[kind] for kind in kinds]
+        output.append({**item, "arguments": arguments})
+    assert responses(*events, output=output if repeats else []).calls == TWO
+
+
+def test_an_item_is_one_though_its_id_changes() -> None:
+    item = {"type": "function_call", "call_id": "a", "name": OSLO[0]}
+    result = responses(
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "id": "x", "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "y", "delta": OSLO[1]},
+        {"type": "response.output_item.done", "output_index": 0, "item": {**item, "id": "z", "arguments": OSLO[1]}},
+    )
+    assert result.calls == [OSLO]
+
+
+def test_arguments_may_be_an_object_in_every_format() -> None:
+    arguments = {"city": "Oslo"}
+    item = {"type": "function_call", "call_id": "a", "name": OSLO[0], "arguments": arguments}
+    start = {"type": "tool_use", "id": "a", "name": OSLO[0], "input": {}}
+    for result in (
+        chat(delta(tool_calls=[piece(arguments)]), delta("stop")),
+        messages(*block(0, start, {"type": "input_json_delta", "partial_json": arguments}), *message_end("tool_use")),
+        responses(output=[item]),
+    ):
+        assert [json.loads(written) for _, written in result.calls] == [arguments]
+
+
+# Counts
+
+
+@pytest.mark.parametrize("last", [{"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": None}, None, [1]])
+@pytest.mark.parametrize("counts", [CHAT_COUNTS, COUNTS, {"prompt_tokens": 100.0, "completion_tokens": 10.0}])
+def test_what_comes_behind_the_counts_hides_none(last: Any, counts: Any) -> None:
+    result = chat(delta(content="All"), {**delta("stop"), "usage": counts}, choices=[], usage=last)
+    assert result.finished and isinstance(result.finished.usage, Usage) and result.finished.usage.prompt_tokens == 100
+
+
+def test_counts_of_a_response_are_read_beside_it() -> None:
+    ended = {"type": "response.completed", "response": {"status": "completed", "usage": None}, "usage": COUNTS}
+    result = read(ResponsesReader(HELLO, owner()), event(said("All")) + event(ended))
+    assert result.finished and isinstance(result.finished.usage, Usage)
+
+
+def test_numbers_that_are_none_do_not_end_an_answer() -> None:
+    body = b'data: {"choices": [{"delta": {"content": "All"}, "logprobs": {"content": [{"logprob": -Infinity}]}}]}\n\n'
+    result = read(ChatReader(HELLO, owner(), Echo.SENT), body + event({"choices": [delta("stop")], "usage": None}))
+    assert (result.text, result.error) == ("All", "")
