@@ -324,7 +324,7 @@ class ChatReader(AnswerReader):
         return name + arguments if is_named_now else arguments
 
     def _call_of(self, index: int | None, at: int, call_id: str, name: str) -> _CallUnderWay:
-        """The call that a piece belongs to, by its index, its id where it has no other, or its place."""
+        """Return the call that a piece belongs to: by its index, its id where it has no other, or its place."""
         place = at if index is None else index
         call = self._call_of_index.get(place)
         if index is None or (call is not None and not name and call.id != call_id):
