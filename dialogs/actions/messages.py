@@ -37,6 +37,7 @@ LONGEST_TITLE = 200
 MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60
 _TURNS_PER_MESSAGE = 50
+WITHOUT_ANSWER = (Turn.Status.FAILED, Turn.Status.STOPPED)  # how a message ends that may be answered again
 
 
 _STARTED = UUID("5f0c1c8e-6d0f-4a7b-9e0a-6f6b6c1f9d10")  # namespace of dialogs that their first message makes
@@ -89,7 +90,7 @@ def start_dialog(
         if is_new:
             Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
         with open_change(dialog.pk) as change:
-            _accept(change, text, client_message_id, owner, reason, attached)
+            accept_message(change, text, reason, attached, client_message_id, owner)
     return dialog
 
 
@@ -100,41 +101,42 @@ def post_message(
     *,
     author: User | None = None,
     attached: Sequence[Attached] = (),
-    is_locked: bool = False,
-    served: Served | UnknownModel | None = None,
 ) -> Accepted:
     """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
 
     The same ``client_message_id`` again gets the same answer; with another text or other files it is refused. Who has
-    just read the dialog with its agent gives that in place of its id, and says whether its row ``is_locked`` since, and
-    what it is ``served`` by, where that was looked up.
+    just read the dialog with its agent gives that in place of its id.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
-    reason = unusable(dialog, attached, whole, served=served)
-    read, dialog_id = (dialog, dialog.pk) if isinstance(dialog, Dialog) else (None, dialog)
-    with open_change(dialog_id, locked=read if is_locked else None) as change:
-        turn = _accept(change, text, client_message_id, author, reason, attached)
+    reason = unusable(dialog, attached, whole)
+    with open_change(dialog.pk if isinstance(dialog, Dialog) else dialog) as change:
+        turn = accept_message(change, text, reason, attached, client_message_id, author)
     return Accepted(turn.seq, change.dialog.state, turn.status == Turn.Status.QUEUED)
 
 
-def _accept(
+def accept_message(
     change: Change,
     text: str,
-    client_message_id: str | None,
-    author: User | None,
     unusable: str,
-    attached: Sequence[Attached],
+    attached: Sequence[Attached] = (),
+    client_message_id: str | None = None,
+    author: User | None = None,
 ) -> Turn:
-    """Store a message. ``unusable`` says why no model could answer it."""
+    """Check and store a message. ``unusable`` says why no model could answer it."""
     dialog, whole = change.dialog, text_with(text, attached)
     if client_message_id and (earlier := _accepted_before(dialog, client_message_id, whole, attached)) is not None:
         return earlier
+    check_answerable(dialog, unusable)
+    check_rate(dialog)
+    return accept_within(change, text, client_message_id, author, attached)
+
+
+def check_answerable(dialog: Dialog, unusable: str) -> None:
+    """Raise ``Conflict`` where the dialog is closed or suspended, or its model ``unusable`` for the reason given."""
     check_open(dialog)
     if unusable:
         raise Conflict("agent_unusable", unusable)
-    check_rate(dialog)
-    return accept_within(change, text, client_message_id, author, attached)
 
 
 def accept_within(
@@ -216,24 +218,27 @@ def stop_within(change: Change) -> None:
     change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
 
 
-def retry(dialog: Dialog | UUID, by: User | None = None, served: Served | UnknownModel | None = None) -> str:
+def retry(dialog_id: UUID, by: User | None = None) -> str:
     """Answer the newest message that failed or was stopped once more."""
-    reason = unusable(dialog, served=served)
-    dialog_id = dialog.pk if isinstance(dialog, Dialog) else dialog
+    reason = unusable(dialog_id)
     with open_change(dialog_id) as change:
         dialog = change.dialog
         check_open(dialog)
         if dialog.state not in (State.IDLE, State.FAILED):
             raise Conflict("dialog_busy", f"The dialog is {dialog.state}; retry is for one that has stopped or failed.")
-        ended = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
-        if ended is None or ended.status not in (Turn.Status.FAILED, Turn.Status.STOPPED):
+        ended = newest_message(dialog)
+        if ended is None or ended.status not in WITHOUT_ANSWER:
             raise Conflict("nothing_to_retry", "The last message was answered; send a new one instead.")
         if reason:
             raise Conflict("agent_unusable", reason)
         change.act(by, f"asked for message {ended.seq} to be answered again")
         answer_again(change, ended)
-        change.asks_work = True
     return dialog.state
+
+
+def newest_message(dialog: Dialog) -> Turn | None:
+    """Return the newest message that has a place in the conversation."""
+    return dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
 
 
 def answer_again(change: Change, message: Turn) -> None:
@@ -241,6 +246,7 @@ def answer_again(change: Change, message: Turn) -> None:
     dialog = change.dialog
     change.mark(message.seq, Turn.Status.ANSWERING)
     change.begin_message(message.seq)
+    change.asks_work = True
     if message.round_number == dialog.round_number:
         return
     current = dialog.rounds.get(number=dialog.round_number)

@@ -103,9 +103,19 @@ def _new_dialog(user: User, text: str) -> Dialog:
 
 def answer(question_id: UUID, user: User, text: str) -> Question:
     """Give the agent its answer; the run goes on."""
+    _check_answer(text)
+    return _end_ordinary(question_id, user, Question.State.ANSWERED, text)
+
+
+def answer_within(change: Change, question: Question, user: User, text: str) -> None:
+    """Give the agent its answer to an open question of the dialog under change."""
+    _check_answer(text)
+    _end_within(change, question, user, Question.State.ANSWERED, text)
+
+
+def _check_answer(text: str) -> None:
     if not text.strip():
         raise Invalid("The answer is empty. Write one, or cancel the question.")
-    return _end_ordinary(question_id, user, Question.State.ANSWERED, text)
 
 
 def cancel(question_id: UUID, user: User) -> Question:
@@ -115,25 +125,28 @@ def cancel(question_id: UUID, user: User) -> Question:
 def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Question:
     with open_change(question_for(user, question_id).dialog_id) as change:
         question = _open(question_id)
-        check_may_act(change.dialog, user)
-        if question.kind in SUSPENDING:
-            raise Conflict(
-                "not_answerable",
-                f"This is a {SUSPENDING[Question.Kind(question.kind)]}: it is resolved by one of its exits, not "
-                "answered.",
-            )
-        if state == Question.State.ANSWERED:
-            question.answer = result = approval_in(result) if question.approves else result
-        change.act(user, "answered the question" if state == Question.State.ANSWERED else "cancelled the question")
-        close_question(change, question, user, state)
-        if question.is_from_outside:
-            if question.answer:
-                change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=f"The answer: {result}", author_id=user.pk)
-            change.take_next_message()  # those that were sent meanwhile
-        else:
-            _hand_to_agent(change, question, result)
-        change.asks_work = True
+        _end_within(change, question, user, state, result)
     return question
+
+
+def _end_within(change: Change, question: Question, user: User, state: str, result: str) -> None:
+    check_may_act(change.dialog, user)
+    if question.kind in SUSPENDING:
+        raise Conflict(
+            "not_answerable",
+            f"This is a {SUSPENDING[Question.Kind(question.kind)]}: it is resolved by one of its exits, not answered.",
+        )
+    if state == Question.State.ANSWERED:
+        question.answer = result = approval_in(result) if question.approves else result
+    change.act(user, "answered the question" if state == Question.State.ANSWERED else "cancelled the question")
+    close_question(change, question, user, state)
+    if question.is_from_outside:
+        if question.answer:
+            change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=f"The answer: {result}", author_id=user.pk)
+        change.take_next_message()  # those that were sent meanwhile
+    else:
+        _hand_to_agent(change, question, result)
+    change.asks_work = True
 
 
 def _hand_to_agent(change: Change, question: Question, text: str) -> None:

@@ -63,22 +63,26 @@ class Chart:
         return not any(bar.blocks for bar in self.bars)
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What bars say: ``title`` writes a bar's moment, ``of_sum`` a number of a kind and ``rest`` what the bar leaves
+    out; ``label`` stands under each ``every``-th one."""
+
+    title: str
+    label: str = "%d"
+    every: int = 1
+    of_sum: Callable[[float, str], str] = counted
+    rest: Callable[[datetime], str] = lambda moment: ""
+
+
 def stacked(
     table: Sequence[tuple[datetime, Mapping[str, float]]],
-    form: str,
+    words: Words,
     *,
-    label: str = "%d",
-    every: int = 1,
     least: float = 2,
-    words: Callable[[float, str], str] = counted,
     address: Callable[[datetime], str] = lambda moment: "",
-    rest: Callable[[datetime], str] = lambda moment: "",
 ) -> Chart:
-    """Make a bar for each moment, its kinds stacked on each other.
-
-    ``form`` writes the moment in the bar's title, and ``rest`` what the bar leaves out. Each ``every``-th bar has
-    a label. The axis goes to ``least`` where nothing is higher.
-    """
+    """Draw a bar for each moment, its kinds upon each other. The axis goes to ``least`` where nothing is higher."""
     top = ceiling(max((sum(counts.values()) for _, counts in table), default=0), least)
     step = 100 / max(1, len(table))
     bars, totals = [], defaultdict[str, float](float)
@@ -86,21 +90,24 @@ def stacked(
         present = {kind: count for kind, count in counts.items() if count}
         for kind, count in counts.items():
             totals[kind] += count
-        parts = [moment.strftime(form), *(words(count, kind) for kind, count in present.items()), rest(moment)]
-        x, name = index * step + step * (1 - BAR_SHARE) / 2, moment.strftime(label) if index % every == 0 else ""
+        parts = [moment.strftime(words.title), *(words.of_sum(count, kind) for kind, count in present.items())]
+        x, name = (
+            index * step + step * (1 - BAR_SHARE) / 2,
+            moment.strftime(words.label) if index % words.every == 0 else "",
+        )
         blocks = _blocks(present, top)
         bars.append(
             Bar(
                 round(x, 2),
                 round(step * BAR_SHARE, 2),
                 name,
-                " · ".join(filter(None, parts)),
+                " · ".join(filter(None, (*parts, words.rest(moment)))),
                 address(moment) if blocks else "",
                 blocks,
             )
         )
-    ticks = [(FLOOR - (FLOOR - TOP) * share, words(top * share, "")) for share in (1, 0.5)]
-    return Chart(bars, ticks, [(kind, words(total, kind)) for kind, total in totals.items() if total])
+    ticks = [(FLOOR - (FLOOR - TOP) * share, words.of_sum(top * share, "")) for share in (1, 0.5)]
+    return Chart(bars, ticks, [(kind, words.of_sum(total, kind)) for kind, total in totals.items() if total])
 
 
 def _blocks(counts: dict[str, float], top: float) -> list[Block]:

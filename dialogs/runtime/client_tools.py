@@ -7,15 +7,13 @@ result and the same message is worked on again.
 from collections.abc import Mapping, Sequence
 
 from dialogs.actions import messages
-from dialogs.context.served import Served
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Drive, Turn
 from dialogs.runtime.oversized_results import Judged, kept
-from dialogs.store.change import Change, open_change
+from dialogs.store.change import Change
 from dialogs.tools.registry import offered_to, tools_of
-from dominds.llm.catalog.catalog import UnknownModel
 from remediation.guidance import CLEAR_MIND
 
 UNANSWERED = Result("The client gave no result for this call and went on with another message.", failed=True)
@@ -63,33 +61,24 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
     change.dialog.changed_since_rewrite = True
 
 
-def accept(
-    locked: Dialog, served: Served | UnknownModel, results: Mapping[str, Judged], *, goes_on: bool = True
-) -> int:
+def accept_within(change: Change, results: Mapping[str, Judged], *, goes_on: bool) -> Turn:
     """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a
-    new message comes with them. Returns the seq of the message that they belong to. To be called in the transaction
-    that has read and locked the dialog.
+    new message comes with them. Return the message that they belong to.
 
     A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds. The request that
     brings results may offer other tools than those that were called, or none: a last answer, say, is asked for without
     any.
     """
-    unusable = messages.unusable(locked, served=served)
-    with open_change(locked.pk, locked=locked) as change:
-        dialog = change.dialog
-        messages.check_open(dialog)
-        if unusable:
-            raise Conflict("agent_unusable", unusable)
-        calls, ours = unresolved_calls(dialog), tools_of(dialog.agent)
-        are_clients = _has_ended(dialog) and not any(call.name in ours for call in calls)
-        if not calls or {call.id for call in calls} != set(results) or not are_clients:
-            raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
-        for call in calls:
-            store_result(change, call.id, call.name, kept(dialog.pk, call.id, results[call.id]))
-        message = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
-        if message is None:
-            raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")
-        if goes_on:
-            messages.answer_again(change, message)
-            change.asks_work = True
-    return message.seq
+    dialog = change.dialog
+    calls, ours = unresolved_calls(dialog), tools_of(dialog.agent)
+    are_clients = _has_ended(dialog) and not any(call.name in ours for call in calls)
+    if not calls or {call.id for call in calls} != set(results) or not are_clients:
+        raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
+    for call in calls:
+        store_result(change, call.id, call.name, kept(dialog.pk, call.id, results[call.id]))
+    message = messages.newest_message(dialog)
+    if message is None:
+        raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")
+    if goes_on:
+        messages.answer_again(change, message)
+    return message

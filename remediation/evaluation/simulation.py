@@ -12,7 +12,7 @@ from remediation.evaluation.policies import Policy, Room
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage, passages_of
 from remediation.recall.query import query_of
-from remediation.recall.recall import Recalled, recall, render
+from remediation.recall.recall import Allowance, InSight, Recalled, recall, render
 from remediation.recall.scoring import DEFAULT, Tuning
 from remediation.tokens.counting import Counter
 
@@ -116,9 +116,9 @@ class Simulation:
         setup = self.setup
         room = setup.division(self.fixed, view.units).recall_room(setup.recalling.share)
         in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
-        shown = "\n".join(unit.text for unit in view.units)
-        query = query_of(view.units)
-        return recall(self.index, in_sight, shown, query, room, setup.counter.count, setup.recalling.tuning)
+        shown = InSight(in_sight, "\n".join(unit.text for unit in view.units))
+        allowance = Allowance(room, setup.counter.count)
+        return recall(self.index, query_of(view.units), shown, allowance, setup.recalling.tuning)
 
 
 def entries_of(unit: Unit, counter: Counter) -> tuple[Passage, ...]:

@@ -60,28 +60,42 @@ class Recalled:
         return tuple(passage for piece in self.pieces for passage in piece.passages)
 
 
+@dataclass(frozen=True, slots=True)
+class InSight:
+    """What the request shows anyway: ``turns`` word for word, or as a person wants them left out, and ``text``, all
+    that it says or what of it is in no turn."""
+
+    turns: Collection[int] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many tokens may come back, heading and labels included, and how they are counted."""
+
+    tokens: int
+    count: Callable[[str], int]
+
+
 def recall(
     archive: Archive,
-    in_sight: Collection[int],
-    shown: str,
     query: Query,
-    budget_tokens: int,
-    count: Callable[[str], int],
+    in_sight: InSight,
+    allowance: Allowance,
     tuning: Tuning = DEFAULT,
     pinned: Collection[int] = (),
 ) -> Recalled:
-    """Choose what fits into ``budget_tokens``, heading and labels included, of turns that are not ``in_sight``.
+    """Return what answers the query and is not in sight, as far as it fits.
 
-    ``in_sight`` are the turns that stand word for word in the request and those that a person wants left out. A
-    passage does not come back if one of them holds it, as after reading a file again, or if it stands in
-    ``shown``: the text of the request, or the part of it that is in no turn. ``pinned`` turns come first,
-    whatever the query says, as far as they fit.
+    No passage comes back that a turn in sight holds, such as a file that was read again. ``pinned`` turns come first,
+    whatever is asked.
     """
+    count = allowance.count
     weights = query_weights(query)
-    if budget_tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:
+    if allowance.tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:
         return Recalled()
     scores = scored(archive, weights, tuning)
-    hidden = archive.entries_of(in_sight)
+    hidden = archive.entries_of(in_sight.turns)
     scores[hidden] = 0.0
     first = np.setdiff1d(archive.entries_of(pinned), hidden)
     scores[first] = 0.0
@@ -89,7 +103,8 @@ def recall(
     result = chain(*(zip(part, archive.passages(part), strict=True) for part in (first.tolist(), best.tolist())))
     hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in result)
     texts_in_sight = {passage.text for passage in archive.passages(hidden.tolist())}
-    return _block(list(_fitting(hits, texts_in_sight, shown, budget_tokens - count(HEADING), count)), count)
+    room = allowance.tokens - count(HEADING)
+    return _block(list(_fitting(hits, texts_in_sight, in_sight.text, room, count)), count)
 
 
 def _fitting(

@@ -58,7 +58,7 @@ def measured(depth: int, messages: int) -> list[str]:
     from dialogs.context.retrieval.text_index import TURNS
     from dialogs.models import Agent, Dialog, Turn
     from remediation.recall.query import Query
-    from remediation.recall.recall import MOST_TOKENS, recall
+    from remediation.recall.recall import MOST_TOKENS, Allowance, InSight, recall
     from remediation.tokens.counting import counter_for
 
     call_command("migrate", verbosity=0)
@@ -74,7 +74,7 @@ def measured(depth: int, messages: int) -> list[str]:
         )
         in_sight = range(seq - 40, seq + 1)
         with TURNS.at_once(dialog.pk, in_sight, ()) as index:
-            result = recall(index, in_sight, "", asked, MOST_TOKENS, count)
+            result = recall(index, asked, InSight(in_sight), Allowance(MOST_TOKENS, count))
             assert result.pieces
             return index.corpus.entries >= depth
 

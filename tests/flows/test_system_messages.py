@@ -9,7 +9,7 @@ import pytest
 
 from dialogs.accounts.api_keys import create_key, key_of
 from dialogs.extras.time_travel.sent_requests import sent_request
-from dialogs.extras.v1 import chat, conversations
+from dialogs.extras.v1 import chat, conversations, runs
 from dialogs.extras.v1.messages import request as messages
 from dialogs.extras.v1.responses import request as responses
 from dialogs.extras.v1.responses.stored import Place
@@ -72,7 +72,7 @@ class Program:
         self.dialogs.append(dialog)
         self.response = Place.of_run(run).id("resp")
         answer = str(dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
-        conversations.note_answer(run, answer)
+        runs.note_answer(run, answer)
         return answer
 
     def ask_itself(self, message: Messages) -> str:

@@ -18,7 +18,7 @@ from dialogs.models import Dialog, PersonSettings, RecallChoice
 from dominds.db.prepared import Select
 from remediation.budget import Budget
 from remediation.recall.query import query_of
-from remediation.recall.recall import SMALLEST_BUDGET, recall, render
+from remediation.recall.recall import SMALLEST_BUDGET, Allowance, InSight, recall, render
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,9 @@ class PushRecall:
         with TURNS.at_once(dialog_id, hidden, pinned) as index:
             result = recall(
                 index,
-                hidden,
-                "\n".join(_texts_of_no_turn(self._view)),
                 query_of(self._view.units),
-                room,
-                sizes.counter.count,
+                InSight(hidden, "\n".join(_texts_of_no_turn(self._view))),
+                Allowance(room, sizes.counter.count),
                 pinned=pinned,
             )
         est_tokens = math.ceil(result.est_tokens * sizes.factor)

@@ -21,7 +21,7 @@ from dialogs.actions import interventions
 from dialogs.errors import Refusal
 from dialogs.extras.operations import costs
 from dialogs.extras.operations import dashboard as server
-from dialogs.pages.bar_chart import Chart, counted, stacked
+from dialogs.pages.bar_chart import Chart, Words, counted, stacked
 from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest, for_operators
 from remediation.policies.registry import label_of
@@ -57,8 +57,8 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "failed": server.failed_dialogs(),
         "undelivered": server.undelivered(),
         "backing_off": server.backing_off(),
-        "levels": stacked(server.levels_by_hour(), "%d %b %H:%M", label="%H", every=4),
-        "compactions": stacked(server.compactions_by_day(), "%d %b", words=_of_policy),
+        "levels": stacked(server.levels_by_hour(), Words("%d %b %H:%M", label="%H", every=4)),
+        "compactions": stacked(server.compactions_by_day(), Words("%d %b", of_sum=_of_policy)),
         "context_events": server.context_events(),
         "tasks": server.cleanup_tasks(),
         "proposals": server.proposals(),
@@ -136,7 +136,7 @@ def _by_day(
     def address(day: datetime) -> str:
         return _narrowed_address({**chosen, "day": day.date().isoformat()}) if several else ""
 
-    return stacked(table, "%d %b", least=least, words=words, address=address, rest=rest)
+    return stacked(table, Words("%d %b", of_sum=words, rest=rest), least=least, address=address)
 
 
 def _unpriced_title(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:

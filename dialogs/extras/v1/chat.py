@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from dialogs.api.sse import KEEP_ALIVE, written
-from dialogs.extras.v1.conversations import Run
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.parsing import ChatRequest, chat_request
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, call_json
 
 DONE = b"data: [DONE]\n\n"

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from dialogs.context import limits
 from dialogs.context.sent import est_tokens_of
-from dialogs.extras.v1.conversations import Run
+from dialogs.extras.v1.runs import Run
 from dialogs.models import Dialog, Generation, Round
 from dominds.db.prepared import Select
 from remediation.models import RemediationRun

@@ -13,7 +13,6 @@ from dialogs.extras.v1.finding import Incoming, quotes_newest
 from dialogs.extras.v1.history import Conversation
 from dialogs.extras.v1.likeness import asks_for_summary
 from dialogs.models import ApiKey, Dialog
-from dominds.db.prepared import update
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.policies.registry import choices, restriction
 
@@ -70,20 +69,11 @@ def asks_for_title(conversation: Conversation) -> bool:
     return bool(conversation.before and not conversation.results and _LAST.match(conversation.message.lstrip()))
 
 
-def settle(dialog: Dialog, key: ApiKey, policy: str, *, is_background: bool, is_brief: bool) -> None:
-    """Store a request's policy for its dialog, and how long it is kept. A dialog that a person opened never
-    expires.
-    """
-    wanted: dict[str, Any] = {"context_policy": policy}
+def settle(dialog: Dialog, key: ApiKey, *, is_background: bool, is_brief: bool) -> None:
+    """Set how long a dialog under change is kept. One that a person opened is theirs: it never expires."""
     if dialog.origin != ORIGIN.PERSON:
-        wanted |= {
-            "origin": ORIGIN.BACKGROUND if is_background else ORIGIN.KEY,
-            "expires_at": _expires(key, brief=is_brief),
-        }
-    changed = {name: value for name, value in wanted.items() if value != getattr(dialog, name)}
-    if changed:
-        update(Dialog, {"id": dialog.pk}, changed)
-        vars(dialog).update(changed)
+        dialog.origin = ORIGIN.BACKGROUND if is_background else ORIGIN.KEY
+        dialog.expires_at = _expires(key, brief=is_brief)
 
 
 def _expires(key: ApiKey, *, brief: bool) -> Any:

@@ -17,11 +17,11 @@ from django.db.models import QuerySet, Subquery
 
 from dialogs.context.view import unresolved_calls
 from dialogs.extras.v1.composing import Composer, Thoughts
-from dialogs.extras.v1.conversations import Run, note_answer
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.health import Report, answering, calls_of, report_of, report_with, usage_of
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.notices import NOTICES
+from dialogs.extras.v1.runs import Run, note_answer
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub

@@ -21,9 +21,8 @@ from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
 from dialogs.api.sse import streamed
 from dialogs.errors import Refusal
-from dialogs.extras.v1 import chat, conversations, lifetime
+from dialogs.extras.v1 import chat, conversations, lifetime, runs
 from dialogs.extras.v1.composing import Restarted
-from dialogs.extras.v1.conversations import Run
 from dialogs.extras.v1.embeddings import embeddings_of
 from dialogs.extras.v1.errors import ApiError, of_refusal
 from dialogs.extras.v1.health import Report, add_headers, report_of
@@ -35,6 +34,7 @@ from dialogs.extras.v1.parsing import ChatRequest, body_of
 from dialogs.extras.v1.relay import Ended, KeepAlive, KeyEnded, Notice, Piece, Relay
 from dialogs.extras.v1.responses.request import read as read_response
 from dialogs.extras.v1.responses.retrieval import response_of
+from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, Writer
 from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Agent, ApiKey, Dialog
@@ -360,7 +360,7 @@ def _abandon(run: Run) -> None:
 
     async def leave() -> None:
         try:
-            await in_db_thread(conversations.abandon, run)
+            await in_db_thread(runs.abandon, run)
         except Exception as error:  # noqa: BLE001  then the answer is merely completed without a reader
             log.warning("v1_not_stopped", dialog_id=str(run.dialog_id), error=str(error) or type(error).__name__)
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dialogs.extras.v1.conversations import Run
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.parsing import ChatRequest, chat_request, check_number
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.runs import Run
 from dialogs.models import ApiKey
 
 AnswerPiece = Text | Reasoning | Ended

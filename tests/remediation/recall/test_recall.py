@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from remediation.recall.index import Index
 from remediation.recall.passages import passages_of
 from remediation.recall.query import Query, query_of, query_weights
-from remediation.recall.recall import HEADING, Recalled, recall, render
+from remediation.recall.recall import HEADING, Allowance, InSight, Recalled, recall, render
 from remediation.recall.scoring import Tuning
 from remediation.recall.search import search
 from remediation.tokens.counting import count_characters
@@ -47,7 +47,7 @@ def recalled(
     in_sight: tuple[int, ...] = (),
     shown: str = "",
 ) -> Recalled:
-    return recall(index_of(texts), in_sight, shown, Query(question), budget, count_characters)
+    return recall(index_of(texts), Query(question), InSight(in_sight, shown), Allowance(budget, count_characters))
 
 
 def turns_of(value: Recalled) -> list[int]:
@@ -76,10 +76,10 @@ def test_no_recalled_text_speaks_as_another_turn_or_as_the_runtime(newline: str,
 def test_what_a_hit_names_leads_to_the_second_half_of_the_answer() -> None:
     hops = ("Priya works in Rotterdam now.", *CHATTER, "In Rotterdam they serve lunch until 13:45.", *CHATTER * 3)
     index, query = index_of(hops), Query("When is there something to eat where Priya works?")
-    one_round = recall(index, (), "", query, 400, count_characters, Tuning(feedback_weight=0))
+    one_round = recall(index, query, InSight(), Allowance(400, count_characters), Tuning(feedback_weight=0))
     assert 1 in turns_of(one_round)
     assert 6 not in turns_of(one_round)
-    assert {1, 6} <= set(turns_of(recall(index, (), "", query, 400, count_characters)))
+    assert {1, 6} <= set(turns_of(recall(index, query, InSight(), Allowance(400, count_characters))))
 
 
 def test_what_stands_in_the_request_does_not_come_back() -> None:
@@ -91,7 +91,9 @@ def test_what_stands_in_the_request_does_not_come_back() -> None:
 def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits() -> None:
     def turns_within(budget: int, in_sight: tuple[int, ...] = ()) -> list[int]:
         archive = index_of(TALK)
-        return turns_of(recall(archive, in_sight, "", Query("zebra"), budget, count_characters, pinned=(5, 12)))
+        return turns_of(
+            recall(archive, Query("zebra"), InSight(in_sight), Allowance(budget, count_characters), pinned=(5, 12))
+        )
 
     assert turns_within(120) == [5, 12]
     assert turns_within(80) == [5]
@@ -122,7 +124,7 @@ def test_nothing_comes_back_without_a_word_in_common_or_without_room() -> None:
 
 def test_a_short_answer_is_understood_by_the_exchange_before_it() -> None:
     query = Query("Yes, please.", "Shall I print Priya's badge again?")
-    assert 5 in turns_of(recall(index_of(TALK), (), "", query, 120, count_characters))
+    assert 5 in turns_of(recall(index_of(TALK), query, InSight(), Allowance(120, count_characters)))
 
 
 def test_a_whole_question_is_led_by_its_own_words() -> None:
@@ -154,12 +156,12 @@ QUESTION = st.lists(VOCABULARY, min_size=1, max_size=6).map(" ".join)
 
 @given(texts=TEXTS, question=QUESTION, budget=st.integers(0, 500), in_sight=st.frozensets(st.integers(1, 25)))
 def test_it_keeps_to_budget_sight_and_order(texts: list[str], question: str, budget: int, in_sight: set[int]) -> None:
-    result = recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
+    result = recall(index_of(texts), Query(question), InSight(in_sight), Allowance(budget, count_characters))
     assert count_characters(render(result)) <= result.est_tokens <= budget
     turns = turns_of(result)
     assert turns == sorted(set(turns))
     assert not set(turns) & in_sight
-    assert result == recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
+    assert result == recall(index_of(texts), Query(question), InSight(in_sight), Allowance(budget, count_characters))
 
 
 @given(texts=TEXTS, place=st.integers(0, 25), added=st.text(alphabet="qzj ", min_size=1, max_size=40))
@@ -178,8 +180,8 @@ def test_an_index_grown_turn_by_turn_answers_like_one_made_at_once(texts: list[s
     grown = index_of(texts[:cut])
     for turn, text in enumerate(texts[cut:], min(cut, len(texts)) + 1):
         grown.add(passages_of(turn, "user" if turn % 2 else "assistant", text, count_characters))
-    at_once = recall(index_of(texts), (), "", Query(question), 300, count_characters)
-    assert recall(grown, (), "", Query(question), 300, count_characters) == at_once
+    at_once = recall(index_of(texts), Query(question), InSight(), Allowance(300, count_characters))
+    assert recall(grown, Query(question), InSight(), Allowance(300, count_characters)) == at_once
 
 
 def test_search_shows_hits_with_what_was_said_around_them() -> None:
@@ -202,7 +204,7 @@ def spent(turns: int, rng: Random, vocabulary: list[str]) -> float:
     best = []
     for query in queries:
         started_at = time.process_time()
-        recall(index, (), "", query, 700, count_characters)
+        recall(index, query, InSight(), Allowance(700, count_characters))
         best.append(time.process_time() - started_at)
     return min(best)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dialogs.api.sse import written
-from dialogs.extras.v1.conversations import Run
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece
 from dominds.llm.json_text import arguments_object, arguments_text
 

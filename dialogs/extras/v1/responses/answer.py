@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialogs.api.sse import KEEP_ALIVE, written
-from dialogs.extras.v1.conversations import Run
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
 from dialogs.extras.v1.responses.stored import Place
 from dialogs.extras.v1.responses.tools import Tools
+from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece
 
 ECHOED: dict[str, Any] = {  # fields of a request that its response repeats, with what stands for those left out

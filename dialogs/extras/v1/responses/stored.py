@@ -10,8 +10,8 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context.client import client_of
 from dialogs.context.images import images_of
 from dialogs.errors import NotFound
-from dialogs.extras.v1.conversations import Run
 from dialogs.extras.v1.history import Call
+from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.transcripts import questions_in
 from dialogs.extras.v1.wire import ChatBody, call_json
 from dialogs.models import ApiKey, Dialog, Turn

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dialogs.extras.v1 import conversations
+from dialogs.extras.v1 import conversations, runs
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import ApiKey, Dialog, Turn
@@ -21,7 +21,7 @@ def posted(key: ApiKey, agent: str, *texts: str, **fields: Any) -> Dialog:
     run = conversations.begin(key, ChatRequest(model=agent, messages=tuple(lines), **fields))
     drive(run.dialog_id)
     dialog = Dialog.objects.get(pk=run.dialog_id)
-    conversations.note_answer(run, dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
+    runs.note_answer(run, dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
     return dialog
 
 

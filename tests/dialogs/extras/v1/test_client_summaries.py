@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dialogs.extras.v1 import conversations
+from dialogs.extras.v1 import conversations, runs
+from dialogs.extras.v1.finding import RESULT_FOLLOWS
 from dialogs.extras.v1.history import Call, ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import ApiKey, Dialog, Turn
@@ -38,7 +39,7 @@ def sent(key: ApiKey, dialog: Dialog, *lines: tuple[str, str], **fields: Any) ->
     run = conversations.begin(key, ChatRequest(model=dialog.agent_id, messages=messages, **fields))
     drive(run.dialog_id)
     goes_on = Dialog.objects.get(pk=run.dialog_id)
-    conversations.note_answer(run, goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
+    runs.note_answer(run, goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
     return goes_on
 
 
@@ -156,7 +157,7 @@ def test_a_client_may_compact_while_a_call_waits(
     goes_on = sent(key, talk, *head, ("user", task), tools=[look_tool])
     assert goes_on.pk == talk.pk
     new = texts_in(goes_on)[len(known) :]
-    assert new[:3] == [conversations.RESULT_FOLLOWS, SUMMED, task], "the model reads what the call gave"
+    assert new[:3] == [RESULT_FOLLOWS, SUMMED, task], "the model reads what the call gave"
     call = goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("position").tool_calls[0]
     result = ClientMessage("tool", "40 barrels", call_id=call["id"])
     answer = ClientMessage("assistant", "", (Call(**call),))

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.extras.v1 import conversations
+from dialogs.extras.v1.finding import RESULT_FOLLOWS
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.transcripts import CANDIDATES
@@ -393,7 +394,7 @@ def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> N
         lines.append(ClientMessage("assistant", f"Calling tools:\n{called}"))
         lines.append(ClientMessage("user", "Observation: " + ("dark", "cold", "enough")[min(number, 2)]))
     dialog = Dialog.objects.get()
-    result_follows = conversations.RESULT_FOLLOWS
+    result_follows = RESULT_FOLLOWS
     assert texts_in(dialog) == [
         "Hi",
         "",

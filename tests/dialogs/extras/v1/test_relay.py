@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 
 from dialogs.actions import messages
-from dialogs.extras.v1.conversations import Run
 from dialogs.extras.v1.relay import _read
+from dialogs.extras.v1.runs import Run
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog

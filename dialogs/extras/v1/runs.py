@@ -1,0 +1,44 @@
+"""A message of a program's that is under way."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from dialogs.actions import messages
+from dialogs.extras.v1.likeness import answer_key
+from dialogs.models import Client, Turn
+from dominds.db.prepared import update
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is
+    done about the context after ``after_rewrite`` and the round ``round_number``. A program ``reads_text_alone`` where
+    the runtime adds no words of its own."""
+
+    dialog_id: UUID
+    agent_id: str
+    user_id: int
+    seq: int
+    queued: bool
+    after_event: int
+    after_generation: int
+    after_rewrite: int = 0
+    round_number: int = 1
+    reads_text_alone: bool = False
+
+
+def note_answer(run: Run, answer: str) -> None:
+    """Store the key of what the client got as its answer: by that it is found, whatever the client makes of the user's
+    words."""
+    update(Client, {"dialog_id": run.dialog_id}, {"answer_digest": answer_key(answer)})
+
+
+def abandon(run: Run) -> None:
+    """End a message whose client has gone, whether it is under way or still waits for its turn."""
+    status = Turn.objects.filter(dialog=run.dialog_id, seq=run.seq).values_list("status", flat=True).first()
+    if status == Turn.Status.QUEUED:
+        messages.remove_queued(run.dialog_id, run.seq, User.objects.get(pk=run.user_id))
+    elif status == Turn.Status.ANSWERING:
+        messages.stop(run.dialog_id)
