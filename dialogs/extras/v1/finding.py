@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Case, F, Q, QuerySet, Value, When
@@ -36,10 +37,13 @@ from dominds.db.prepared import Select
 
 RESULT_FOLLOWS = "The user's next message tells the result."
 RETRY_TURNS = 64  # of calls that failed one after another, with their results
-WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
+WITHOUT_ANSWER = tuple(
+    (Turn.Role.USER, status) for status in (Turn.Status.FAILED, Turn.Status.STOPPED, Turn.Status.SUSPENDED)
+)
 WORD = re.compile(r"\S+")
 CALL_ID = re.compile(r"\bcall_[0-9]{1,18}_[0-9]{1,9}\b")  # as outcomes.generation_of_call reads it
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
+HELD_UP = (State.SUSPENDED, State.CLOSED)  # by the runtime or a person: what would go on there is refused
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Candidate:
     """A dialog as it was when its last turn was ``last_turn_seq``. Its first ``shared`` exchanges are those of the
     history; ``fit`` is None where the history does not continue it. ``again``: the history repeats its newest message,
     which has no answer. ``results`` are of calls that the history leaves out: they are taken from the newest message,
-    or refer to it where a ``summary`` takes the place of the calls."""
+    or refer to it where a ``summary`` takes the place of the calls. ``is_held_up``: it is closed or suspended."""
 
     dialog_id: UUID
     last_turn_seq: int
@@ -110,6 +114,12 @@ class Candidate:
     again: bool = False
     results: tuple[ClientMessage, ...] = ()
     summary: ClientMessage | None = None
+    is_held_up: bool = False
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The better fit is greater; of two equal ones, the dialog that can go on."""
+        return (self.fit.rank, not self.is_held_up) if self.fit else ()
 
 
 def find(incoming: Incoming) -> Candidate | None:
@@ -141,6 +151,7 @@ def _with_calls_as_text(messages: Iterable[ClientMessage], named: frozenset[str]
 # -- by their digests --------------------------------------------------------------------------------------------------
 
 Row = tuple[UUID, int, str]  # a dialog, its last turn and its state
+_HELD_UP_LAST = Case(When(state__in=HELD_UP, then=Value(1)), default=Value(0))
 
 
 def _most_alike(incoming: Incoming) -> Candidate | None:
@@ -148,7 +159,7 @@ def _most_alike(incoming: Incoming) -> Candidate | None:
     for dialog_id, seq, state in _likeliest_first(incoming):
         if dialog_id not in seen:
             candidate = seen[dialog_id] = _compared(incoming, dialog_id, seq, state)
-            if candidate.fit and candidate.fit.exact:
+            if candidate.fit and candidate.fit.exact and not candidate.is_held_up:
                 return candidate
     return _best(list(seen.values()))
 
@@ -169,8 +180,9 @@ def _with_same_messages(incoming: Incoming, *histories: Sequence[Exchange]) -> l
 
 @Select
 def _by_messages(key_id: int, end_user: str, agent_id: str, whole: str, again: str) -> QuerySet[Dialog, Row]:
-    same = _own(key_id, end_user).filter(agent=agent_id, client__messages_digest__in=[whole, again], state__in=AT_HEAD)
-    return same.order_by("-active_at").values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
+    same = _own(key_id, end_user).filter(agent=agent_id, client__messages_digest__in=[whole, again])
+    same = same.filter(state__in=(*AT_HEAD, *HELD_UP))
+    return same.order_by(_HELD_UP_LAST, "-active_at").values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
 
 
 def _with_same_head(incoming: Incoming) -> QuerySet[Dialog]:
@@ -183,7 +195,8 @@ def _with_same_head(incoming: Incoming) -> QuerySet[Dialog]:
     answer = Q(client__answer_digest__in=answer_keys)
     either = whole | newest | answer if answer_keys else whole | newest
     likelihood = Case(When(whole, Value(0)), When(newest & answer, Value(1)), When(answer, Value(2)), default=Value(3))
-    return incoming.dialogs.filter(either, state__in=AT_HEAD).order_by(likelihood, "-active_at")
+    at_an_end = incoming.dialogs.filter(either, state__in=(*AT_HEAD, *HELD_UP))
+    return at_an_end.order_by(_HELD_UP_LAST, likelihood, "-active_at")
 
 
 def _compared(incoming: Incoming, dialog_id: UUID, last_turn_seq: int, state: str) -> Candidate:
@@ -192,12 +205,16 @@ def _compared(incoming: Incoming, dialog_id: UUID, last_turn_seq: int, state: st
     again = bool(stored) and not stored[-1].answered and [stored[-1]] == incoming.exchanges[-1:]
     compared = stored[:-1] if again else stored
     result = None
-    if state in AT_HEAD:
+    if state in HELD_UP:  # an answer that did not come is not told
+        answered = stored if stored and stored[-1].answered else stored[:-1]
+        result = fit(history, answered) or fit(history, answered, incoming.text)
+    elif state in AT_HEAD:
         result = fit(history, compared) or fit(history, compared, incoming.text)
         # Nothing can come between a message and its repetition, or a question and its answer.
         if not (result or again or state == State.WAITING):
             result = fit_of_beginning(history, stored)
-    return Candidate(dialog_id, last_turn_seq, stored, same_beginning(history, stored), result, again)
+    shared = same_beginning(history, stored)
+    return Candidate(dialog_id, last_turn_seq, stored, shared, result, again, is_held_up=state in HELD_UP)
 
 
 def _best(seen: Sequence[Candidate]) -> Candidate | None:
@@ -206,8 +223,8 @@ def _best(seen: Sequence[Candidate]) -> Candidate | None:
     if not seen:
         return None
     origin = max(seen, key=lambda one: one.shared)
-    most = max((one.fit.rank for one in seen if one.fit), default=None)
-    best = [one for one in seen if one.fit and one.fit.rank == most]
+    most = max((one.rank for one in seen), default=None)
+    best = [one for one in seen if one.rank == most]
     if best and best[0].fit and origin.shared <= best[0].fit.same and all(one.stored == best[0].stored for one in best):
         return best[0]
     return replace(origin, fit=None) if origin.shared else None

@@ -83,8 +83,8 @@ def _is_another_answer(origin: Candidate, conversation: Conversation) -> bool:
     """Check whether all that is told stands in the origin, which answered it: chat programs ask so for another
     answer.
     """
-    exchanges = exchanges_of(conversation.whole)
-    return len(exchanges) == origin.shared + 1 and exchanges[-1].message == origin.stored[origin.shared].message
+    exchanges, later = exchanges_of(conversation.whole), origin.stored[origin.shared :]
+    return bool(later) and len(exchanges) == origin.shared + 1 and exchanges[-1].message == later[0].message
 
 
 def take_place(dialog: Dialog, source: Dialog) -> None:

@@ -1,0 +1,191 @@
+"""What a request is answered whose dialog a person closed, archived or deleted, or the runtime suspended."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dialogs.actions import folders, messages
+from dialogs.errors import Refusal
+from dialogs.extras.v1 import chat, conversations, runs
+from dialogs.extras.v1.errors import ApiError, of_refusal
+from dialogs.extras.v1.messages.request import read as read_message
+from dialogs.extras.v1.responses.request import read as read_response
+from dialogs.extras.v1.responses.stored import Place
+from dialogs.extras.v1.runs import Run
+from dialogs.extras.v1.wire import Reading, Sent
+from dialogs.models import ApiKey, Dialog, Turn
+from dialogs.runtime.driver import drive
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+READERS: dict[str, Callable[[Sent], Reading]] = {
+    "chat": chat.read,
+    "responses": read_response,
+    "messages": read_message,
+}
+ASKED, TOLD, MORE = "How deep is the harbour of Genua?", "It is fifteen metres deep.", "And that of Trieste?"
+CALLED = {"tool_calls": [{"name": "sound_depth", "arguments": {"port": "Genua"}}]}
+FULL = {"text": TOLD, "usage": {"prompt_tokens": 950, "completion_tokens": 5}}
+PARAMETERS = {"type": "object", "properties": {"port": {"type": "string"}}}
+
+
+def body_of(protocol: str, texts: tuple[str, ...], agent: str, call_id: str = "") -> dict[str, Any]:
+    """Texts of user and agent in turn, or one text, a call and its result."""
+    said = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    call, result = {"name": "sound_depth"}, "15 m"
+    match protocol:
+        case "chat":
+            function = {**call, "arguments": "{}"}
+            loop: list[dict[str, Any]] = [
+                {"role": "assistant", "tool_calls": [{"id": call_id, "type": "function", "function": function}]},
+                {"role": "tool", "tool_call_id": call_id, "content": result},
+            ]
+            tool = {"type": "function", "function": {**call, "parameters": PARAMETERS}}
+            return {"model": agent, "messages": [*said, *(loop if call_id else [])], "tools": [tool]}
+        case "responses":
+            loop = [
+                {"type": "function_call", "call_id": call_id, **call, "arguments": "{}"},
+                {"type": "function_call_output", "call_id": call_id, "output": result},
+            ]
+            tool = {"type": "function", **call, "parameters": PARAMETERS}
+            return {"model": agent, "input": [*said, *(loop if call_id else [])], "tools": [tool]}
+    loop = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": call_id, **call, "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": result}]},
+    ]
+    tool = {**call, "input_schema": PARAMETERS}
+    return {"model": agent, "max_tokens": 99, "messages": [*said, *(loop if call_id else [])], "tools": [tool]}
+
+
+class Program:
+    """A client of one protocol that held a conversation with an agent. ``way``: how it goes on."""
+
+    def __init__(self, key: ApiKey, agent: str, protocol: str) -> None:
+        self.key, self.agent, self.protocol = key, agent, protocol
+        self.run: Run | None = None
+
+    def send(self, *texts: str, call_id: str = "", **fields: Any) -> Run:
+        sent = Sent(body_of(self.protocol, texts, self.agent, call_id) | fields, "", "", self.key)
+        return conversations.begin(self.key, READERS[self.protocol](sent).request)
+
+    def talk(self) -> Dialog:
+        self.run = self.send(ASKED)
+        drive(self.run.dialog_id)
+        dialog = Dialog.objects.get(pk=self.run.dialog_id)
+        answer = dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq")
+        runs.note_answer(self.run, answer.text)
+        return dialog
+
+    def go_on(self, way: str) -> Run:
+        assert self.run is not None
+        match way:
+            case "by its history":
+                return self.send(ASKED, TOLD, MORE)
+            case "with results":
+                calls = (
+                    Turn.objects.filter(dialog=self.run.dialog_id, tool_calls__isnull=False).latest("seq").tool_calls
+                )
+                return self.send(ASKED, call_id=calls[0]["id"])
+            case "by the dialog's id" if self.protocol != "responses":
+                return self.send(MORE, metadata={"dialog_id": str(self.run.dialog_id)})
+        if way == "by the dialog's id":
+            return self.send(MORE, previous_response_id=Place.of_run(self.run).id("resp"))
+        raise ValueError(way)
+
+
+def closed(dialog: Dialog) -> None:
+    messages.close(dialog.pk, dialog.owner)
+
+
+def suspended(dialog: Dialog) -> None:
+    messages.post_message(dialog.pk, "Fill it up.")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert dialog.state == "suspended"
+
+
+def archived(dialog: Dialog) -> None:
+    folders.archive(dialog.owner, [dialog.pk], away=True)
+
+
+def deleted(dialog: Dialog) -> None:
+    folders.delete(dialog.owner, [dialog.pk])
+    assert not Dialog.objects.filter(pk=dialog.pk).exists()
+
+
+def outcome(program: Program, way: str) -> tuple[int, str]:
+    try:
+        run = program.go_on(way)
+    except ApiError as error:
+        return error.status, error.code
+    except Refusal as refusal:
+        return of_refusal(refusal).status, of_refusal(refusal).code
+    assert program.run is not None
+    return 200, "the same" if run.dialog_id == program.run.dialog_id else "another"
+
+
+HISTORY, RESULTS, BY_ID = "by its history", "with results", "by the dialog's id"
+EXPECTED = [
+    (closed, HISTORY, (409, "dialog_closed")),
+    (closed, RESULTS, (409, "dialog_closed")),
+    (closed, BY_ID, (409, "dialog_closed")),
+    (suspended, HISTORY, (409, "dialog_suspended")),
+    (suspended, BY_ID, (409, "dialog_suspended")),
+    (archived, HISTORY, (200, "the same")),
+    (archived, RESULTS, (200, "the same")),
+    (archived, BY_ID, (200, "the same")),
+    (deleted, HISTORY, (200, "another")),
+    (deleted, RESULTS, (200, "another")),
+    (deleted, BY_ID, (404, "dialog_not_found")),
+]
+
+
+@pytest.mark.parametrize("protocol", READERS)
+@pytest.mark.parametrize(("put_away", "way", "expected"), EXPECTED, ids=lambda value: getattr(value, "__name__", None))
+def test_each_protocol_is_answered_alike(
+    key: ApiKey, script: Script, protocol: str, put_away: Callable[[Dialog], None], way: str, expected: tuple[int, str]
+) -> None:
+    if put_away is suspended:
+        script(FULL, context_length=1000)
+    else:
+        script(CALLED if way == RESULTS else {"text": TOLD})
+    program = Program(key, str(AgentFactory.create().pk), protocol)
+    dialog = program.talk()
+    put_away(dialog)
+    if protocol == "responses" and expected[0] == 404:
+        expected = (400, "previous_response_not_found")
+    before = Dialog.objects.count()
+    assert [outcome(program, way) for _ in range(2 if expected[0] > 200 else 1)] == [expected] * (
+        1 + (expected[0] > 200)
+    )
+    assert Dialog.objects.count() == before + (expected == (200, "another"))
+    assert Dialog.objects.filter(pk=dialog.pk, archived_at__isnull=False).exists() == (
+        put_away is archived and way == RESULTS
+    )
+
+
+@pytest.mark.parametrize("put_away", [closed, archived, deleted])
+def test_another_answer_is_asked_for_beside_what_was_put_away(
+    key: ApiKey, script: Script, put_away: Callable[[Dialog], None]
+) -> None:
+    """From an older place of it, and where it has the same first message."""
+    script({"text": TOLD})
+    program = Program(key, str(AgentFactory.create().pk), "chat")
+    dialog = program.talk()
+    run = program.send(ASKED, TOLD, MORE)
+    drive(run.dialog_id)
+    put_away(dialog)
+    another = program.send(ASKED, TOLD, "And that of Rijeka?").dialog_id
+    anew = program.send(ASKED).dialog_id
+    assert len({dialog.pk, another, anew}) == 3
+
+
+def test_a_dialog_that_can_go_on_comes_before_one_that_was_closed(key: ApiKey, script: Script) -> None:
+    script({"text": TOLD})
+    program = Program(key, str(AgentFactory.create().pk), "chat")
+    goes_on, put_away = program.talk(), program.talk()
+    closed(put_away)
+    assert program.send(ASKED, TOLD, MORE).dialog_id == goes_on.pk
