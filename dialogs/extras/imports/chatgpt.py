@@ -5,9 +5,12 @@ from dialogs.extras.imports.conversation import (
     Builder,
     Conversation,
     Item,
+    by_id,
+    items,
     json_text,
     mapping,
     moment_of,
+    role_of,
     text_of,
 )
 from dialogs.extras.imports.tree import Node, current_path
@@ -17,11 +20,13 @@ THOUGHTS = ("thoughts", "reasoning_recap")
 
 
 def recognises(item: Item) -> bool:
-    return isinstance(item.get("mapping"), dict)
+    return isinstance(item.get("mapping"), dict) or any(
+        "author" in mapping(one.get("message")) for one in items(item.get("mapping"))
+    )
 
 
 def read(item: Item) -> Conversation:
-    entries = {str(name): node for name, node in item["mapping"].items() if isinstance(node, dict)}
+    entries = by_id(item["mapping"])
     messages = {name: mapping(node.get("message")) for name, node in entries.items()}
     nodes = [
         Node(name, entries[name].get("parent"), moment_of(message.get("create_time")), _speaks(message))
@@ -31,12 +36,13 @@ def read(item: Item) -> Conversation:
     builder = Builder()
     for node in path:
         _add(builder, messages[node.name], node.name)
-    builder.left_out["messages of other branches"] += sum(node.speaks for node in set(nodes) - set(path))
+    followed = {node.name for node in path}
+    builder.left_out["messages of other branches"] += sum(node.speaks for node in nodes if node.name not in followed)
     return builder.conversation("chatgpt", item.get("conversation_id") or item.get("id"), item.get("title"))
 
 
 def _speaks(message: Item) -> bool:
-    return mapping(message.get("author")).get("role") in ("user", "assistant") and not _is_hidden(message)
+    return role_of(mapping(message.get("author")).get("role")) in ("user", "assistant") and not _is_hidden(message)
 
 
 def _is_hidden(message: Item) -> bool:
@@ -47,9 +53,10 @@ def _is_hidden(message: Item) -> bool:
 
 
 def _add(builder: Builder, message: Item, name: str) -> None:
-    role, content = mapping(message.get("author")).get("role"), mapping(message.get("content"))
+    role, content = role_of(mapping(message.get("author")).get("role")), mapping(message.get("content"))
     kind = content.get("content_type")
-    if not message or role not in ("user", "assistant", "tool"):
+    if role not in ("user", "assistant", "tool"):
+        builder.left_out["messages without a known author"] += bool(message) and role != "system"
         return
     if kind in THOUGHTS:
         builder.left_out["thoughts"] += 1

@@ -1,6 +1,6 @@
 """Claude's ``conversations.json``: each conversation a list of messages made of blocks."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from dialogs.extras.imports.conversation import (
     Builder,
@@ -9,6 +9,7 @@ from dialogs.extras.imports.conversation import (
     items,
     json_text,
     moment_of,
+    role_of,
     text_of,
 )
 from dialogs.extras.imports.tree import Node, current_path
@@ -23,7 +24,7 @@ def read(item: Item) -> Conversation:
     builder = Builder()
     for message in _path(item, builder):
         at = moment_of(message.get("created_at"))
-        if message.get("sender") == "assistant":
+        if role_of(message.get("sender")) == "assistant":
             _add_answer(builder, message, at)
         else:
             builder.say(Role.USER, _asked(builder, message), at)
@@ -35,7 +36,9 @@ def _path(item: Item, builder: Builder) -> list[Item]:
     that names none, among others that do, follows the one before it."""
     messages = list(items(item["chat_messages"]))
     if not any(message.get("parent_message_uuid") for message in messages):
-        return messages
+        times = [moment_of(message.get("created_at")) for message in messages]
+        in_order = sorted(range(len(messages)), key=lambda at: times[at] or datetime.max.replace(tzinfo=UTC))
+        return messages if None in times else [messages[at] for at in in_order]
     names = [text_of(message.get("uuid")) or f"message {place}" for place, message in enumerate(messages)]
     nodes = [
         Node(name, message.get("parent_message_uuid") or before, moment_of(message.get("created_at")))

@@ -117,6 +117,16 @@ def items(value: object) -> Iterator[Item]:
             yield item
 
 
+def by_id(value: object) -> dict[str, Item]:
+    """Return the mappings of a mapping, or of a list whose entries name their own ids."""
+    named = value.items() if isinstance(value, Mapping) else ((one.get("id"), one) for one in items(value))
+    return {str(name): one for name, one in named if isinstance(one, Mapping)}
+
+
+def role_of(value: object) -> str:
+    return text_of(value).strip().lower()
+
+
 def mapping(value: object) -> Item:
     return value if isinstance(value, Mapping) else {}
 

@@ -1,6 +1,6 @@
 """Lists of messages in the form of OpenAI's chat completions, alone or under ``messages``."""
 
-from dialogs.extras.imports.conversation import Builder, Conversation, Item, items, json_text, mapping, text_of
+from dialogs.extras.imports.conversation import Builder, Conversation, Item, items, json_text, mapping, role_of, text_of
 from dominds.llm.messages import Role
 
 
@@ -19,7 +19,7 @@ def read(item: Item) -> Conversation:
     builder.left_out["entries that are no messages"] += len(item["messages"]) - len(messages)
     for message in messages:
         text = text_and_files(builder, message.get("content"))
-        match message["role"]:
+        match role_of(message["role"]):
             case "system" | "developer":
                 builder.left_out["instructions"] += 1
             case "tool" | "function":

@@ -6,10 +6,12 @@ from dialogs.extras.imports.conversation import (
     Builder,
     Conversation,
     Item,
+    by_id,
     items,
     json_text,
     mapping,
     moment_of,
+    role_of,
     text_of,
 )
 from dialogs.extras.imports.message_lists import text_and_files
@@ -22,7 +24,9 @@ CLOSING = "</details>"
 
 def recognises(item: Item) -> bool:
     chat = mapping(item.get("chat"))
-    return isinstance(mapping(chat.get("history")).get("messages"), dict) or isinstance(chat.get("messages"), list)
+    return isinstance(mapping(chat.get("history")).get("messages"), dict | list) or isinstance(
+        chat.get("messages"), list
+    )
 
 
 def read(item: Item) -> Conversation:
@@ -30,9 +34,9 @@ def read(item: Item) -> Conversation:
     builder = Builder()
     for message in _path(chat, builder):
         at = moment_of(message.get("timestamp"))
-        if message.get("role") == "assistant":
+        if role_of(message.get("role")) == "assistant":
             _add_answer(builder, message)
-        elif message.get("role") == "user":
+        elif role_of(message.get("role")) == "user":
             builder.left_out["images and files"] += len(list(items(message.get("files"))))
             builder.say(Role.USER, text_and_files(builder, message.get("content")), at)
         else:
@@ -42,7 +46,7 @@ def read(item: Item) -> Conversation:
 
 def _path(chat: Item, builder: Builder) -> list[Item]:
     history = mapping(chat.get("history"))
-    messages = {str(name): one for name, one in mapping(history.get("messages")).items() if isinstance(one, dict)}
+    messages = by_id(history.get("messages"))
     nodes = [
         Node(name, one.get("parentId"), moment_of(one.get("timestamp")), speaks=bool(one.get("role")))
         for name, one in messages.items()

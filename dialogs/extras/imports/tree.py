@@ -25,20 +25,27 @@ def current_path(nodes: Iterable[Node], end: object = None) -> list[Node]:
     """Return the nodes from the first one to ``end``; to the newest message where the export
     names no end that it holds.
 
-    Where a parent is not in the export, the path goes on with what was said before. A circle ends where it began.
+    Where a parent is not in the export, or was met before, the path goes on with what was said before. Messages below
+    the named end belong to it: then the mark is older than they are.
     """
     ordered = _by_time([*nodes])
+    if len(ordered) > 2 and not any(node.parent for node in ordered):
+        return ordered  # no tree, but a list
     known = {node.name: (place, node) for place, node in enumerate(ordered)}
     place, node = known.get(str(end), (0, None))
-    if node is None or (not node.speaks and node.parent not in known):
+    if node is None or (not node.speaks and str(node.parent) not in known):
         place, node = _newest_end(ordered)
+    else:
+        place, node = _newest_below(ordered, place)
     path: dict[str, Node] = {}
     unseen = len(ordered)
-    while node is not None and node.name not in path:
+    has_mark = any(str(node.parent).startswith(NO_MESSAGE) for node in ordered)
+    while node is not None:
         path[node.name] = node
-        if str(node.parent) in known:
-            place, node = known[str(node.parent)]
-        elif node.is_first:
+        parent = str(node.parent)
+        if parent in known and parent not in path:
+            place, node = known[parent]
+        elif node.is_first and (node.parent or not has_mark):
             break
         else:
             unseen = place = _spoken_before(ordered, min(place, unseen), path)
@@ -52,6 +59,16 @@ def _by_time(nodes: list[Node]) -> list[Node]:
     if None in times:
         return nodes
     return sorted(nodes, key=lambda node: node.at.timestamp() if node.at else 0)
+
+
+def _newest_below(ordered: Sequence[Node], place: int) -> tuple[int, Node]:
+    """Return the end of the newest branch below a message."""
+    newest_child = {str(node.parent): at for at, node in enumerate(ordered)}
+    seen = set()
+    while (below := newest_child.get(ordered[place].name)) is not None and place not in seen:
+        seen.add(place)
+        place = below
+    return place, ordered[place]
 
 
 def _newest_end(ordered: Sequence[Node]) -> tuple[int, Node | None]:

@@ -178,6 +178,60 @@ def test_a_circle_of_parents_ends_where_it_began() -> None:
     assert [text for _, text in spoken(payload)] == ["a", "b"]
 
 
+ASKED = ["One?", "One.", "Two?", "Two."]
+LINKS = [("q1", None), ("a1", "q1"), ("q2", "a1"), ("a2", "q2")]
+
+
+def chatgpt_chain(links: Any, current: Any = "a2", as_list: bool = False) -> Any:
+    nodes = [
+        exports.chatgpt_node(name, parent, ("USER", "assistant")[at % 2], exports.text(said), create_time=at)
+        for at, ((name, parent), said) in enumerate(zip(links, ASKED, strict=True))
+    ]
+    mapping = [node for _, node in nodes] if as_list else dict(nodes)
+    return [{"title": "t", "conversation_id": "1", "current_node": current, "mapping": mapping}]
+
+
+def open_webui_chain(links: Any, current: Any = "a2", as_list: bool = False) -> Any:
+    messages = [
+        {"id": name, "parentId": parent, "role": ("user", "ASSISTANT")[at % 2], "content": said, "timestamp": at + 1}
+        for at, ((name, parent), said) in enumerate(zip(links, ASKED, strict=True))
+    ]
+    held = messages if as_list else {message["id"]: message for message in messages}
+    return [{"id": "2", "title": "t", "chat": {"history": {"messages": held, "currentId": current}}}]
+
+
+@pytest.mark.parametrize("export_of", [chatgpt_chain, open_webui_chain])
+@pytest.mark.parametrize(
+    ("links", "more"),
+    [
+        (LINKS, {"as_list": True}),
+        (LINKS, {"current": "a1"}),  # the mark is older than what follows
+        (LINKS, {"current": "q2"}),
+        ([("q1", "a2"), *LINKS[1:]], {}),  # a circle
+        ([*LINKS[:2], ("q2", "q2"), LINKS[3]], {}),  # its own parent
+        ([*LINKS[:2], ("q2", ["a1"]), LINKS[3]], {}),
+        ([(name, None) for name, _ in LINKS], {}),  # no parents at all
+    ],
+)
+def test_odd_chains_lose_nothing(export_of: Any, links: Any, more: Any) -> None:
+    (payload,) = read(export_of(links, **more))
+    assert [text for _, text in spoken(payload)] == ASKED
+    assert not payload.left_out["messages of other branches"]
+
+
+def test_messages_of_claude_stand_in_the_order_of_their_times() -> None:
+    said = [{"uuid": at, "sender": "human", "text": at, "created_at": f"2026-03-01T09:0{at}:00Z"} for at in "312"]
+    (payload,) = read([{"uuid": "1", "name": "t", "chat_messages": said}])
+    assert [text for _, text in spoken(payload)] == ["1", "2", "3"]
+
+
+def test_a_message_without_an_author_is_counted() -> None:
+    export = chatgpt_chain(LINKS)
+    export[0]["mapping"]["a1"]["message"]["author"] = None
+    (payload,) = read(export)
+    assert payload.left_out["messages without a known author"] == 1
+
+
 def test_one_bad_entry_ends_only_itself() -> None:
     bad = {"title": "Bad", "mapping": {"a": {"message": {"author": {"role": ["user"]}, "content": {"parts": "x"}}}}}
     good = exports.chatgpt()[0]
