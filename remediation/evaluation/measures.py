@@ -12,8 +12,8 @@ from dominds.llm.messages import Role
 from remediation.context import Unit, UnitRole, Units, total_tokens
 from remediation.evaluation.dialogs import Dialog, Probe, Turn, question_unit
 from remediation.evaluation.simulation import Request, Setup, Simulation
+from remediation.recall.index import Index
 from remediation.recall.query import query_of
-from remediation.recall.scoring import Archive
 from remediation.recall.search import search
 from remediation.strategies.said import said_in
 from remediation.text.coverage import Required, Shown, required_of
@@ -149,7 +149,7 @@ def _evidence(dialog: Dialog, probe: Probe) -> list[Turn]:
     return [turn for turn in dialog.turns if turn.id in probe.evidence]
 
 
-def _state(is_held: Callable[[str], bool], archive: Archive, question: str) -> State:
+def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> State:
     """Judge where what is needed stands. ``is_held`` says whether the request holds it together with a further
     text.
     """
@@ -165,7 +165,7 @@ def _position(place: int, length: int) -> str:
     return POSITIONS[min(3, 4 * place // max(1, length))]
 
 
-def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
+def searched(dialog: Dialog, archive: Index, units: Units) -> Iterator[Fate]:
     """Search with each raw question, and report whether the first hits show a turn of its evidence or the answer."""
     places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
     numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
@@ -195,7 +195,7 @@ def _facts(simulation: Simulation) -> Iterator[Fate]:
         yield Fate(FACTS, "fact", one.statement.role, "", state)
 
 
-def is_found(archive: Archive, fact: Required) -> bool:
+def is_found(archive: Index, fact: Required) -> bool:
     """Search for a fact by the other words of its sentence, as somebody does who has forgotten it."""
     question = fact.statement.text
     for value in fact.values:

@@ -1,4 +1,4 @@
-"""BM25 over postings, wherever they are stored: in memory or in a database's own table, the ranking is the same.
+"""BM25 over the postings of an index.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the idf of Lucene, which
 is never negative: ln(1 + (N - n + 0.5) / (n + 0.5)) for a word that n of N entries hold.

@@ -13,9 +13,10 @@ from itertools import chain, pairwise
 
 import numpy as np
 
+from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, top
+from remediation.recall.scoring import DEFAULT, Hit, Tuning, scored, top
 from remediation.text.reading import fenced
 
 HEADING = (
@@ -78,7 +79,7 @@ class Allowance:
 
 
 def recall(
-    archive: Archive,
+    archive: Index,
     query: Query,
     in_sight: InSight,
     allowance: Allowance,

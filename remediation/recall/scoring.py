@@ -1,36 +1,16 @@
 """Scores of passages for a query: by their words, by the words of the best hits, and by their neighbours."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from remediation.recall.index import Index
 from remediation.recall.passages import Passage
-from remediation.recall.ranking import Corpus, Floats, Postings, idf, rank, weightiest
+from remediation.recall.ranking import Floats, idf, rank, weightiest
 from remediation.text.words import words
-
-
-class Archive(Protocol):
-    """An archive of passages, in the order of the dialog."""
-
-    @property
-    def corpus(self) -> Corpus: ...
-
-    def holding(self, wanted: Iterable[str]) -> Mapping[str, int]:
-        """Count the entries that hold each word, without words that none holds."""
-        ...
-
-    def postings(self, wanted: Iterable[str]) -> Mapping[str, Postings]: ...
-
-    def passages(self, entries: Sequence[int]) -> Sequence[Passage]: ...
-
-    def entries_of(self, turns: Collection[int]) -> NDArray[np.int32]:
-        """Return the numbers of all passages of these turns."""
-        ...
-
 
 FARTHEST_NEIGHBOUR = 2  # entries away, that a passage speaks for
 
@@ -57,7 +37,7 @@ class Hit:
     passage: Passage
 
 
-def scored(archive: Archive, weights: Mapping[str, float], tuning: Tuning = DEFAULT) -> Floats:
+def scored(archive: Index, weights: Mapping[str, float], tuning: Tuning = DEFAULT) -> Floats:
     """Score each entry; zero where neither words nor neighbours speak for it."""
     corpus = archive.corpus
     wanted = weightiest(weights, archive.holding(weights), corpus.entries)
@@ -67,7 +47,7 @@ def scored(archive: Archive, weights: Mapping[str, float], tuning: Tuning = DEFA
     return _with_neighbours(scores, tuning)
 
 
-def _further_words(archive: Archive, scores: Floats, weights: Mapping[str, float], tuning: Tuning) -> dict[str, float]:
+def _further_words(archive: Index, scores: Floats, weights: Mapping[str, float], tuning: Tuning) -> dict[str, float]:
     """The telling words of the best hits that the query lacks, weighed by their hits' scores: names and rare terms, by
     which the second half of an answer is found. A word that one passage alone holds leads nowhere else."""
     hits = top(scores, tuning.feedback_hits).tolist()

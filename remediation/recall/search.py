@@ -3,8 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from remediation.recall.index import Index
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, top
+from remediation.recall.scoring import DEFAULT, Hit, Tuning, scored, top
 
 MOST_HITS = 10
 CANDIDATES = 40  # times the hits: enough to leave out those that stand beside better ones
@@ -23,7 +24,7 @@ class HitInPlace:
 
 
 def search(
-    archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT, hidden: Collection[int] = ()
+    archive: Index, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT, hidden: Collection[int] = ()
 ) -> tuple[HitInPlace, ...]:
     """Return the best hits first, without the ``hidden`` turns. A passage beside a better hit is shown with that
     hit.

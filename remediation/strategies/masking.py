@@ -131,11 +131,6 @@ def _without_results(unit: Unit) -> Unit:
     return replace(unit, messages=tuple(messages))
 
 
-def is_masked(unit: Unit) -> bool:
-    results = [message for message in unit.messages if message.role is Role.TOOL]
-    return bool(results) and all(message.text.startswith(OPENING) for message in results)
-
-
 def _masked_result(
     message: Message, name: str, unit: Unit, count: Callable[[str], int], known: Shown | None
 ) -> Message:

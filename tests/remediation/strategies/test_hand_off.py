@@ -8,7 +8,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
 from remediation.strategies.digest import digest
 from remediation.strategies.exchanges import exchanges, with_answers
 from remediation.strategies.hand_off import hand_off
-from remediation.strategies.masking import OPENING, is_masked, mask, mask_old_output
+from remediation.strategies.masking import OPENING, mask, mask_old_output
 from remediation.strategies.stand_ins import SUMMARY_HEADING
 from tests.remediation.building import count, ids, model, numbered, prose, system, toolbox, user, words
 
@@ -18,6 +18,11 @@ def call(name: str, arguments: str, result: str, text: str = "", **fields: objec
     messages = (asked, Message(Role.TOOL, result, tool_call_id=f"call-{name}"))
     made = Unit(f"t-{name}", UnitKind.LOG, UnitRole.TOOL, messages, est_tokens=count(messages))
     return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def is_masked(unit: Unit) -> bool:
+    results = [message for message in unit.messages if message.role is Role.TOOL]
+    return bool(results) and all(message.text.startswith(OPENING) for message in results)
 
 
 LISTING = "\n".join(f"row {n} of table seat" for n in range(120)) + "\nbackup stands at /var/backups/seat-2291.dump"
