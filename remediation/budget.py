@@ -3,7 +3,7 @@
 A budget is made once for each generation and handed along. Nothing else divides the window (``docs/spec.md#window``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured otherwise
 AIM_SHARE = 0.5  # of the limit
@@ -147,6 +147,10 @@ class Budget:
         if last is None or last.messages_since >= MESSAGES_BETWEEN or self.presses:
             return True
         return last.freed > 0 and self.prompt - last.after >= last.freed
+
+    def after_rewrite(self, before: int) -> "Budget":
+        """Return the budget of a request that a rewrite made of one of ``before`` tokens."""
+        return replace(self, freed=max(0, before - self.prompt))
 
     def units_room(self, tokens: int) -> int:
         """Return what is left for units of a request, with its answer where that counts, of so many tokens."""

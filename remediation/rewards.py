@@ -85,14 +85,16 @@ def with_coherence(record: Mapping[str, Any], coherence: float) -> dict[str, Any
     return {**record, "reward": reward(outcome), "outcome": asdict(outcome)}
 
 
-def state_of(units: Sequence[Unit], limit: int) -> dict[str, Any]:
-    """Return the numbers of a context that the export records; no text leaves the dialog with it."""
+def state_of(units: Sequence[Unit], est_tokens: int, limit: int) -> dict[str, Any]:
+    """Return the numbers of a context that the export records; no text leaves the dialog with it. ``est_tokens`` has
+    the whole request.
+    """
     kinds: dict[str, int] = {}
     for unit in units:
         kinds[unit.kind.value] = kinds.get(unit.kind.value, 0) + 1
     return {
         "units": len(units),
-        "estTokens": sum(unit.est_tokens for unit in units),
+        "estTokens": est_tokens,
         "limit": limit,
         "kinds": kinds,
         "priorityOne": sum(unit.priority == 1 for unit in units),

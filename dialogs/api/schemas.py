@@ -269,11 +269,23 @@ class PreviewOut(Schema):
     problem: str | None
 
 
+class RecalledOut(Schema):
+    est_tokens: int
+    turns: list[int]
+    text: str
+
+
 class ContextOut(Schema):
+    """``est_tokens`` is the sum of the units, of ``est_fixed`` (instructions, tools and reminders) and of what is
+    recalled.
+    """
+
     policy: str
     est_tokens: int
     est_source: str
     limit: int | None
+    est_fixed: int
+    recalled: RecalledOut
     units: list[UnitOut]
     preview: PreviewOut | None = None
 

@@ -21,7 +21,8 @@ class Answer:
     """A call for what comes next in the conversation: people see its text as it streams, and a policy may ``watch`` it.
 
     ``asked`` and ``required_tool`` are what the client wants of the model and insists on. ``output`` is in tokens; None
-    leaves it to the provider. ``counted`` is the prompt, where it was counted.
+    leaves it to the provider. ``counted`` is the prompt, where it was counted, ``est_tokens`` what it is expected to
+    be reported as.
     """
 
     purpose: ClassVar = Generation.Purpose.REPLY
@@ -36,6 +37,7 @@ class Answer:
     required_tool: str = ""
     output: int | None = None
     counted: Counted | None = None
+    est_tokens: int | None = None
     watch: StreamWatch | None = None
 
     @property
@@ -63,6 +65,7 @@ class ForcedClear:
     tools: tuple[ToolSpec, ...] = ()
     output: int | None = None
     counted: Counted | None = None
+    est_tokens: int | None = None
 
 
 ModelCall = Answer | ForcedClear

@@ -78,7 +78,10 @@ class Generation(models.Model):
         default=list, db_default=EMPTY_LIST, help_text="seqs of the turns that its request brought back into sight"
     )
     request_chars = models.PositiveIntegerField(default=0)
-    est_prompt_tokens = models.PositiveIntegerField(null=True)
+    est_tokens = models.PositiveIntegerField(
+        null=True, help_text="of the whole prompt, as pages told before it was sent"
+    )
+    est_prompt_tokens = models.PositiveIntegerField(null=True, help_text="as counted, before any correction")
     est_tools_tokens = models.PositiveIntegerField(null=True, help_text="of est_prompt_tokens")
     cursor = models.CharField(max_length=200, blank=True)
     finish_reason = models.CharField(max_length=40, blank=True)

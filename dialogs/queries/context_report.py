@@ -16,7 +16,7 @@ from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
 from dialogs.runtime.materials import Materials, materials_of
-from dialogs.runtime.next_call import next_prompt
+from dialogs.runtime.next_call import next_prompt, next_recall
 from dialogs.store.json_shapes import usd, when
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
@@ -32,11 +32,14 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
     materials = materials_of(dialog)
     policy = materials.served.policy
     sizes = materials.sizes.under(policy_with(preview) if preview else policy)
+    recalled = next_recall(dialog, materials, sizes)
     body = {
         "policy": policy.name,
-        "est_tokens": next_prompt(dialog, materials, sizes),
+        "est_tokens": sizes.prompt + recalled.est_tokens,
         "est_source": sizes.source,
         "limit": sizes.limit,
+        "est_fixed": sizes.budget.frame,
+        "recalled": {"est_tokens": recalled.est_tokens, "turns": list(recalled.turns), "text": recalled.text},
         "units": _units(sizes),
     }
     if preview:
@@ -70,7 +73,7 @@ def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
     return {
         "kind": verb,
         "est_before": before,
-        "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result),
+        "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result, before),
         "removed": [_removed_json(unit) for unit in result.removed],
         "problem": result.failure or None,
     }

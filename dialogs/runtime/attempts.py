@@ -104,6 +104,7 @@ def begin(
             request_chars=prepared.chars,
             est_prompt_tokens=counted.total if counted else None,
             est_tools_tokens=counted.tools if counted else None,
+            est_tokens=call.est_tokens,
         )
         insert(generation)
         change.keeps_state = True

@@ -1,7 +1,5 @@
 """The call that a decision asks for, made from the parts of the next request."""
 
-from dataclasses import replace
-
 from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.model_calls import Answer, ForcedClear
 from dialogs.context.retrieval.recall import NOTHING, PushRecall, Recall
@@ -21,7 +19,7 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
     recalled = recalled_into(dialog, materials, recall, sizes.own) if recall.is_on else NOTHING
     policy, wanted = served.policy, most_output(dialog.agent.model_params, asked)
     output = _at_most(dialog, output_tokens(served, sizes, wanted, guidance, recalled))
-    watch = None
+    counted, watch = sizes.counted_with(recalled.raw_tokens), None
     if policy.while_streaming:
         watch = StreamWatch(sizes.own, lambda used, limit: while_streaming(policy, used, limit), recalled.est_tokens)
     return Answer(
@@ -33,7 +31,8 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
         asked=asked,
         required_tool=required_tool_of(dialog),
         output=output,
-        counted=sizes.counted_with(recalled.raw_tokens),
+        counted=counted,
+        est_tokens=sizes.own.prompt + recalled.est_tokens if counted else None,
         watch=watch,
     )
 
@@ -46,7 +45,8 @@ def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedC
     view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0)
     sizes = sizes if view is materials.view else sizes.of(view)
     output = _at_most(dialog, output_tokens(served, sizes, SHORT_ANSWER, guidance))
-    return ForcedClear(view, guidance, tools, output, sizes.counted_with(0))
+    counted = sizes.counted_with(0)
+    return ForcedClear(view, guidance, tools, output, counted, sizes.own.prompt if counted else None)
 
 
 def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, sizes: Sizes) -> Recall:
@@ -60,14 +60,19 @@ def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, size
         return NOTHING
     budget = sizes.budget
     if dialog.restarts and view.base_position:
-        budget = replace(budget, freed=overflow_history.freed_by_last_rewrite(dialog))
+        before = overflow_history.size_before_last_rewrite(dialog)
+        budget = budget if before is None else budget.after_rewrite(before)
     return recall.within(budget, sizes)
+
+
+def next_recall(dialog: Dialog, materials: Materials, sizes: Sizes) -> Recall:
+    """Return what the next request would bring back if it were sent now."""
+    return recalled_into(dialog, materials, PushRecall(dialog, materials.view), sizes)
 
 
 def next_prompt(dialog: Dialog, materials: Materials, sizes: Sizes) -> int:
     """Return the est. tokens of the whole next request as it would be sent now, what is recalled included."""
-    recall = PushRecall(dialog, materials.view)
-    return sizes.prompt + recalled_into(dialog, materials, recall, sizes).est_tokens
+    return sizes.prompt + next_recall(dialog, materials, sizes).est_tokens
 
 
 def _at_most(dialog: Dialog, output: int | None) -> int | None:

@@ -103,10 +103,10 @@ def last_rewrite(dialog: Dialog) -> LastRewrite | None:
     return LastRewrite(0 if rejected else max(0, before - after), after, since)
 
 
-def freed_by_last_rewrite(dialog: Dialog) -> int | None:
-    """Return what the rewrite that stands gained; None where none does."""
+def size_before_last_rewrite(dialog: Dialog) -> int | None:
+    """Return the est. tokens of the request that led to the rewrite that stands; None where none does."""
     row = _newest_run.first(dialog.pk, dialog.round_number)
-    return None if row is None or row[2] else max(0, row[0] - row[1])
+    return None if row is None or row[2] else int(row[0])
 
 
 @Select
@@ -134,7 +134,7 @@ def _last_sent(dialog_id: UUID) -> QuerySet[Generation, Any]:
     return replies.order_by("-id").values_list("sent", flat=True)[:1]
 
 
-def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: Rewritten) -> None:
+def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: Rewritten, est_before: int) -> None:
     """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often.
 
     One that was rejected is no error, and raises nothing. A priority-1 agent over its limit does at once.
@@ -142,26 +142,21 @@ def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: 
     dialog, limit = change.dialog, budget.limit
     if limit is None:
         return
-    if budget.is_over_trigger:
-        _record(dialog, ContextEvent.Code.WARNING, f"est. {budget.prompt:,} of {limit:,} tokens", budget)
-    over = budget.taken > limit
-    if over:
-        _record(dialog, ContextEvent.Code.OVER_HIT, f"est. {budget.prompt:,} tokens, over {limit:,}", budget)
-    if decision.reason == LOOP_REASON:
-        _record(dialog, ContextEvent.Code.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", budget)
+    over, codes = budget.taken > limit, ContextEvent.Code
+    told = [
+        (codes.WARNING, f"est. {est_before:,} of {limit:,} tokens", budget.is_over_trigger),
+        (codes.OVER_HIT, f"est. {est_before:,} tokens, over {limit:,}", over),
+        (codes.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", decision.reason == LOOP_REASON),
+        (codes.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", rewritten.recovered),
+    ]
+    for code, message, holds in told:
+        if holds:
+            ContextEvent.objects.create(dialog=dialog, code=code, message=message, est_tokens=est_before, limit=limit)
     if over and dialog.agent.priority == 1:
         raise_task(dialog, "A priority-1 agent went over its limit.")
-    if rewritten.failure:
-        return
-    if rewritten.recovered:
-        _record(dialog, ContextEvent.Code.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", budget)
-    if _recent(dialog, ContextEvent.Code.WARNING) >= WARNINGS_BEFORE_TASK:
+    if not rewritten.failure and _recent(dialog, codes.WARNING) >= WARNINGS_BEFORE_TASK:
         raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")
 
 
 def raise_task(dialog: Dialog, reason: str) -> None:
     CleanupTask.objects.get_or_create(dialog=dialog, state=CleanupTask.State.OPEN, defaults={"reason": reason})
-
-
-def _record(dialog: Dialog, code: str, message: str, budget: Budget) -> None:
-    ContextEvent.objects.create(dialog=dialog, code=code, message=message, est_tokens=budget.prompt, limit=budget.limit)

@@ -64,24 +64,26 @@ class Job:
     policy: Policy
     sizes: Sizes
     task: RewriteTask
+    est_before: int = 0  # of the whole request; a preparation needs none
     prompts: dict[str, str] = field(default_factory=dict)  # versions of those that were used, by their names
 
 
 def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
     """Rewrite what the model sees, as a policy or a person decided, and store it if it became smaller."""
-    decision = job.decision
+    decision, before = job.decision, next_prompt(job.dialog, job.materials, job.sizes)
+    job = replace(job, est_before=before)
     log.info(
         "rewriting",
         dialog_id=str(job.dialog.pk),
         policy=decision.policy,
         reason=decision.reason,
-        est_tokens=job.sizes.prompt,
+        est_tokens=before,
         limit=job.sizes.limit,
         restart=job.dialog.restarts + 1,
     )
     if job.policy.notices:
         _notice(lease, job.policy.notices[0])
-    with tracing.rewriting(job.dialog, decision.policy, job.sizes.prompt, job.sizes.limit) as traced:
+    with tracing.rewriting(job.dialog, decision.policy, before, job.sizes.limit) as traced:
         rewritten = within_archive(_take_prepared(job) or _rewrite_in_time(lease, job, seconds))
         if rewritten.failure:
             rewritten = replace(rewritten, failure=_why_not_smaller(job, rewritten))
@@ -125,8 +127,8 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
 
     def report(phase: str, tokens: int, limit: int) -> None:
         if job.policy.shows_phases:
-            beside = job.sizes.budget.beside
-            phases.add(phase, tokens + beside, limit + beside)
+            budget = job.sizes.budget
+            phases.add(phase, tokens + job.est_before - budget.view, limit + budget.beside)
 
     def ask(purpose: str, instructions: str, content: str) -> str:
         phases.write()
@@ -255,13 +257,13 @@ def _store(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) ->
             extension.rewritten(job.dialog, run)
         _tell(change, job, replace(rewritten, est_before=run.est_before, est_after=run.est_after))
         change.event("health", **health_of(dialog, job.materials.served.thresholds))
-        overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten)
+        overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten, run.est_before)
 
 
-def est_after(dialog: Dialog, materials: Materials, sizes: Sizes, rewritten: Rewritten) -> int:
+def est_after(dialog: Dialog, materials: Materials, sizes: Sizes, rewritten: Rewritten, before: int) -> int:
     """Return the whole request as it will be sent after a rewrite: with what is brought back into it."""
     budget, view = sizes.budget, materials.view
-    after = replace(budget, view=rewritten.est_after, freed=max(0, budget.view - rewritten.est_after))
+    after = replace(budget, view=rewritten.est_after).after_rewrite(before)
     standing = {unit.id: unit.messages for unit in sizes.units if unit.id not in view.by_value}
     by_value = frozenset(unit.id for unit in rewritten.units if standing.get(unit.id) != unit.messages)
     recall = PushRecall(dialog, replace(view, units=rewritten.units, base="", by_value=by_value))
@@ -270,13 +272,13 @@ def est_after(dialog: Dialog, materials: Materials, sizes: Sizes, rewritten: Rew
 
 
 def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
-    before, outcome = job.sizes.units, outcome_of(job.sizes.units, rewritten)
+    before = job.sizes.units
     unchanged = {unit.id: unit.text for unit in before if unit.id not in job.materials.view.by_value}
     standing = {unit.id: unit.messages for unit in before}
-    before_tokens = next_prompt(job.dialog, job.materials, job.sizes)
-    after_tokens = before_tokens
+    before_tokens = after_tokens = job.est_before
     if not rewritten.failure:
-        after_tokens = est_after(job.dialog, job.materials, job.sizes, rewritten)
+        after_tokens = est_after(job.dialog, job.materials, job.sizes, rewritten, before_tokens)
+    outcome = outcome_of(before, replace(rewritten, est_before=before_tokens, est_after=after_tokens))
     limit = job.sizes.limit or 0
     price = caching_price(job.materials.served.model, job.sizes.prompt)
     balance = balance_of(before_tokens, after_tokens, price) if price else None
@@ -311,10 +313,10 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         reread_usd=balance.reread if balance else None,
         reward=reward(outcome),
         reward_record=reward_record(
-            state_of(before, limit),
+            state_of(before, before_tokens, limit),
             {"policy": job.decision.policy, "strategies": [step.strategy for step in rewritten.steps]},
             outcome,
-            state_of(rewritten.units, limit),
+            state_of(rewritten.units, after_tokens, limit),
         ),
         rejected=rewritten.failure[:REASON_CHARS],
     )
@@ -375,7 +377,7 @@ def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewri
                 change.dialog, ContextEvent.Code.BREAKER_FAILED, reason, run.est_before, job.sizes.limit
             )
         change.event("notice", text=f"The context could not be made smaller: {reason}")
-        overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten)
+        overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten, run.est_before)
         if overflows and job.policy.failure_ends_message(job.sizes.config) and not by_hand:
             change.dialog.failure = reason
             change.end_message(Turn.Status.FAILED)

@@ -32,10 +32,10 @@ class CountingFacts:
 
 
 def due_reason(budget: Budget) -> str:
-    """Return why a rewrite is due, in the numbers that pages show of the same request."""
+    """Return why a rewrite is due. The size of the request stands beside it, and is told once."""
     if budget.is_over_trigger:
-        return f"est. {budget.prompt:,} tokens, over the {budget.trigger_prompt:,} from which on it is rewritten"
-    return f"a critical report, and est. {budget.prompt:,} tokens now"
+        return f"over the est. {budget.trigger_prompt:,} tokens from which on it is rewritten"
+    return "a critical report"
 
 
 def obstacle(budget: Budget) -> str:

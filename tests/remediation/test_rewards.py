@@ -74,8 +74,8 @@ def test_a_changed_unit_is_not_preserved() -> None:
 
 
 def test_the_export_line_has_the_documents_keys() -> None:
-    state = state_of((user("one two", priority=1), model("three")), 5000)
+    state = state_of((user("one two", priority=1), model("three")), 17, 5000)
     record = reward_record(state, {"chain": ["summarize_old"]}, PERFECT, state)
     assert {"stateBefore", "action", "reward", "stateAfter"} <= set(record)
     assert record["reward"] == 1.0
-    assert state == {"units": 2, "estTokens": 5, "limit": 5000, "kinds": {"message": 2}, "priorityOne": 1}
+    assert state == {"units": 2, "estTokens": 17, "limit": 5000, "kinds": {"message": 2}, "priorityOne": 1}

@@ -112,9 +112,7 @@ def test_what_neither_summary_nor_ledger_says_is_one_search_away(script: Script)
     assert "RX-2209" in page
 
 
-@pytest.mark.parametrize(
-    ("verb", "prompts"), [("break", {"hand_off_summary"}), ("compact", {"pruning", "hand_off_summary"})]
-)
+@pytest.mark.parametrize(("verb", "prompts"), [("break", {"hand_off_summary"}), ("compact", {"pruning"})])
 def test_the_row_and_the_page_name_the_prompts_that_were_used(script: Script, verb: str, prompts: set[str]) -> None:
     dialog, run = rewritten(script, verb)
     assert run.prompts == {name: load(name).version for name in run.prompts}
