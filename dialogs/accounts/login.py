@@ -3,6 +3,7 @@
 import hashlib
 import re
 import threading
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
@@ -18,6 +19,7 @@ from django.db import connection, transaction
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
+from dialogs.accounts.names import skeleton
 from dialogs.live.hub import session_mark
 from dialogs.models import Identity, PersonSettings, SiteSettings
 from dialogs.store.wakeups import client, user_channel
@@ -28,6 +30,7 @@ log = structlog.get_logger(__name__)
 ATTEMPTS_OF_ADDRESS = 10  # within the window; those that succeed do not count
 ATTEMPTS_OF_ACCOUNT = 20  # from all addresses
 ATTEMPTS_AT_PROVIDER = 30  # of an address; an office shares one
+MOST_NAME_CHARS = 150  # of Django's column
 WINDOW_SECONDS = 60  # from the first attempt on
 HASHES_AT_ONCE = 2  # one takes a third of a second of a processor, which pages need as well
 WAIT_SECONDS = 15  # fifty people who come at once need ten
@@ -59,11 +62,10 @@ def lacks_a_way_in(user: User) -> bool:
 
 
 def free_username(name: str) -> str:
-    """Return the name, with a number after it if somebody here already has it."""
-    alike = User.objects.filter(username__istartswith=name).values_list("username", flat=True)
-    taken = {username.casefold() for username in alike}
+    """Return the name, with a number after it if somebody here has it already, or could be taken for its owner."""
+    taken = {skeleton(username) for username in User.objects.values_list("username", flat=True).iterator()}
     names = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(name for name in names if name.casefold() not in taken)
+    return next(name for name in names if skeleton(name) not in taken)
 
 
 def create_first_administrator(user: User) -> bool:
@@ -118,7 +120,7 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
     past the limits. Without Redis only the number of hashes at once is limited.
     """
     name = request.user.get_username() or request.POST.get("username", "")  # the former where a password is changed
-    account = hashlib.sha256(name.strip().lower().encode()).hexdigest()[:24]
+    account = _account_of(name)
     limits = {
         f"dominds:login:address:{address_of(request)}": ATTEMPTS_OF_ADDRESS,
         f"dominds:login:account:{account}": ATTEMPTS_OF_ACCOUNT,
@@ -126,6 +128,16 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
     _refuse_over(limits, _counts("get", limits))
     with password_check():
         return _counted(limits, check)
+
+
+def _account_of(name: str) -> str:
+    """Return what attempts are counted by: the person whom the login form finds by this spelling, which it strips and
+    normalises, or else what all spellings of a name have in common."""
+    name = unicodedata.normalize("NFKC", name.strip())[:MOST_NAME_CHARS]
+    person = User.objects.filter(username=name).values_list("pk", flat=True).first() if name.isprintable() else None
+    if person is not None:
+        return str(person)
+    return hashlib.sha256(skeleton(name).strip().encode(errors="replace")).hexdigest()[:24]
 
 
 def try_to_sign_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:

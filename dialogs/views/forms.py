@@ -12,6 +12,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.accounts.names import check_name
 from dialogs.actions import exits, questions
 from dialogs.errors import Invalid
 from dialogs.models import ApiKey, Dialog, PersonSettings, Question
@@ -97,6 +98,11 @@ class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["username"].widget.attrs |= {"autofocus": True, "autocomplete": "username"}
+
+    def clean_username(self) -> str:
+        name: str = self.cleaned_data["username"]
+        check_name(name, self.instance)
+        return name
 
 
 class NewDialogForm(forms.Form):

@@ -6,6 +6,8 @@ from typing import Any
 
 import jwt
 
+# The library trusts the kinds of what it reads, such as numbers in a key and the seconds of a time.
+MISREAD = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 LEEWAY_SECONDS = 60  # between the provider's clock and ours
 MOST_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2
 # Never HS*, whose key is the client secret, nor none.
@@ -45,7 +47,7 @@ def verified(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) 
             leeway=LEEWAY_SECONDS,
             options={"require": ["exp", "iat", "aud", "iss", "sub"], "enforce_minimum_key_length": True},
         )
-    except jwt.PyJWTError as error:
+    except (jwt.PyJWTError, *MISREAD) as error:
         raise Untrusted(f"{type(error).__name__}: {error}") from error
     if not secrets.compare_digest(str(claims.get("nonce")).encode(), nonce.encode()):
         raise Untrusted("the nonce is of another sign-in")
@@ -59,7 +61,7 @@ def verified(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) 
 
 def _key(keys: Any, header: dict[str, Any]) -> jwt.PyJWK:
     algorithm, key_id = header.get("alg"), header.get("kid")
-    if algorithm not in KEY_TYPES:
+    if not isinstance(algorithm, str) or algorithm not in KEY_TYPES:
         raise Untrusted(f"signed by {str(algorithm)[:20]!r}")
     fitting = [
         key

@@ -94,9 +94,9 @@ class Unreadable(ValueError):
 def _content(text: bytes, name: str) -> Any:
     """Return a file's JSON; of JSON lines, and of a list that breaks off, what can be read,
     and what cannot as ``Unreadable``."""
-    parts = text.count(b",") + text.count(b"[") + text.count(b"{")
-    if len(text) > SMALL_BYTES and parts * BYTES_PER_PART > len(text):
-        raise UnknownExport(f"{name} is no export of conversations: it consists of {parts:,} tiny parts.")
+    number = text.count(b",") + text.count(b"[") + text.count(b"{")
+    if len(text) > SMALL_BYTES and number * BYTES_PER_PART > len(text):
+        raise UnknownExport(f"{name} is no export of conversations: it consists of {number:,} tiny parts.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from email.utils import parseaddr
+from secrets import compare_digest
 
 import structlog
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -58,6 +59,7 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
 
     The address comes from the browser, which may be anybody's program. It is checked here, and again whenever it
     is called.
+    Another person's address is taken over only with the keys that go with it, which only that browser has.
     """
     if not is_on():
         raise Invalid("This server sends no push notifications: its operator has switched them off.")
@@ -69,6 +71,9 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
             raise Invalid(
                 f"{budgets.PUSH_BROWSERS.sentence('You cannot subscribe')} Remove one that you no longer use."
             )
+        standing = PushSubscription.objects.select_for_update().filter(address=address).exclude(user=user).first()
+        if standing is not None and not compare_digest(standing.secret, str(given["secret"])):
+            raise Invalid("This browser is subscribed for somebody else. Subscribe it anew.")
         return PushSubscription.objects.update_or_create(address=address, defaults=given)[0]
 
 

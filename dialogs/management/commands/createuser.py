@@ -8,6 +8,8 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from dialogs.accounts.names import check_name
+
 
 class Command(BaseCommand):
     requires_system_checks = ()  # `up` and `prepare` check
@@ -23,6 +25,7 @@ class Command(BaseCommand):
         user = User(username=username)
         try:
             user.full_clean(exclude=["password"])
+            check_name(username, user)
             validate_password(password, user)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error

@@ -19,6 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dialogs.accounts import people
+from dialogs.accounts.names import check_name
 from dialogs.errors import Refusal
 from dialogs.permissions import ALL
 from dialogs.views.accounts import BACKEND, absolute
@@ -49,6 +50,9 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.instance.pk:
             self.initial.update(groups=self.instance.groups.all(), administers=self.instance.is_superuser)
 
+    def clean_username(self) -> str:
+        return _checked(self, "username")
+
 
 class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
     permissions = forms.MultipleChoiceField(
@@ -63,6 +67,17 @@ class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.initial["permissions"] = people.permissions_of(self.instance) if self.instance.pk else []
+
+    def clean_name(self) -> str:
+        return _checked(self, "name")
+
+
+def _checked(form: "PersonForm | GroupForm", field: str) -> str:
+    """A name that was good enough before stays as it is."""
+    name: str = form.cleaned_data[field]
+    if field in form.changed_data:
+        check_name(name, form.instance)
+    return name
 
 
 @for_administrators
