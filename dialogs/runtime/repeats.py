@@ -3,6 +3,7 @@
 Each kind of the former is repeated once, and counts as no try.
 """
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -32,9 +33,11 @@ from dominds.llm.provider import (
     SystemRefused,
     TooLargeForRate,
 )
+from remediation.policies.retention import PRUNE
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
 ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be
+RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
 UNFORCED, OUTPUT, STALE, SYSTEM, SHORTER = "unforced", "output", "stale", "system", "shorter"
 REFUSALS = tuple(
     error.kind for error in (AuthFailed, RequestRefused, RefusedForGood, ForcingRefused, SystemRefused, StaleReasoning)
@@ -60,7 +63,7 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case OutputAboveMaximum(most=most) if OUTPUT not in dialog.repeats and most and most >= LEAST_OUTPUT_TOKENS:
             dialog.repeats = {**dialog.repeats, OUTPUT: most}
         case TooLargeForRate() if SHORTER not in dialog.repeats and (verb := _verb_for(dialog)):
-            dialog.requested_rewrite, dialog.repeats = verb, {**dialog.repeats, SHORTER: True}
+            dialog.requested_rewrite, dialog.repeats = verb, {**dialog.repeats, SHORTER: _share_within_rate(error)}
         case ForcingRefused() if request.force:
             row = {"reason": str(error), "refused_at": Now()}
             ForcingRefusal.objects.update_or_create(
@@ -74,9 +77,20 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
     return True
 
 
+def _share_within_rate(error: TooLargeForRate) -> float:
+    """Return how much of the request the provider's own numbers allow; half where it names none."""
+    found = RATE_NUMBERS.search(str(error))
+    limit, requested = (int(number.replace(",", "")) for number in found.groups()) if found else (5, 9)
+    return round(min(1.0, limit / max(requested, 1)) * ROOM_SHARE, 3)
+
+
 def _verb_for(dialog: Dialog) -> str:
-    """Return the rewrite that shortens the dialog's requests by its own policy; empty where that has none."""
-    by_hand = policy_of(dialog).policy.by_hand
+    """Return the rewrite that makes the dialog's requests shorter by its own policy; empty where that has none.
+
+    A policy that rewrites without a button of its own prunes, as people who ask for it do.
+    """
+    policy = policy_of(dialog).policy
+    by_hand = policy.by_hand or (PRUNE.by_hand if policy.rewrite else None)
     return by_hand.verb if by_hand and dialog.changed_since_rewrite else ""
 
 

@@ -25,6 +25,7 @@ from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
 from dialogs.runtime.materials import Materials
 from dialogs.runtime.next_call import next_prompt
+from dialogs.runtime.repeats import SHORTER
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -161,6 +162,9 @@ def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
     budget = sizes.budget
     limit = budget.limit or max(budget.taken, 1)
     target = decision.target_tokens or policy.target(limit)
+    share = dialog.repeats.get(SHORTER)
+    if share:  # a provider took no request of this size
+        limit = target = min(target, int(budget.taken * share))
     most = max(SMALLEST_UNIT_BUDGET, budget.units_room(limit))
     task = RewriteTask(
         units=sizes.units,
@@ -168,7 +172,7 @@ def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
         target=min(most, max(budget.units_room(target), SMALLEST_UNIT_BUDGET)),
         fixed=budget.beside,
         standing=budget.stays,
-        request_limit=budget.limit or 0,
+        request_limit=limit if share else budget.limit or 0,
         config=sizes.config,
         reason=decision.reason,
     )
