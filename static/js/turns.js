@@ -79,7 +79,7 @@ export function startTurns() {
   );
   menu.addEventListener("htmx:afterRequest", (event) => event.detail.successful && menu.hidePopover());
 
-  menu.addEventListener("click", async (event) => {
+  document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy-text], [data-copy-rich]");
     if (!button) return;
     try {
@@ -90,7 +90,7 @@ export function startTurns() {
     } catch {
       toast(tr("This browser does not allow copying here. Select the text and copy it with your keyboard."), "error");
     }
-    menu.hidePopover();
+    if (menu.contains(button)) menu.hidePopover();
   });
 
   /** Below the link, or above it where there is more room; always within the window. */

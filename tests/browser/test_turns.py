@@ -70,6 +70,9 @@ def test_code_is_wrapped_saved_and_copied(open_dialog: Opener, page: Page, compl
 def copy_and_rate(page: Page, dialog: Dialog) -> None:
     """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once, which is
     drawn anew once, or a click on it would be lost."""
+    page.locator("#turn-2").get_by_role("button", name="Copy message").click()
+    expect(page.locator(".toast").last).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()").strip() == "A short answer."
     for button, formatted in (("Copy as Markdown", False), ("Copy with formatting", True)):
         open_menu(page, "#turn-2").get_by_role("button", name=button).click()
         expect(page.locator("#turn-menu")).to_be_hidden()  # it closes when all is done

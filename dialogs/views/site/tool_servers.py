@@ -25,6 +25,14 @@ from dialogs.views.forms import checked
 from dialogs.views.site.forms import KeyField
 from dialogs.views.site.models import with_keys
 from dominds.redaction import redact
+from dominds.typed_address import with_scheme
+
+
+class TypedURLField(forms.URLField):
+    """A web address that may be typed without its scheme."""
+
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(with_scheme(value) if isinstance(value, str) else value)
 
 
 class ToolServerForm(forms.Form):
@@ -35,7 +43,7 @@ class ToolServerForm(forms.Form):
         widget=forms.TextInput({"autocomplete": "off"}),
         help_text=gettext_lazy("Letters, digits, dashes and underscores. Its tools are called after it."),
     )
-    url = forms.URLField(
+    url = TypedURLField(
         max_length=500,
         assume_scheme="https",
         label=gettext_lazy("Address"),

@@ -1,7 +1,6 @@
 """The models that a server lists: asked once, for a person who connects it, at an address that somebody typed."""
 
 import http.client
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,9 @@ from dominds.llm.json_text import NotJson, parsed
 from dominds.llm.models.model import ProviderKind
 from dominds.llm.providers.server_window import entries_in, root_of
 from dominds.outbound_http import Refused, get
+from dominds.typed_address import with_scheme
 
 MOST_MODELS, MOST_ID_CHARS = 500, 120
-WITHOUT_SCHEME = re.compile(r"(localhost|[0-9.]+):[0-9]+(/.*)?")  # as servers of one's own are named
 ANTHROPIC_HEADERS = {"anthropic-version": "2023-06-01"}
 
 
@@ -32,9 +31,7 @@ def base_of(kind: ProviderKind, address: str) -> str:
     """Return the base URL that somebody means: all APIs but Anthropic's stand below ``/v1`` where the address
     names no folder.
     """
-    address = address.strip().rstrip("/")
-    if WITHOUT_SCHEME.fullmatch(address):
-        address = f"http://{address}"
+    address = with_scheme(address).rstrip("/")
     if _is_anthropic(kind):
         return address.removesuffix("/v1")
     return address if urlsplit(address).path else f"{address}/v1"

@@ -21,6 +21,9 @@ def test_an_answer_from_the_inbox_lets_the_run_go_on(script: Script) -> None:
     client = browser_of(dialog.owner)
     assert "EUR or USD?" in client.get("/q4h/").content.decode()
     assert "(1) Needs you" in in_one_line(client.get("/settings/").content.decode())
+    place = f"question-{question.pk}"
+    assert f'href="/d/{dialog.pk}/#{place}"' in client.get(f"/q4h/{question.pk}/").content.decode()
+    assert f'id="{place}"' in client.get(f"/d/{dialog.pk}/").content.decode()
     client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR"})
     drive(dialog.pk)
     assert dialog.turns.filter(text="Thanks.").exists()

@@ -43,6 +43,7 @@ def menu_of(person: Client, dialog: Dialog, seq: int) -> str:
 def test_each_turn_has_one_way_to_its_actions(person: Client, dialog: Dialog) -> None:
     page = page_of(person, dialog)
     assert page.count("data-turn-menu") == 4
+    assert f'data-copy-text="/d/{dialog.pk}/turn/2/?text" aria-label="Copy message"' in page, "as Markdown"
     asked, answer = menu_of(person, dialog, 1), menu_of(person, dialog, 2)
     assert "Edit…" in asked and "Regenerate" not in asked and ">one</textarea>" in asked
     assert "Regenerate with another model" in answer and "Edit…" not in answer

@@ -1,0 +1,35 @@
+"""Web addresses as people type them."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from dominds.address_ranges import Range, range_of
+
+OWN_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")  # endings of names that no public server has
+
+
+def with_scheme(address: str) -> str:
+    """Complete an address that was typed without its scheme: ``http`` for a server on this machine or in a private
+    network, ``https`` for a public one.
+
+    What is no address, or may be either, comes back as it is: a single word, and a port of a public server, where a
+    key would perhaps travel in the clear.
+    """
+    address = address.strip()
+    if "://" in address:
+        return address
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return address
+    if _is_own(host) or (port is not None and "." not in host):
+        return f"http://{address}"
+    return f"https://{address}" if "." in host and port in (None, 443) else address
+
+
+def _is_own(host: str) -> bool:
+    try:
+        return range_of(ipaddress.ip_address(host)) is not Range.PUBLIC
+    except ValueError:
+        return host == "localhost" or host.lower().endswith(OWN_NETWORKS)
