@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import orjson
 import redis
 import structlog
 from django.conf import settings
@@ -18,12 +19,15 @@ from django.db import DatabaseError, connection, transaction
 from dialogs.models import ConnectedProvider, ToolServer
 from dialogs.store.wakeups import client
 from dominds import outbound_http, sealing
-from dominds.llm.catalog.catalog import NONE, Connected
+from dominds.llm.catalog.catalog import NONE, Connected, ModelInfo
+from dominds.llm.models.learned import restore, traits_of
 from dominds.redaction import remember
 
 log = structlog.get_logger(__name__)
 
 MARK = "dominds:connected"  # another value after each change
+LEARNED = "dominds:learned"  # traits that refusals taught, by provider and model
+LEARNED_SECONDS = 30 * 24 * 3600  # since the last lesson: a model may take by then what it refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,29 @@ def remove(kind: type[ConnectedProvider | ToolServer], pk: str) -> bool:
     return bool(removed)
 
 
+def share_learned(model: ModelInfo) -> None:
+    """Hand what the model's refusals taught to all processes, those of later starts included."""
+
+    def share() -> None:
+        try:
+            client().hset(LEARNED, orjson.dumps((model.provider_id, model.model_id)), orjson.dumps(traits_of(model)))
+            client().expire(LEARNED, LEARNED_SECONDS)
+        except redis.RedisError as error:
+            log.warning("learned_traits_not_shared", error=str(error))
+
+    transaction.on_commit(share)
+    _tell()
+
+
+def _take_over_learned() -> None:
+    try:
+        for key, traits in client().hgetall(LEARNED).items():
+            provider_id, model_id = orjson.loads(key)
+            restore(provider_id, model_id, orjson.loads(traits))
+    except (redis.RedisError, ValueError, TypeError, AttributeError) as error:
+        log.warning("learned_traits_not_read", error=str(error))
+
+
 def _tell() -> None:
     def tell() -> None:
         forget()
@@ -118,6 +145,8 @@ def _read(mark: bytes | None) -> Connected:
         rows, servers = list(ConnectedProvider.objects.all()), list(ToolServer.objects.all())
     except DatabaseError:
         return NONE
+    if not connection.in_atomic_block:
+        _take_over_learned()
     entries = MappingProxyType({row.provider_id: _entry(row) for row in rows}) if rows else NONE
     _known = _Read(entries, tuple(map(_server, servers)), mark)
     return _known.entries

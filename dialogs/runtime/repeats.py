@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from dialogs.context.connected import share_learned
 from dialogs.context.limits import model_of, policy_of
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.provider_cursor import cursor_of
@@ -50,7 +51,9 @@ _without_system: set[tuple[str, str]] = set()
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
     """Decide whether to make the attempt once more; the dialog's row then says in which form."""
     request = attempt.prepared.request
-    is_new = error is not None and learn(model_of(dialog), error)
+    model = model_of(dialog)
+    if is_new := error is not None and learn(model, error):
+        share_learned(model)
     match error:
         case StaleReasoning() if STALE not in dialog.repeats:
             new_epoch(dialog)

@@ -5,6 +5,7 @@ known by what they refuse.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -26,6 +27,11 @@ _LESSONS: tuple[tuple[str, str, Any], ...] = (
     (r"tool call id.{0,120}length of 9|tool call ids? should be alphanumeric.{0,40}length 9", "nine_ids", True),
 )
 LESSONS = tuple((re.compile(words, re.I | re.S), trait, value) for words, trait, value in _LESSONS)
+SOUND: Mapping[str, Callable[[Any], bool]] = {
+    "echo": lambda value: value in list(Echo),
+    **dict.fromkeys(("is_bound", "alternates", "nine_ids"), lambda value: value is True),
+    "output_length": lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
+}
 _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
 
 
@@ -53,6 +59,21 @@ def with_learned(model: ModelInfo) -> ModelInfo:
 @lru_cache(maxsize=256)
 def _with(model: ModelInfo, traits: tuple[tuple[str, Any], ...]) -> ModelInfo:
     return replace(model, **dict(traits))
+
+
+def traits_of(model: ModelInfo) -> dict[str, Any]:
+    """Return what the model's refusals taught, as values of JSON."""
+    return dict(_traits.get((model.provider_id, model.model_id), ()))
+
+
+def restore(provider_id: str, model_id: str, traits: Mapping[str, Any]) -> None:
+    """Take over what another process learned. A trait that is not known here, or whose value is none, is passed
+    over."""
+    sound = {name: value for name, value in traits.items() if (is_sound := SOUND.get(name)) and is_sound(value)}
+    if isinstance(echo := sound.get("echo"), str):
+        sound["echo"] = Echo(echo)
+    if sound:
+        _traits[provider_id, model_id] = tuple(sound.items())
 
 
 def forget() -> None:

@@ -1,5 +1,6 @@
 """What a model refuses teaches its traits, which hold from the next request on."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,3 +115,14 @@ def test_a_template_that_wants_turns_gets_them() -> None:
             ask(model.kind.connect(model, ""), request)
         assert learned.learn(model, refused.value)
         assert ask(model.kind.connect(learned.with_learned(model), ""), request).text
+
+
+def test_what_was_learned_is_taken_over_as_json() -> None:
+    model = info(OPENAI_COMPATIBLE)
+    learned.learn(model, StaleReasoning("The reasoning_content in the thinking mode must be passed back."))
+    learned.learn(model, OutputAboveMaximum("too large", most=8_192))
+    stored = json.loads(json.dumps(learned.traits_of(model)))
+    learned.forget()
+    learned.restore(model.provider_id, model.model_id, {**stored, "context_length": 9, "alternates": "yes"})
+    known = learned.with_learned(model)
+    assert (known.echo, known.output_length, known.alternates) == (Echo.CALLS, 8_192, False)
