@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
 from dialogs.actions.attachments import text_files, text_typed
-from dialogs.actions.question_rows import ALLOW_ALWAYS
+from dialogs.actions.question_rows import ALLOW_ALWAYS, ALLOWING
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import view
 from dialogs.models import Dialog, Question, Round, Turn
@@ -45,6 +45,11 @@ class Call:
     status: str = "pending"
     since: datetime | None = None  # a pending one
     approval: Question | None = None  # by which a person allowed it, or refused it
+
+    @property
+    def is_refused(self) -> bool:
+        """Check whether a person refused it, so that it never ran and did not fail."""
+        return self.status == "error" and self.approval is not None and self.approval.answer not in ALLOWING
 
     @property
     def is_cut(self) -> bool:

@@ -84,7 +84,7 @@ def test_a_person_allows_a_call_that_may_change_something(
     page.fill("#text", "It goes by bus.")
     page.get_by_role("button", name="Refuse").last.click()
     answered(page, 4)
-    expect(page.locator(".tool[data-status=error]")).to_have_count(1)
+    expect(page.locator(".tool[data-status=refused] .tool-status")).to_have_text("refused")
     refused = Turn.objects.get(dialog=dialog, role="tool", status="error")
     assert refused.text.endswith("a person refused this call. Do not repeat it as it was. Their words: It goes by bus.")
     send(page, "Note the plane")
@@ -123,6 +123,20 @@ def test_a_call_is_allowed_by_keys_alone(open_dialog: Opener, page: Page, stack:
     eventually(
         lambda: list(Turn.objects.filter(dialog=dialog, role="tool").values_list("status", flat=True)) == ["ok"] * 2
     )
+
+
+def test_what_is_typed_while_a_call_waits_is_a_message(open_dialog: Opener, page: Page) -> None:
+    dialog = open_dialog("notes")
+    send(page, "Note the boat")
+    asks = page.locator(".asks[data-state=open]")
+    expect(asks).to_be_visible()
+    page.fill("#text", "And what about the train?")
+    page.locator("#text").press("Enter")
+    eventually(lambda: Turn.objects.filter(dialog=dialog, role="user", text="And what about the train?").exists())
+    expect(asks).to_be_visible()
+    assert not Turn.objects.filter(dialog=dialog, role="tool", status="error").exists(), "nothing was refused"
+    asks.get_by_role("button", name="Allow", exact=True).click()
+    eventually(lambda: not Turn.objects.filter(dialog=dialog, status="queued").exists())
 
 
 def test_refusing_without_a_reason(open_dialog: Opener, page: Page) -> None:
