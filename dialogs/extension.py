@@ -92,7 +92,7 @@ class Extension:
 
 
 @cache
-def installed() -> tuple[Extension, ...]:
+def installed_extensions() -> tuple[Extension, ...]:
     """Return the extensions that are switched on, in the order of ``settings.EXTRAS``. Read once a process."""
     return tuple(load(app) for app in settings.EXTRAS)
 
@@ -112,4 +112,4 @@ def pieces_at(place: str) -> tuple[Piece, ...]:
     """Return what the extensions show at this place of the pages."""
     if place not in PLACES:
         raise ValueError(f"There is no place {place!r} on the pages. The places are: {', '.join(PLACES)}.")
-    return tuple(piece for extension in installed() for piece in extension.pieces if piece.place == place)
+    return tuple(piece for extension in installed_extensions() for piece in extension.pieces if piece.place == place)

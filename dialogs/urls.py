@@ -1,6 +1,6 @@
 from django.urls import include, path
 
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 from dialogs.views import (
     accounts,
     context,
@@ -16,7 +16,7 @@ from dialogs.views import (
 )
 from dialogs.views.site import agents, limits, models, people, tool_servers
 
-EXTENSIONS = installed()
+EXTENSIONS = installed_extensions()
 
 urlpatterns = [
     # Programs, first: patterns are tried in their order, and these are asked for most
@@ -44,13 +44,13 @@ urlpatterns = [
     path("people/<int:user_id>/switch/", people.switch, name="switch-person"),
     path("people/groups/", people.add_group, name="add-group"),
     path("people/groups/<int:group_id>/", people.group, name="group"),
-    path("invited/<int:user_id>/<str:token>/", people.invited, name="invited"),
+    path("invited/<int:user_id>/<str:token>/", people.accept_invitation, name="invited"),
     # Dialogs
     path("", home.home, name="home"),
     path("dialogs/", dialogs.index, name="dialogs"),
     path("find/", dialogs.find, name="find-everywhere"),
     path("d/new/", home.create, name="create-dialog"),
-    path("d/selected/", dialogs.selected, name="selected-dialogs"),
+    path("d/selected/", dialogs.act_on_selected, name="selected-dialogs"),
     path("d/folder/", dialogs.folder, name="folder"),
     path("d/undo/", dialogs.undo, name="undo-act"),
     path("d/<uuid:dialog_id>/", dialogs.show, name="dialog"),
@@ -92,7 +92,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/context/clear/", rewrites.clear, name="clear"),
     path("d/<uuid:dialog_id>/context/milestone/", rewrites.complete_milestone, name="complete-milestone"),
     path("d/<uuid:dialog_id>/context/<slug:kind>/", rewrites.request, name="rewrite"),
-    path("d/<uuid:dialog_id>/recalled/<int:generation_id>/", turns.recalled, name="recalled"),
+    path("d/<uuid:dialog_id>/recalled/<int:generation_id>/", turns.show_recalled, name="recalled"),
     path("d/<uuid:dialog_id>/recalled/<int:generation_id>/<int:seq>/", turns.choose_recall, name="choose-recall"),
     path("d/<uuid:dialog_id>/archive/", rewrites.archive, name="archive"),
     path("d/<uuid:dialog_id>/archive/<int:run_id>/", rewrites.archived_run, name="archived-run"),

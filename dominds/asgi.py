@@ -19,21 +19,21 @@ from django.utils.module_loading import import_string
 from dominds import gc_tuning
 from dominds.local import gate
 from dominds.web import daphne_patch
-from dominds.web.admission import admitted
+from dominds.web.admission import admit
 from dominds.web.socket_origin import same_origin_only
 from dominds.web.startup import at_first_call, warm_up
-from dominds.web.watchdog import watched
+from dominds.web.watchdog import watch
 
 # The loop needs the interpreter several times for each frame. By default each time may take 5 ms
 # while a thread draws a page.
 sys.setswitchinterval(0.0005)
 
-application = watched(
+application = watch(
     ProtocolTypeRouter(
         {
             "http": at_first_call(django_application, lambda: warm_up(import_string(settings.WARMUP))),
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
-            "websocket": same_origin_only(admitted(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))),
+            "websocket": same_origin_only(admit(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))),
         }
     )
 )

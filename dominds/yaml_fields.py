@@ -112,13 +112,13 @@ class Reading:
         """Return the entries of a mapping, by text; YAML reads some keys as numbers."""
         if not isinstance(value, Mapping):
             if value is not None:
-                self.report(path, f"expected a mapping, found {shown(value)}")
+                self.report(path, f"expected a mapping, found {quote_value(value)}")
             return
         for key, item in value.items():
             if isinstance(key, str | int | float) and not isinstance(key, bool):
                 yield str(key), item
             else:
-                self.report(path, f"expected text as key, found {shown(key)}")
+                self.report(path, f"expected text as key, found {quote_value(key)}")
 
     def fields(
         self,
@@ -149,7 +149,7 @@ class Reading:
         return sound
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
@@ -161,7 +161,7 @@ def anything(value: Any) -> Any:
 
 def text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Bad(f"expected text, found {shown(value)}")
+        raise Bad(f"expected text, found {quote_value(value)}")
     return value.strip()
 
 
@@ -181,7 +181,7 @@ def text_up_to(most_chars: int) -> Field:
 
 def texts(value: Any) -> list[str]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) and item.strip() for item in value):
-        raise Bad(f"expected a list of texts, found {shown(value)}")
+        raise Bad(f"expected a list of texts, found {quote_value(value)}")
     return list(dict.fromkeys(item.strip() for item in value))
 
 
@@ -193,7 +193,7 @@ def web_address(value: Any) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise Bad(f"expected an address that begins with http:// or https://, found {shown(value)}")
+        raise Bad(f"expected an address that begins with http:// or https://, found {quote_value(value)}")
     return address
 
 
@@ -207,14 +207,14 @@ def environment_name(value: Any) -> str:
 
 def truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Bad(f"expected true or false, found {shown(value)}")
+        raise Bad(f"expected true or false, found {quote_value(value)}")
     return value
 
 
 def one_of(choices: Sequence[str]) -> Field:
     def read(value: Any) -> str:
         if value not in choices:
-            raise Bad(f"expected one of {', '.join(choices)}, found {shown(value)}")
+            raise Bad(f"expected one of {', '.join(choices)}, found {quote_value(value)}")
         return str(value)
 
     return read
@@ -225,7 +225,7 @@ def amount(least: int, most: int) -> Field:
 
     def read(value: Any) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not least <= value <= most:
-            raise Bad(f"expected an amount from {least:,} to {most:,}, found {shown(value)}")
+            raise Bad(f"expected an amount from {least:,} to {most:,}, found {quote_value(value)}")
         return Decimal(str(value))
 
     return read
@@ -234,7 +234,7 @@ def amount(least: int, most: int) -> Field:
 def number(least: float, most: float) -> Field:
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise Bad(f"expected a number from {least} to {most}, found {shown(value)}")
+            raise Bad(f"expected a number from {least} to {most}, found {quote_value(value)}")
         return value
 
     return read
@@ -243,7 +243,7 @@ def number(least: float, most: float) -> Field:
 def whole_number(least: int, most: int) -> Field:
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise Bad(f"expected a whole number from {least:,} to {most:,}, found {shown(value)}")
+            raise Bad(f"expected a whole number from {least:,} to {most:,}, found {quote_value(value)}")
         return value
 
     return read

@@ -13,7 +13,7 @@ from dominds.yaml_fields import (
     anything,
     number,
     one_of,
-    shown,
+    quote_value,
     text,
     text_or_empty,
     truth,
@@ -48,14 +48,14 @@ MOST_POINTS = 100
 
 def _positive_share(value: Any) -> float:
     if value == 0:
-        raise Bad(f"expected a number above 0 and up to 1, found {shown(value)}")
+        raise Bad(f"expected a number above 0 and up to 1, found {quote_value(value)}")
     share: float = _SHARE(value)
     return share
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise Bad(f"expected a list, found {shown(value)}")
+        raise Bad(f"expected a list, found {quote_value(value)}")
     return list(value)
 
 
@@ -63,7 +63,7 @@ def _chain(value: Any) -> tuple[str, ...]:
     names = _list(value)
     unknown = [name for name in names if name not in STRATEGY_NAMES]
     if unknown or not names or len(set(names)) < len(names):
-        raise Bad(f"expected strategies, each once, of {', '.join(STRATEGY_NAMES)}, found {shown(value)}")
+        raise Bad(f"expected strategies, each once, of {', '.join(STRATEGY_NAMES)}, found {quote_value(value)}")
     return tuple(names)
 
 

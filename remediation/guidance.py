@@ -9,7 +9,7 @@ from dominds.llm.messages import ToolCall
 from health.levels import Level
 from remediation.context import NOT_REFUSED, Context, RefusedClear
 from remediation.decisions import Discard, Keep, ReplyDecision
-from remediation.prompts import Filled, joined, load, render
+from remediation.prompts import Filled, join, load, render
 
 MAX_FORCED_CLEARS = 3
 CRITICAL_KIND = "context_health_critical"
@@ -29,7 +29,7 @@ def guidance(folder: Path | None = None) -> Filled:
 def countdown_guidance(remaining: int, folder: Path | None = None) -> str:
     """Write guidance with ``remaining`` generations, this one included, until the runtime clears by itself."""
     more = f"{remaining} more generation{'' if remaining == 1 else 's'}"
-    return joined(guidance(folder), render(load("guidance_countdown", folder), remaining=more))
+    return join(guidance(folder), render(load("guidance_countdown", folder), remaining=more))
 
 
 def forced_clear(failed_clears: int, refused: RefusedClear = NOT_REFUSED, folder: Path | None = None) -> str:

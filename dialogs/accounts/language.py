@@ -13,7 +13,7 @@ from django.utils.decorators import sync_only_middleware
 from dialogs.accounts.login import settings_of
 from dialogs.models import PersonSettings
 from dialogs.models.settings import zone_named
-from dialogs.pages.language import known
+from dialogs.pages.language import known_language
 from dominds.web import busy_database
 from dominds.web.middleware import Handler
 
@@ -60,7 +60,7 @@ def _remember(request: HttpRequest, language: str) -> None:
         return
     follows = request.COOKIES.get("zone") and not own.zone  # else the cookie only repeats the choice
     zone = str(zone_of(request)) if follows else own.seen_zone
-    before = own.seen_language or known(""), own.seen_zone or "UTC"
+    before = own.seen_language or known_language(""), own.seen_zone or "UTC"
     if before == (language if not own.language else before[0], zone or "UTC"):
         return
     try:
@@ -83,11 +83,11 @@ def zone_of(request: HttpRequest) -> ZoneInfo:
 
 def language_of(request: HttpRequest) -> str:
     if request.path_info.startswith(FOR_PROGRAMS):
-        return known("")
+        return known_language("")
     if PAGE_HEADER in request.headers:
-        return known(request.headers[PAGE_HEADER].lower())
+        return known_language(request.headers[PAGE_HEADER].lower())
     if isinstance(request.user, User):
         request.own_settings = own = settings_of(request.user)  # type: ignore[attr-defined]
         if own.language:
-            return known(own.language)
+            return known_language(own.language)
     return translation.get_language_from_request(request)

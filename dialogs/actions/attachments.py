@@ -44,7 +44,7 @@ class Attached:
         return f'\n\n<file name="{self.name}">\n{self.content.decode("utf-8-sig")}\n</file>'
 
 
-def checked(files: Iterable[tuple[str, bytes]]) -> tuple[Attached, ...]:
+def check_files(files: Iterable[tuple[str, bytes]]) -> tuple[Attached, ...]:
     """Check files, given as names and contents. Raises ``Invalid``."""
     try:
         attached = tuple(_check(_plain(name), content) for name, content in files)
@@ -130,7 +130,7 @@ def named_by(turns: Iterable[Turn]) -> set[str]:
     return {digest for turn in turns for digest in digests(turn.attachments)}
 
 
-def stored(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]] | None:
+def store_images(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]] | None:
     """Store the images, each once in a dialog, in the caller's transaction, and return what their turn says of
     all files.
     """

@@ -21,7 +21,7 @@ from django.utils.translation import ngettext
 from dialogs.actions import sharing
 from dialogs.context.lineage import FORK, lineage
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog
 from dialogs.state import AT_REST
 from dialogs.store.text import NUL
@@ -41,7 +41,7 @@ class Done:
     undo: str = field(default="", repr=False)
 
 
-def held(owner: User, folder: str) -> QuerySet[Dialog]:
+def dialogs_in(owner: User, folder: str) -> QuerySet[Dialog]:
     """Return the dialogs that the folder shows: those that are not archived."""
     return Dialog.objects.filter(owner=owner, folder=folder, archived_at=None)
 
@@ -111,7 +111,7 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
         gone = {dialog.pk for dialog in (*chosen, *replaced)}
         expires_at = Least(Coalesce("expires_at", removal), removal)  # a program's may have less time
         Dialog.objects.filter(pk__in=gone).update(removed_at=Now(), expires_at=expires_at, source="")
-        for extension in installed():
+        for extension in installed_extensions():
             extension.dialogs_deleted(gone)
     sentence = ngettext(
         "{number:,} dialog deleted: for {days} days found under the state “deleted”.",
@@ -161,7 +161,7 @@ def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
 
 
 def archive_folder(owner: User, folder: str) -> Done:
-    return archive(owner, _ids(held(owner, folder), folder), away=True)
+    return archive(owner, _ids(dialogs_in(owner, folder), folder), away=True)
 
 
 def rename(owner: User, folder: str, name: str) -> Done:
@@ -191,7 +191,7 @@ def _move_dialogs(owner: User, folder: str, to: str | None) -> str:
 
 def share(owner: User, folder: str, group: str) -> Done:
     """Share a folder's dialogs with a group of the owner's; without a name, with nobody."""
-    rows = held(owner, folder)
+    rows = dialogs_in(owner, folder)
     ids = _ids(rows, folder)
     if len(ids) > MOST_SHARED:
         raise Invalid(f"“{folder}” holds {len(ids):,} dialogs; at most {MOST_SHARED} are shared at once.")

@@ -85,7 +85,7 @@ def edit(branch: Branch, text: str) -> Dialog:
         made = _copy(made_id, branch.by, origin, (turn.position or 0) - 1, turn.round_number)
         with open_change(made.pk) as change:
             _check_may_begin(change.dialog, reason)
-            if not made.last_position and origin.title == messages.shortened(turn.text):
+            if not made.last_position and origin.title == messages.shorten(turn.text):
                 change.dialog.title = ""  # so that it gets its own
             files = turn.text[len(text_typed(turn.text, turn.attachments)) :]
             messages.check_text(text + files)

@@ -14,7 +14,7 @@ from django.db.models import Count, F, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from dialogs.actions.attachments import Attached, digests, stored, text_with
+from dialogs.actions.attachments import Attached, digests, store_images, text_with
 from dialogs.actions.question_rows import close_question
 from dialogs.context.images import unseen_images
 from dialogs.context.limits import as_served
@@ -154,13 +154,13 @@ def accept_within(
         Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
         queued=not at_once,
         text=text_with(text, attached),
-        attachments=stored(dialog, attached),
+        attachments=store_images(dialog, attached),
         client_message_id=client_message_id or None,
         author_id=author.pk if author else dialog.owner_id,
     )
     if at_once:
         change.begin_message(turn.seq)
-    dialog.title = dialog.title or shortened(text or ", ".join(file.name for file in attached))
+    dialog.title = dialog.title or shorten(text or ", ".join(file.name for file in attached))
     dialog.archived_at = None
     if author:  # a person takes part now
         dialog.expires_at = None
@@ -384,13 +384,13 @@ def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tu
     return User.objects.filter(pk=owner_id).values_list(*counts)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Shorten a title, on one line."""
     first = " ".join(text.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
 
 
-def owned(dialog_id: UUID, user: User) -> Dialog:
+def visible_dialog(dialog_id: UUID, user: User) -> Dialog:
     """Return the dialog, if this person may see it; otherwise it does not exist."""
     dialog = _with_agent.first(dialog_id)
     if dialog is None or not may_see(user, dialog):
@@ -400,7 +400,7 @@ def owned(dialog_id: UUID, user: User) -> Dialog:
 
 def acting(dialog_id: UUID, user: User) -> Dialog:
     """Return the dialog for a person who is about to change it. Whoever may only read it is told so."""
-    dialog = owned(dialog_id, user)
+    dialog = visible_dialog(dialog_id, user)
     check_may_act(dialog, user)
     return dialog
 

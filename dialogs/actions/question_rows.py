@@ -17,7 +17,7 @@ from django.utils.translation import gettext, gettext_noop, override
 
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import Call
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Question
 from dialogs.store.change import Change
 from dominds.visible_text import visible
@@ -33,7 +33,7 @@ def open_question(change: Change, kind: str, text: str, **columns: Any) -> Quest
     """Ask a person, who is notified after the commit."""
     question = Question.objects.create(dialog=change.dialog, kind=kind, text=text, **columns)
     change.question_event(question)
-    for extension in installed():
+    for extension in installed_extensions():
         extension.question_opened(question)
     return question
 
@@ -45,7 +45,7 @@ def close_question(change: Change, question: Question, user: User | None, state:
     question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
     question.save()
     change.question_event(question)
-    for extension in installed():
+    for extension in installed_extensions():
         extension.question_closed(question)
 
 

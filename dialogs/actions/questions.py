@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
-from dialogs.actions.messages import acting, check_may_act, create_dialog, shortened
+from dialogs.actions.messages import acting, check_may_act, create_dialog, shorten
 from dialogs.actions.question_rows import approval_in, close_question, open_question, refusal_in
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
@@ -98,7 +98,7 @@ def _new_dialog(user: User, text: str) -> Dialog:
     agent = Agent.objects.filter(enabled=True).order_by("-is_default", "pk").first()
     if agent is None:
         raise Conflict("agent_unusable", "There is no agent, and so no dialog to ask in.")
-    return create_dialog(user, agent.pk, shortened(text), origin=Dialog.Origin.KEY)
+    return create_dialog(user, agent.pk, shorten(text), origin=Dialog.Origin.KEY)
 
 
 def answer(question_id: UUID, user: User, text: str) -> Question:

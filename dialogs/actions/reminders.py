@@ -12,7 +12,7 @@ MAX_REMINDERS = 50
 BUDGET_TOKENS = 16_000  # est., all reminders of a dialog together
 
 
-def listed(dialog: Dialog) -> list[tuple[Reminder, int]]:
+def list_reminders(dialog: Dialog) -> list[tuple[Reminder, int]]:
     """Return the reminders in order, each with its estimated tokens."""
     count = counter_for(dialog.model_id).count
     return [(row, count(row.text)) for row in dialog.reminders.all()]
@@ -22,7 +22,7 @@ def count_ahead(dialog_id: UUID, text: str) -> None:
     """Count what a change will compare with the budget. Counts are remembered, so the change itself counts nothing."""
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is not None:
-        listed(dialog)
+        list_reminders(dialog)
         counter_for(dialog.model_id).count(text)
 
 

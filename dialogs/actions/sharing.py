@@ -68,7 +68,7 @@ def token_of(dialog: Dialog) -> str:
     return _SIGNER.sign(dialog.link.hex) if dialog.link else ""
 
 
-def linked(token: str) -> Dialog:
+def dialog_of_link(token: str) -> Dialog:
     """Return the dialog that anybody may read at this link. Raises ``NotFound``."""
     try:
         link = UUID(_SIGNER.unsign(token))

@@ -12,7 +12,18 @@ from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.models import params
 from dominds.llm.providers.kinds import KINDS
-from dominds.yaml_fields import Bad, Field, amount, one_of, shown, text_or_empty, text_up_to, texts, truth, whole_number
+from dominds.yaml_fields import (
+    Bad,
+    Field,
+    amount,
+    one_of,
+    quote_value,
+    text_or_empty,
+    text_up_to,
+    texts,
+    truth,
+    whole_number,
+)
 from remediation.policies import registry
 
 FieldProblem = tuple[str, str]  # field, reason
@@ -27,7 +38,7 @@ def _policy(value: Any) -> Any:
 
 def _model_params(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise Bad(f"expected a mapping such as {{general: {{effort: low}}}}, found {shown(value)}")
+        raise Bad(f"expected a mapping such as {{general: {{effort: low}}}}, found {quote_value(value)}")
     try:
         written = orjson.dumps(value)
     except (orjson.JSONEncodeError, RecursionError):
@@ -63,7 +74,7 @@ FIELDS: dict[str, Field] = {
 REQUIRED = ("provider", "model")
 
 
-def checked(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict[str, Any], list[FieldProblem]]:
+def check_fields(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict[str, Any], list[FieldProblem]]:
     """Return the fields that can be used, and what is wrong with the others. None and empty text count as not
     stated.
 
@@ -160,5 +171,5 @@ def _unknown_tool(name: str) -> str:
     return (
         ""
         if name in known
-        else f"there is no tool {shown(name)}; known are {', '.join(known)} and {mcp.PREFIX}<server>"
+        else f"there is no tool {quote_value(name)}; known are {', '.join(known)} and {mcp.PREFIX}<server>"
     )

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from dialogs.agents.fields import FIELDS, checked
+from dialogs.agents.fields import FIELDS, check_fields
 from dialogs.models import Agent
 from dominds.yaml_fields import Problem, Reading, anything, text, truth
 
@@ -75,7 +75,7 @@ def read_team(path: Path, *, with_models: bool = True) -> Team:
 
 
 def _member(reading: Reading, here: str, fields: Fields, defaults: Fields, with_model: bool) -> Fields:
-    sound, problems = checked(fields, with_model=with_model)
+    sound, problems = check_fields(fields, with_model=with_model)
     for name, reason in problems:
         inherited = name in defaults and fields.get(name) == defaults[name]
         reading.report(f"{here}.{name}", f"{reason} (from member_defaults)" if inherited else reason)

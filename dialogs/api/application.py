@@ -27,7 +27,7 @@ from dialogs.api import (
 )
 from dialogs.api.auth import AUTH
 from dialogs.api.schemas import Problem
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 
 
 class JsonParser(Parser):
@@ -79,7 +79,7 @@ for subject in (
     settings,
 ):
     api.add_router("", subject.router)
-for extension in installed():
+for extension in installed_extensions():
     for name in extension.routers:
         api.add_router("", import_string(name))
 problems.register(api)

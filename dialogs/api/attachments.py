@@ -19,7 +19,7 @@ router = Router(tags=["messages"])
 @router.get("/dialogs/{uuid:dialog_id}/images/{sha256}", response={200: None})
 def get_image(request: PersonRequest, dialog_id: UUID, sha256: str) -> HttpResponse:
     """Return the bytes of an image, by the `sha256` that its turn gives in `attachments`."""
-    return image_of(messages.owned(dialog_id, request.auth), sha256)
+    return image_of(messages.visible_dialog(dialog_id, request.auth), sha256)
 
 
 def image_of(dialog: Dialog, sha256: str) -> HttpResponse:

@@ -76,7 +76,7 @@ for policy in by_hand():
 @router.get("/dialogs/{uuid:dialog_id}/context", response=ContextOut, exclude_unset=True)
 def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewChoice]) -> dict[str, Any]:
     """Return what the model would see now. All sizes are estimates."""
-    dialog = messages.owned(dialog_id, request.auth)
+    dialog = messages.visible_dialog(dialog_id, request.auth)
     try:
         return context_report.context_of(dialog, given.preview.replace("-", "_"))
     except UnknownModel as error:
@@ -86,7 +86,7 @@ def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewCho
 @router.get("/dialogs/{uuid:dialog_id}/remediations", response=list[RemediationOut])
 def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     """List every rewrite, undone ones too."""
-    runs = RemediationRun.objects.filter(dialog=messages.owned(dialog_id, request.auth), pk__gt=window.after)
+    runs = RemediationRun.objects.filter(dialog=messages.visible_dialog(dialog_id, request.auth), pk__gt=window.after)
     return [context_report.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
 
 
@@ -102,7 +102,7 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
     """List what rewrites removed, in full, oldest first. With ``q``, list what a search for it finds, best first;
     ``after`` then has no meaning.
     """
-    dialog = messages.owned(dialog_id, request.auth)
+    dialog = messages.visible_dialog(dialog_id, request.auth)
     if not window.q:
         rows = context_report.archive(dialog).filter(pk__gt=window.after).order_by("pk")
         return [{**_unit_json(row), "found": None} for row in rows[: window.limit]]

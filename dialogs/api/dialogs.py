@@ -29,7 +29,7 @@ class NewDialog(Schema):
 def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, Any]]:
     origin = Dialog.Origin.KEY if bearer_of(request.headers.get("Authorization", "")) else Dialog.Origin.PERSON
     dialog = messages.create_dialog(request.auth, given.agent, given.title, origin=origin)
-    return Status(201, overviews.of_dialog(messages.owned(dialog.pk, request.auth)))
+    return Status(201, overviews.of_dialog(messages.visible_dialog(dialog.pk, request.auth)))
 
 
 @router.get("/dialogs", response=list[DialogOut])
@@ -41,7 +41,7 @@ def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict
 
 @router.get("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
-    return overviews.of_dialog(messages.owned(dialog_id, request.auth))
+    return overviews.of_dialog(messages.visible_dialog(dialog_id, request.auth))
 
 
 class Sharing(Schema):
@@ -51,9 +51,9 @@ class Sharing(Schema):
 @router.patch("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dict[str, Any]:
     """Share the dialog with a group, whose members may then read it and act in it. Only its owner may."""
-    dialog = messages.owned(dialog_id, request.auth)
+    dialog = messages.visible_dialog(dialog_id, request.auth)
     sharing.share(dialog.pk, given.group or "", request.auth)
-    return overviews.of_dialog(messages.owned(dialog_id, request.auth))
+    return overviews.of_dialog(messages.visible_dialog(dialog_id, request.auth))
 
 
 @router.delete("/dialogs/{uuid:dialog_id}", response={204: None})
@@ -61,7 +61,7 @@ def delete_dialog(request: PersonRequest, dialog_id: UUID) -> Status[None]:
     """Delete the dialog: it is out of sight now, and removed after 30 days. Only its owner may, while nothing
     runs or waits.
     """
-    folders.delete_one(messages.owned(dialog_id, request.auth), request.auth)
+    folders.delete_one(messages.visible_dialog(dialog_id, request.auth), request.auth)
     return Status(204, None)
 
 
@@ -74,13 +74,13 @@ class ModelChoice(Schema):
 def choose_model(request: PersonRequest, dialog_id: UUID, given: ModelChoice) -> dict[str, Any]:
     """Choose the model that answers from the next message on."""
     model_choice.choose(messages.acting(dialog_id, request.auth).pk, given.provider, given.model, request.auth)
-    return overviews.of_dialog(messages.owned(dialog_id, request.auth))
+    return overviews.of_dialog(messages.visible_dialog(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/statistics", response=StatisticsOut)
 def get_statistics(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
     """Return the tokens of its model calls, as reported, and an estimate of the next request."""
-    return usage_totals.statistics_of(messages.owned(dialog_id, request.auth))
+    return usage_totals.statistics_of(messages.visible_dialog(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/export")
@@ -88,10 +88,10 @@ def export_dialog(
     request: PersonRequest, dialog_id: UUID, kind: Annotated[Literal["md", "json"], Query(alias="format")] = "json"
 ) -> StreamingHttpResponse:
     """Return the whole dialog as a file."""
-    return exported(messages.owned(dialog_id, request.auth), kind)
+    return send_export(messages.visible_dialog(dialog_id, request.auth), kind)
 
 
-def exported(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpResponse:
+def send_export(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpResponse:
     if kind == "md":
         return download(
             export.as_markdown(dialog, timezone.get_current_timezone()),

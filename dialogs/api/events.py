@@ -14,7 +14,7 @@ from dialogs.api.auth import PersonRequest, recheck_of
 from dialogs.api.cursors import HEADER, refuse_stale, standing_of
 from dialogs.api.lists import EventWindow, number_in
 from dialogs.api.schemas import EventOut
-from dialogs.api.sse import EventStream, streamed
+from dialogs.api.sse import EventStream, stream_response
 from dialogs.models import Dialog
 from dialogs.store import events
 
@@ -41,13 +41,13 @@ async def list_events(
     generation = await sync_to_async(_admit)(request, dialog_id)
     after = max(window.after, number_in(request.headers.get("Last-Event-ID")) or 0)
     stream = EventStream(dialog_id, request.auth.pk, after, recheck_of(request), of=window.of)
-    answer = streamed(stream.read())
+    answer = stream_response(stream.read())
     answer[HEADER] = generation
     return answer
 
 
 def _list(request: PersonRequest, response: HttpResponse, dialog_id: UUID, window: EventWindow) -> list[dict[str, Any]]:
-    messages.owned(dialog_id, request.auth)
+    messages.visible_dialog(dialog_id, request.auth)
     newest, generation = standing_of(Dialog.objects.all(), dialog_id) or (0, "")
     response[HEADER] = generation
     refuse_stale(window.after, newest, window.of, generation)
@@ -56,7 +56,7 @@ def _list(request: PersonRequest, response: HttpResponse, dialog_id: UUID, windo
 
 def _admit(request: PersonRequest, dialog_id: UUID) -> str:
     """Return the generation of the database, for whoever may read."""
-    messages.owned(dialog_id, request.auth)
+    messages.visible_dialog(dialog_id, request.auth)
     _, generation = standing_of(Dialog.objects.all(), dialog_id) or (0, "")
     if not connection.in_atomic_block:
         connection.close()  # back to the pool: the stream reads on other threads, for hours

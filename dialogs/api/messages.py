@@ -7,7 +7,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from dialogs.actions import messages
-from dialogs.actions.attachments import checked, from_base64
+from dialogs.actions.attachments import check_files, from_base64
 from dialogs.api.auth import PersonRequest
 from dialogs.api.cursors import refuse_stale
 from dialogs.api.lists import Text, Window
@@ -32,7 +32,7 @@ class NewMessage(Schema):
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
     """Store a message. A worker answers it, after those that were sent before."""
     dialog = messages.acting(dialog_id, request.auth)
-    attached = checked(from_base64(file.name, file.data) for file in given.attachments)
+    attached = check_files(from_base64(file.name, file.data) for file in given.attachments)
     return Status(
         202,
         messages.post_message(dialog, given.text, given.client_message_id, author=request.auth, attached=attached),
@@ -65,7 +65,7 @@ def close(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
 
 @router.get("/dialogs/{uuid:dialog_id}/turns", response=list[TurnOut])
 def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
-    dialog = messages.owned(dialog_id, request.auth)
+    dialog = messages.visible_dialog(dialog_id, request.auth)
     refuse_stale(window.after, dialog.last_turn_seq)
     turns = dialog.turns.filter(seq__gt=window.after).select_related("generation__snapshot", "author").order_by("seq")
     return [json_shapes.turn(turn) for turn in turns[: window.limit]]
@@ -74,6 +74,6 @@ def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -
 @router.get("/dialogs/{uuid:dialog_id}/generations", response=list[GenerationOut])
 def list_generations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     """List every model call, discarded ones too."""
-    dialog = messages.owned(dialog_id, request.auth)
+    dialog = messages.visible_dialog(dialog_id, request.auth)
     rows = dialog.generations.filter(pk__gt=window.after).select_related("snapshot").prefetch_related("turns")
     return [json_shapes.generation(row) for row in rows.order_by("pk")[: window.limit]]

@@ -40,7 +40,7 @@ def register(api: NinjaAPI) -> None:
     def on(kind: type[Problem], answer: Callable[[HttpRequest, Problem], HttpResponse]) -> None:
         api.add_exception_handler(kind, cast(Any, answer))  # ninja types the exception as maybe a class
 
-    on(Refusal, lambda request, problem: refused(problem))
+    on(Refusal, lambda request, problem: refusal_response(problem))
     on(ValidationError, lambda request, problem: error("invalid", fields_of(problem.errors), 400))
     on(HttpError, lambda request, problem: _http_error(problem))
     on(Http404, lambda request, problem: unknown_address(request))
@@ -50,7 +50,7 @@ def register(api: NinjaAPI) -> None:
     on(Exception, broken)
 
 
-def refused(problem: Refusal) -> HttpResponse:
+def refusal_response(problem: Refusal) -> HttpResponse:
     wait = problem.retry_after_seconds if isinstance(problem, RateLimited) else None
     return error(problem.code, problem.message, problem.status, wait)
 
@@ -84,9 +84,9 @@ def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
     """
     log.warning("api_unavailable", path=request.path, error=str(problem) or type(problem).__name__)
     if busy_database.is_known(request, problem):
-        return busy_database.marked(error("unavailable", busy_database.NOTHING, 503))
+        return busy_database.mark_unavailable(error("unavailable", busy_database.NOTHING, 503))
     content = {"code": "unavailable", "message": busy_database.UNKNOWN, "stored": "unknown"}
-    return busy_database.marked(JsonResponse({"error": content}, status=503))
+    return busy_database.mark_unavailable(JsonResponse({"error": content}, status=503))
 
 
 def broken(request: HttpRequest, problem: Exception) -> HttpResponse:

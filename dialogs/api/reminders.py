@@ -29,7 +29,7 @@ class ReminderChange(Schema):
 
 @router.get("/dialogs/{uuid:dialog_id}/reminders", response=list[ReminderOut])
 def list_reminders(request: PersonRequest, dialog_id: UUID) -> list[dict[str, Any]]:
-    return _list(messages.owned(dialog_id, request.auth))
+    return _list(messages.visible_dialog(dialog_id, request.auth))
 
 
 @router.post("/dialogs/{uuid:dialog_id}/reminders", response={201: ReminderOut})
@@ -55,7 +55,7 @@ def delete_reminder(request: PersonRequest, dialog_id: UUID, reminder_id: int) -
 
 
 def _list(dialog: Dialog) -> list[dict[str, Any]]:
-    return [json_shapes.reminder(row, est_tokens) for row, est_tokens in reminders.listed(dialog)]
+    return [json_shapes.reminder(row, est_tokens) for row, est_tokens in reminders.list_reminders(dialog)]
 
 
 def _one(dialog: Dialog, reminder_id: int) -> dict[str, Any]:

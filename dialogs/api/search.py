@@ -65,7 +65,7 @@ def search_all(
 
 
 def found_in_dialog(person: User, dialog_id: UUID, wanted: Wanted) -> tuple[list[dict[str, Any]], Searched]:
-    dialog = messages.owned(dialog_id, person)
+    dialog = messages.visible_dialog(dialog_id, person)
     hits = search.in_turns(dialog.pk, wanted.q, wanted.limit)
     results = [{"dialog": dialog.pk, "title": dialog.title, **hit_json(hit, "seq")} for hit in hits]
     return results, "newest" if search.searches_newest(dialog.pk) else "all"

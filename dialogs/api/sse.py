@@ -35,13 +35,13 @@ RETRY_SECONDS = 3
 _open: Counter[int] = Counter()
 
 
-def written(content: Any, *, event: str = "", number: int | None = None) -> bytes:
+def write_event(content: Any, *, event: str = "", number: int | None = None) -> bytes:
     """One server-sent event."""
     lines = [f"event: {event}\n" if event else "", f"id: {number}\n" if number is not None else ""]
     return "".join(lines).encode() + b"data: " + orjson.dumps(content) + b"\n\n"
 
 
-def streamed(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:
+def stream_response(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:
     answer = StreamingHttpResponse(pieces, content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"
@@ -132,7 +132,7 @@ class EventStream:
                     if row["data"].get("outcome") != "running":
                         feed.end(int(row["data"]["id"]))
                 self._seq = row["seq"]
-                yield written(row, event=row["type"], number=row["seq"])
+                yield write_event(row, event=row["type"], number=row["seq"])
             self._known = max(self._known, begun)
             self._behind = self._behind or bool(rows)
         if not self._caught_up:
@@ -176,7 +176,7 @@ def _pieces(frame: dict[str, Any]) -> list[bytes]:
     generation = frame["generation"]
     parts = (("reasoning", frame.get("reasoning_pos"), frame.get("reasoning")), ("draft", frame["pos"], frame["text"]))
     return [
-        written({"generation": generation, "pos": position, "text": text}, event=name)
+        write_event({"generation": generation, "pos": position, "text": text}, event=name)
         for name, position, text in parts
         if text
     ]

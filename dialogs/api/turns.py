@@ -61,7 +61,7 @@ def edit(request: PersonRequest, dialog_id: UUID, seq: int, given: EditIn) -> St
 @router.get("/dialogs/{uuid:dialog_id}/turns/{int:seq}/versions", response=list[VersionOut])
 def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dict[str, Any]]:
     """List the dialogs that hold a version of this turn, the first one first; it has the same position in each."""
-    dialog = messages.owned(dialog_id, request.auth)
+    dialog = messages.visible_dialog(dialog_id, request.auth)
     turn = dialog.turns.filter(seq=seq, position__isnull=False).first()
     if turn is None:
         raise NotFound(f"There is no turn {seq} in this dialog.")
@@ -90,4 +90,4 @@ def _branch(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) 
 
 
 def _answer_branch(request: PersonRequest, made: Dialog) -> Status[dict[str, Any]]:
-    return Status(201, overviews.of_dialog(messages.owned(made.pk, request.auth)))
+    return Status(201, overviews.of_dialog(messages.visible_dialog(made.pk, request.auth)))

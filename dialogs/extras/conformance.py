@@ -17,7 +17,7 @@ from django.urls import URLPattern, URLResolver
 from django.utils.module_loading import import_string
 from ninja import Router
 
-from dialogs.extension import PLACES, Extension, installed, load
+from dialogs.extension import PLACES, Extension, installed_extensions, load
 from dialogs.models import SiteSettings
 
 HEARD = {  # how many values each is called with
@@ -49,7 +49,7 @@ class ExtensionConformance:
         assert config.label == self.extension.name
 
     def test_no_other_extension_has_its_name(self) -> None:
-        assert [extension.name for extension in installed()].count(self.extension.name) == 1
+        assert [extension.name for extension in installed_extensions()].count(self.extension.name) == 1
 
     def test_its_templates_are_there_and_its_variables_are_functions(self) -> None:
         for piece in self.extension.pieces:
@@ -61,7 +61,9 @@ class ExtensionConformance:
         for module in filter(None, (self.extension.programs, self.extension.pages)):
             patterns = import_module(module).urlpatterns
             assert patterns
-            others = {name for other in installed() if other.name != self.extension.name for name in _names(other)}
+            others = {
+                name for other in installed_extensions() if other.name != self.extension.name for name in _names(other)
+            }
             assert not _names_in(patterns) & others
 
     def test_its_routers_are_those_of_the_api(self) -> None:

@@ -29,7 +29,7 @@ from dialogs.live.flow_control import FlowControl
 from dialogs.live.frames import BATCH, Frame, badges_of, frames_after
 from dialogs.live.hub import hub, session_mark
 from dialogs.live.socket_auth import may_see, person_of
-from dialogs.pages.language import in_language, known
+from dialogs.pages.language import in_language, known_language
 
 log = structlog.get_logger(__name__)
 
@@ -368,7 +368,7 @@ def _database_generation(query: bytes) -> str | None:
 
 def _language(query: bytes) -> str:
     """Return the language of the page that opened the socket; programs get English."""
-    return known(parse_qs(query.decode("latin-1")).get("lang", [""])[-1].lower())
+    return known_language(parse_qs(query.decode("latin-1")).get("lang", [""])[-1].lower())
 
 
 def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:

@@ -68,7 +68,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: s
         getattr(dialog, "database_generation", None) or "",
     ):
         return [resync(dialog.last_event_seq)]
-    frames = events.hydrated(rows, turns)
+    frames = events.hydrate(rows, turns)
     if not frames:
         return []
     try:

@@ -15,7 +15,7 @@ TOP, FLOOR = 28.0, 128.0  # pixels from above; what the bar under the pointer st
 BAR_SHARE = 0.7  # of its place
 
 
-def counted(number: float, kind: str) -> str:
+def format_number(number: float, kind: str) -> str:
     """Write a number whole where it is of a kind, and short at the axis."""
     if kind:
         return f"{number:,.0f} {_(kind)}"
@@ -71,11 +71,11 @@ class Words:
     title: str
     label: str = "%d"
     every: int = 1
-    of_sum: Callable[[float, str], str] = counted
+    of_sum: Callable[[float, str], str] = format_number
     rest: Callable[[datetime], str] = lambda moment: ""
 
 
-def stacked(
+def stack(
     table: Sequence[tuple[datetime, Mapping[str, float]]],
     words: Words,
     *,

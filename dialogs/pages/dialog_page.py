@@ -203,7 +203,7 @@ class DialogPage:
 
     @cached_property
     def reminders(self) -> list[tuple[Reminder, int]]:
-        return reminders.listed(self.dialog)
+        return reminders.list_reminders(self.dialog)
 
     @cached_property
     def rounds(self) -> list[tuple[Round, str]]:

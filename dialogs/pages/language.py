@@ -13,7 +13,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def known(name: str) -> str:
+def known_language(name: str) -> str:
     """Return ``name`` if there is a translation, or else English."""
     return name if name in dict(settings.LANGUAGES) else str(settings.LANGUAGE_CODE)
 
@@ -21,5 +21,5 @@ def known(name: str) -> str:
 def in_language(
     language: str, render: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
-    with translation.override(known(language)):
+    with translation.override(known_language(language)):
         return render(*args, **kwargs)

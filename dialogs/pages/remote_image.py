@@ -7,7 +7,7 @@ import structlog
 from django.conf import settings
 from django.utils.html import escape
 
-from dialogs.actions.attachments import Attached, checked
+from dialogs.actions.attachments import Attached, check_files
 from dialogs.errors import Invalid, NotFound, RateLimited
 from dialogs.models import Dialog, Turn
 from dialogs.pages.markdown import render
@@ -35,7 +35,7 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
     status, content = _fetch(address, user_id)
     if status != 200:
         raise Invalid(f"The image was not fetched: its server answered {status}.")
-    (image,) = checked([(address.rpartition("/")[2], content)])
+    (image,) = check_files([(address.rpartition("/")[2], content)])
     if image.pixels is None:
         raise Invalid("What its server sent is no image.")
     return image

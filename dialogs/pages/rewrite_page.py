@@ -67,7 +67,7 @@ class Line:
         return (self.first_part or 0) // ROWS + 1
 
 
-def aligned(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
+def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
     """Return the pieces by the oldest turn that each is made of; a text that stands for others goes before them."""
     gone_by_id = {item["id"]: item for item in removed}
     changed = {item["id"] for item in view if item.get("is_new") and item["id"] in gone_by_id}

@@ -83,7 +83,7 @@ def as_json(dialog: Dialog) -> Iterator[str]:
     head = {
         "dialog": overviews.of_dialog(dialog),
         "rounds": [_round_json(row) for row in dialog.rounds.all()],
-        "reminders": [json_shapes.reminder(row, est_tokens) for row, est_tokens in reminders.listed(dialog)],
+        "reminders": [json_shapes.reminder(row, est_tokens) for row, est_tokens in reminders.list_reminders(dialog)],
         "questions": [
             json_shapes.question(row, questions.attempts_of(row))
             for row in dialog.questions.select_related("resolved_by")

@@ -13,7 +13,7 @@ import structlog
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dialogs.actions.messages import shortened
+from dialogs.actions.messages import shorten
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
@@ -204,7 +204,7 @@ def title_in(answer: str) -> str:
     for line in answer.splitlines():
         bare = " ".join(storable(line).split()).strip(AROUND_TITLES).removeprefix("Title:")
         if title := bare.strip(AROUND_TITLES).rstrip("."):
-            return shortened(title)
+            return shorten(title)
     return ""
 
 

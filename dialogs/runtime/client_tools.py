@@ -11,7 +11,7 @@ from dialogs.context.tool_calls import Result, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Drive, Turn
-from dialogs.runtime.oversized_results import Judged, kept
+from dialogs.runtime.oversized_results import Judged, keep_whole
 from dialogs.store.change import Change
 from dialogs.tools.registry import offered_to, tools_of
 from remediation.guidance import CLEAR_MIND
@@ -75,7 +75,7 @@ def accept_within(change: Change, results: Mapping[str, Judged], *, goes_on: boo
     if not calls or {call.id for call in calls} != set(results) or not are_clients:
         raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
     for call in calls:
-        store_result(change, call.id, call.name, kept(dialog.pk, call.id, results[call.id]))
+        store_result(change, call.id, call.name, keep_whole(dialog.pk, call.id, results[call.id]))
     message = messages.newest_message(dialog)
     if message is None:
         raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")

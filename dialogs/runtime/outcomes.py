@@ -11,7 +11,7 @@ from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.package_draft import draft_package
 from dialogs.context.sizes import calibration_of
 from dialogs.context.tool_calls import store_mind_cleared
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
 from dialogs.runtime import repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
@@ -115,7 +115,7 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
         dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
     change.event("health", **json_shapes.health(dialog, judgement, thresholds))
     if judgement.level in (Level.CAUTION, Level.CRITICAL) and judgement.level is not before:
-        for extension in installed():
+        for extension in installed_extensions():
             extension.level_changed(dialog, judgement.level.value)
     return judgement.level
 

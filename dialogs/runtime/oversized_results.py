@@ -40,7 +40,7 @@ class Judged:
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
     """Return the result as the model is to see it. Call it outside a transaction: it may count the whole context."""
-    return kept(dialog.pk, call_id, judged(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
+    return keep_whole(dialog.pk, call_id, judged(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
 
 
 def judged(
@@ -77,7 +77,7 @@ def _preview(result: Result, chars: int) -> Judged:
     return Judged(result, Result(f"{note}\n\n{result.text[:chars]}", result.failed))
 
 
-def kept(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
+def keep_whole(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
     """Return the result as the model is to see it, and store one that is too large as an artifact."""
     if judged.instead is None:
         return judged.result

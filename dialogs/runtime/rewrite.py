@@ -20,7 +20,7 @@ from dialogs.context.retrieval.recall import NOTHING, PushRecall
 from dialogs.context.sizes import Sizes
 from dialogs.context.spending import caching_price
 from dialogs.context.units import unit_to_json
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
 from dialogs.runtime.materials import Materials
@@ -257,7 +257,7 @@ def _store(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) ->
         _after_rewrite(change)
         rounds.forget_report(dialog)
         change.event("remediation", **summary_of(run))
-        for extension in installed():
+        for extension in installed_extensions():
             extension.rewritten(job.dialog, run)
         _tell(change, job, replace(rewritten, est_before=run.est_before, est_after=run.est_after))
         change.event("health", **health_of(dialog, job.materials.served.thresholds))

@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from dialogs.actions import expiry
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog
 from dialogs.state import State
 from dialogs.store import discarded_log, wakeups
@@ -34,7 +34,7 @@ def run(ending: threading.Event) -> None:
         heartbeats.beat("sweeper", name)
         try:
             sweep()
-            for extension in installed():
+            for extension in installed_extensions():
                 extension.sweep()
             if number % TIDY_EVERY == 1:
                 tidy()
@@ -86,7 +86,7 @@ def sweep() -> int:
 
 def tidy() -> None:
     """Delete what may not be kept forever, and let the extensions tidy. Once an hour."""
-    for extension in installed():
+    for extension in installed_extensions():
         extension.tidy()
     discarded_log.delete_old()
     expiry.remove_expired()

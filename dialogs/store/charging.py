@@ -43,7 +43,7 @@ def of_one_request(get_response: Handler) -> Handler:
     return answer
 
 
-def charged() -> int | None:
+def paying_key() -> int | None:
     """Return the id of the key that pays; None where no key does. Raises ``BudgetSpent``."""
     key = _key.get()
     if key is None:

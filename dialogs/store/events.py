@@ -94,7 +94,7 @@ _ADD = {
 
 def _add_to_row(dialog_id: UUID, new_events: Sequence[NewEvent]) -> bool:
     key = dialog_id if connection.features.has_native_uuid_field else dialog_id.hex
-    return bool(prepared.changed(_ADD[connection.vendor], ["".join(map(_write_item, new_events)), key]))
+    return bool(prepared.run_sql(_ADD[connection.vendor], ["".join(map(_write_item, new_events)), key]))
 
 
 def _write_item(item: NewEvent) -> str:
@@ -110,7 +110,7 @@ def _write_item(item: NewEvent) -> str:
 
 def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
     """Return the events after ``seq`` as the page and the API receive them, oldest first."""
-    return hydrated(*read(dialog_id, seq, limit))
+    return hydrate(*read(dialog_id, seq, limit))
 
 
 def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict[int, Turn]]:
@@ -151,7 +151,7 @@ def rows_with(rows: QuerySet[Event], kind: str) -> QuerySet[Event]:
     return rows.filter(Q(type=kind) | Q(more__contains=f',["{kind}",'))
 
 
-def hydrated(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[dict[str, Any]]:
+def hydrate(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[dict[str, Any]]:
     shapes = {number: json_shapes.turn(turn) for number, turn in turns.items()}
     return [
         {

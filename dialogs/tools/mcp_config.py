@@ -41,7 +41,7 @@ from dominds.yaml_fields import (
     anything,
     environment_name,
     one_of,
-    shown,
+    quote_value,
     text,
     texts,
     truth,
@@ -280,13 +280,13 @@ def _value(value: Any) -> Value:
 
 def _arguments(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str | int) for item in value):
-        raise Bad(f"expected a list of texts, found {shown(value)}")
+        raise Bad(f"expected a list of texts, found {quote_value(value)}")
     return [str(item) for item in value]
 
 
 def _renames(value: Any) -> list[Rename]:
     if not isinstance(value, list):
-        raise Bad(f"expected a list such as [{{prefix: x_}}, {{suffix: _x}}], found {shown(value)}")
+        raise Bad(f"expected a list such as [{{prefix: x_}}, {{suffix: _x}}], found {quote_value(value)}")
     return [_rename(step) for step in value]
 
 
@@ -298,7 +298,9 @@ def _rename(step: Any) -> Rename:
             return Rename(remove, add)
         case {"suffix": str(suffix)} if len(step) == 1:
             return Rename(suffix=suffix)
-    raise Bad(f"expected {{prefix: x_}}, {{prefix: {{remove: x_, add: y_}}}} or {{suffix: _x}}, found {shown(step)}")
+    raise Bad(
+        f"expected {{prefix: x_}}, {{prefix: {{remove: x_, add: y_}}}} or {{suffix: _x}}, found {quote_value(step)}"
+    )
 
 
 TOOL_FIELDS: dict[str, Field] = {"whitelist": texts, "blacklist": texts}

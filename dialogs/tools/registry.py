@@ -10,7 +10,7 @@ from dialogs.tools import archive, human, mcp, memory, milestone, workspace
 from dialogs.tools.mcp_config import current_config
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
-from dominds.yaml_fields import shown
+from dominds.yaml_fields import quote_value
 from remediation.policies.policy import Policy
 
 
@@ -31,7 +31,7 @@ def toolset_problem(name: str) -> str:
     config = current_config()
     if name == ALL or {wanted, OTHER_NAMES.get(wanted)} & {*TOOLSETS, *config.servers, *config.off}:
         return ""
-    return f"there is no toolset {shown(wanted)}; known are {', '.join([*TOOLSETS, *config.servers])}"
+    return f"there is no toolset {quote_value(wanted)}; known are {', '.join([*TOOLSETS, *config.servers])}"
 
 
 def names_in(toolsets: Sequence[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.actions.messages import check_may_act, owned
+from dialogs.actions.messages import check_may_act, visible_dialog
 from dialogs.errors import UNREADABLE, Invalid, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
@@ -79,7 +79,7 @@ def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
     @require_GET
     @wraps(view)
     def show(request: PersonRequest, dialog_id: UUID, **kwargs: Any) -> HttpResponseBase:
-        return view(request, owned(dialog_id, request.user), **kwargs)
+        return view(request, visible_dialog(dialog_id, request.user), **kwargs)
 
     return show
 
@@ -95,12 +95,12 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
     @require_POST
     @wraps(view)
     def act(request: PersonRequest, dialog_id: UUID, **kwargs: Any) -> HttpResponse:
-        dialog = owned(dialog_id, request.user)
+        dialog = visible_dialog(dialog_id, request.user)
         try:
             check_may_act(dialog, request.user)
             result = view(request, dialog, **kwargs)
         except Refusal as refusal:
-            return refused(request, refusal, f"/d/{dialog_id}/")
+            return refuse(request, refusal, f"/d/{dialog_id}/")
         if isinstance(result, HttpResponse):
             return result
         if request.htmx:
@@ -122,7 +122,7 @@ def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     return HttpResponse("".join(frame.get("html", "") for frame in frames), headers={"X-Dominds-Seq": last_seq})
 
 
-def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
+def refuse(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
     """Answer a refusal: a toast for htmx, a message on the page for a plain form."""
     if not request.htmx:
         messages.error(request, refusal.message)
@@ -161,7 +161,7 @@ class SaysWhatIsWrong:
 
     def process_exception(self, request: PersonRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, DataError) and "NUL" in str(error):
-            return refused(request, Invalid("What was sent holds a NUL character, which cannot be stored."), "/")
+            return refuse(request, Invalid("What was sent holds a NUL character, which cannot be stored."), "/")
         result = request.resolver_match
         dialog_id = result.kwargs.get("dialog_id") if result else None
         if dialog_id is None or not isinstance(error, UNREADABLE):

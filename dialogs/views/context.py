@@ -5,7 +5,7 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 
-from dialogs.api.dialogs import exported
+from dialogs.api.dialogs import send_export
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.pages.dialog_page import DialogPage, highest, usage_points
 from dialogs.pages.entries import address_of, calls_of
@@ -87,9 +87,9 @@ def whole_turn(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse
 
 @dialog_page
 def export_markdown(request: PersonRequest, dialog: Dialog) -> HttpResponseBase:
-    return exported(dialog, "md")
+    return send_export(dialog, "md")
 
 
 @dialog_page
 def export_json(request: PersonRequest, dialog: Dialog) -> HttpResponseBase:
-    return exported(dialog, "json")
+    return send_export(dialog, "json")

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import folders
-from dialogs.actions.messages import owned
+from dialogs.actions.messages import visible_dialog
 from dialogs.api.dialogs import download
 from dialogs.api.lists import number_in
 from dialogs.context import limits
@@ -33,8 +33,8 @@ from dialogs.pages.dialog_page import STATES, DialogPage, state_label
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.permissions import may_act
 from dialogs.queries import export
-from dialogs.views.answers import PersonRequest, dialog_page, refused
-from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, checked, problems_of
+from dialogs.views.answers import PersonRequest, dialog_page, refuse
+from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, clean, problems_of
 from dominds.db.bounded import NewestFirst, edge_of_newest
 
 ROWS = 30
@@ -74,7 +74,7 @@ def index(request: PersonRequest) -> HttpResponse:
 def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
     """Find passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
     query, all_of_it = request.GET.get("q", ""), bool(request.GET.get("all"))
-    dialog, leaves_out = owned(dialog_id, request.user) if dialog_id else None, False
+    dialog, leaves_out = visible_dialog(dialog_id, request.user) if dialog_id else None, False
     if dialog:
         hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
     else:
@@ -93,7 +93,7 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
 
 def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | None:
     """Return the folder that the list shows, with what may be done with all of it."""
-    number = folders.held(request.user, name).count() if name and state not in ("archived", "deleted") else 0
+    number = folders.dialogs_in(request.user, name).count() if name and state not in ("archived", "deleted") else 0
     if not number:
         return None
     return {"name": name, "dialogs": number, "groups": list(request.user.groups.order_by("name"))}
@@ -159,7 +159,7 @@ _ACTS: dict[str, Callable[[User, Sequence[UUID]], folders.Done]] = {
 
 @login_required
 @require_POST
-def selected(request: PersonRequest) -> HttpResponseBase:
+def act_on_selected(request: PersonRequest) -> HttpResponseBase:
     """Apply one button of the list to the dialogs that were ticked."""
     form = SelectionForm(request.POST)
     if not form.is_valid():
@@ -178,11 +178,11 @@ def selected(request: PersonRequest) -> HttpResponseBase:
 def folder(request: PersonRequest) -> HttpResponseBase:
     """Apply one button of a folder to all its dialogs."""
     try:
-        given = checked(FolderForm(request.POST))
+        given = clean(FolderForm(request.POST))
         name, to = given["folder"], f"{reverse('dialogs')}?{urlencode({'folder': given['folder']})}"
         match given["action"]:
             case "export":
-                ids = list(folders.held(request.user, name).values_list("pk", flat=True))
+                ids = list(folders.dialogs_in(request.user, name).values_list("pk", flat=True))
                 return download(export.many_as_json(request.user, ids), "dialogs.json", "application/json")
             case "rename":
                 _say(request, folders.rename(request.user, name, given["name"]))
@@ -196,7 +196,7 @@ def folder(request: PersonRequest) -> HttpResponseBase:
                 _say(request, folders.remove(request.user, name))
                 to = reverse("dialogs")
     except Refusal as refusal:
-        return refused(request, refusal, reverse("dialogs"))
+        return refuse(request, refusal, reverse("dialogs"))
     return redirect(to)
 
 

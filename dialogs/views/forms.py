@@ -35,7 +35,7 @@ def problems_of(*given: Any) -> Iterator[str]:
             yield from (f"{label}: {message}" if label else str(message) for message in messages)
 
 
-def checked(form: forms.Form) -> dict[str, Any]:
+def clean(form: forms.Form) -> dict[str, Any]:
     """Return the form's values. Raises ``Invalid`` with a sentence for each problem."""
     if not form.is_valid():
         raise Invalid(" ".join(problems_of(form)))

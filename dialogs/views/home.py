@@ -15,7 +15,7 @@ from dialogs.errors import Refusal
 from dialogs.pages import glossary as words
 from dialogs.pages.home import HomePage
 from dialogs.views.answers import PersonRequest, with_retry_after
-from dialogs.views.forms import NewDialogForm, checked
+from dialogs.views.forms import NewDialogForm, clean
 from dialogs.views.messages import files_of
 
 
@@ -43,9 +43,9 @@ def create(request: PersonRequest) -> HttpResponse:
     text = (request.POST.get("text") or request.POST.get("suggestion", "")).replace("\r\n", "\n")
     page = HomePage(request.user, request.POST.get("agent", ""), request.POST.get("model", ""), text)
     try:
-        given = checked(NewDialogForm(request.POST))
+        given = clean(NewDialogForm(request.POST))
         message_id = given["client_message_id"] or page.new_message_id
-        attached = attachments.checked(files_of(request))
+        attached = attachments.check_files(files_of(request))
         dialog = start_dialog(request.user, given["agent"], given["model"], text, message_id, attached)
     except Refusal as refusal:
         page.sending_error = refusal.message

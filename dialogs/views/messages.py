@@ -18,7 +18,7 @@ from dialogs.pages.home import choosable_models
 from dialogs.pages.remote_image import remote_image as fetched_image
 from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_retry_after
 from dialogs.views.dialogs import show_page
-from dialogs.views.forms import MessageForm, RegenerateForm, checked
+from dialogs.views.forms import MessageForm, RegenerateForm, clean
 from dominds.budgets import ATTACHMENT_BYTES
 
 
@@ -26,12 +26,12 @@ from dominds.budgets import ATTACHMENT_BYTES
 @require_POST
 def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Accept a message. A worker answers it; the page hears of both through its socket."""
-    dialog = messages.owned(dialog_id, request.user)
+    dialog = messages.visible_dialog(dialog_id, request.user)
     text = request.POST.get("text", "").replace("\r\n", "\n")  # as it came, so that a refusal keeps it
     try:
         messages.check_may_act(dialog, request.user)
-        message_id = checked(MessageForm(request.POST))["client_message_id"]
-        attached = attachments.checked(files_of(request))
+        message_id = clean(MessageForm(request.POST))["client_message_id"]
+        attached = attachments.check_files(files_of(request))
         messages.post_message(dialog, text, message_id or None, author=request.user, attached=attached)
     except Refusal as refusal:
         return _refuse(request, dialog, text, refusal)
@@ -112,7 +112,7 @@ def models(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_action
 def choose_model(request: PersonRequest, dialog: Dialog) -> str:
-    provider, _slash, model = checked(RegenerateForm(request.POST))["model"].partition("/")
+    provider, _slash, model = clean(RegenerateForm(request.POST))["model"].partition("/")
     if model_choice.choose(dialog.pk, provider, model, request.user):
         return ""
     return _("{model} answers here already.").format(model=dialog.model_id)

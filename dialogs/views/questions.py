@@ -20,8 +20,8 @@ from dialogs.errors import Invalid, Refusal
 from dialogs.models import Agent, Question
 from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
-from dialogs.views.answers import ByLink, PersonRequest, changed_since, refused
-from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, checked
+from dialogs.views.answers import ByLink, PersonRequest, changed_since, refuse
+from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, clean
 from dominds.db.bounded import NewestFirst
 
 ROWS = 50
@@ -154,7 +154,7 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
             raise Invalid(
                 _("These words allow the call, and the button refuses it. Press “Allow”, or give another reason.")
             )
-        checked(AnswerForm(request.POST))
+        clean(AnswerForm(request.POST))
         if request.FILES:
             raise Invalid("An answer takes words alone: queue files as a message.")
         questions.answer(question.pk, request.user, text)
@@ -197,7 +197,7 @@ def _refuse(
     first.
     """
     if request.htmx and not _link_of(request):
-        return refused(request, refusal, f"/d/{question.dialog_id}/")
+        return refuse(request, refusal, f"/d/{question.dialog_id}/")
     question = questions.question_for(request.user, question.pk)
     return _page(request, question, error=refusal.message, text=text, exits=exits, status=refusal.status)
 

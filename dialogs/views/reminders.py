@@ -7,7 +7,7 @@ from django.http import Http404
 from dialogs.actions import reminders
 from dialogs.models import Dialog
 from dialogs.views.answers import PersonRequest, dialog_action
-from dialogs.views.forms import ReminderForm, checked
+from dialogs.views.forms import ReminderForm, clean
 
 
 @dialog_action
@@ -32,5 +32,5 @@ def delete(request: PersonRequest, dialog: Dialog, reminder_id: int) -> None:
 
 
 def _given_fields(request: PersonRequest) -> dict[str, Any]:
-    given = checked(ReminderForm(request.POST))
+    given = clean(ReminderForm(request.POST))
     return {**given, "text": given["text"].replace("\r\n", "\n")}

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import rewrite_requests
-from dialogs.actions.messages import owned
+from dialogs.actions.messages import visible_dialog
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages import rewrite_page
@@ -22,7 +22,7 @@ from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
 from dialogs.queries import coherence, context_report, facts
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_page
-from dialogs.views.forms import PackageForm, checked
+from dialogs.views.forms import PackageForm, clean
 from dominds.db.bounded import NewestFirst
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.context import UnitKind
@@ -39,7 +39,7 @@ def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseB
     """
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
-        dialog = owned(dialog_id, request.user)
+        dialog = visible_dialog(dialog_id, request.user)
         messages.warning(request, _("Nothing is done yet. This is what would go: confirm it below, or go back."))
         return redirect(f"/d/{dialog.pk}/context/?preview={verb}")
     return _request(request, dialog_id, verb=verb)
@@ -57,7 +57,7 @@ def complete_milestone(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def clear(request: PersonRequest, dialog: Dialog) -> None:
-    package = checked(PackageForm(request.POST))["reminder_content"]
+    package = clean(PackageForm(request.POST))["reminder_content"]
     rewrite_requests.clear(dialog.pk, package.replace("\r\n", "\n"), request.user)
 
 
@@ -159,7 +159,7 @@ def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpRes
         raise Http404
     run = lines[0].run
     run.coherence = coherence.measure(run.pk)
-    pieces = rewrite_page.aligned(run.view, run.removed)
+    pieces = rewrite_page.align(run.view, run.removed)
     result = Paginator(pieces, rewrite_page.ROWS).get_page(request.GET.get("page") or 1)
     context = {
         "page": DialogPage(dialog, request.user, request=request),

@@ -13,15 +13,15 @@ from django.views.decorators.http import require_POST
 
 from dialogs.actions import forks, turn_marks
 from dialogs.actions.attachments import text_typed
-from dialogs.actions.messages import check_may_act, owned
+from dialogs.actions.messages import check_may_act, visible_dialog
 from dialogs.context.limits import other_models
 from dialogs.errors import Forbidden, Refusal
 from dialogs.models import Dialog, Turn
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
 from dialogs.pages.recalled import recalled_turns
-from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_page, refused, with_toast
-from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, checked
+from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_page, refuse, with_toast
+from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, clean
 
 
 @dialog_page
@@ -74,16 +74,16 @@ def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> Vie
     @require_POST
     @wraps(view)
     def act(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-        dialog = owned(dialog_id, request.user)
+        dialog = visible_dialog(dialog_id, request.user)
         form = TurnForm(request.POST)
         try:
             check_may_act(dialog, request.user)
-            given = checked(form)
+            given = clean(form)
             made = view(request, forks.Branch(dialog_id, given["seq"], request.user, given["request_id"]))
         except Refusal as refusal:
             if form.is_valid() and "text" in request.POST and not request.htmx:  # nobody's words are lost
                 return _refused_text(request, dialog, form.cleaned_data["seq"], refusal)
-            return refused(request, refusal, f"/d/{dialog_id}/")
+            return refuse(request, refusal, f"/d/{dialog_id}/")
         address = reverse("place", args=[made.pk, made.own_from])
         return HttpResponse(status=204, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
 
@@ -103,24 +103,24 @@ def fork(request: PersonRequest, branch: forks.Branch) -> Dialog:
 
 @_branch_action
 def regenerate(request: PersonRequest, branch: forks.Branch) -> Dialog:
-    provider, _, model = checked(RegenerateForm(request.POST))["model"].partition("/")
+    provider, _, model = clean(RegenerateForm(request.POST))["model"].partition("/")
     return forks.regenerate(branch, provider, model)
 
 
 @_branch_action
 def edit(request: PersonRequest, branch: forks.Branch) -> Dialog:
-    return forks.edit(branch, checked(EditForm(request.POST))["text"].replace("\r\n", "\n"))
+    return forks.edit(branch, clean(EditForm(request.POST))["text"].replace("\r\n", "\n"))
 
 
 @dialog_action
 def rate(request: PersonRequest, dialog: Dialog) -> None:
-    turn_marks.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
+    turn_marks.rate(dialog.pk, clean(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
 
 
 @dialog_action
 def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Let a turn come back into each request, or as the runtime finds it."""
-    choice, seq = request.POST.get("choice", ""), checked(TurnForm(request.POST))["seq"]
+    choice, seq = request.POST.get("choice", ""), clean(TurnForm(request.POST))["seq"]
     turn_marks.choose_recall(dialog.pk, seq, choice)
     if request.htmx:
         pinned = _("Pinned: recalled first in each request.")
@@ -129,7 +129,7 @@ def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 @dialog_page
-def recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
+def show_recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
     """Show what was recalled: a page of its own, or within a dialog's page the list alone."""
     return _list_recalled(request, dialog, generation_id)
 
@@ -137,12 +137,12 @@ def recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> Http
 @login_required
 @require_POST
 def choose_recall(request: PersonRequest, dialog_id: UUID, generation_id: int, seq: int) -> HttpResponse:
-    dialog = owned(dialog_id, request.user)
+    dialog = visible_dialog(dialog_id, request.user)
     try:
         check_may_act(dialog, request.user)
         turn_marks.choose_recall(dialog.pk, seq, request.POST.get("choice", ""))
     except Refusal as refusal:
-        return refused(request, refusal, f"/d/{dialog_id}/recalled/{generation_id}/")
+        return refuse(request, refusal, f"/d/{dialog_id}/recalled/{generation_id}/")
     if request.htmx:
         return _list_recalled(request, dialog, generation_id)
     return redirect("recalled", dialog_id=dialog_id, generation_id=generation_id)

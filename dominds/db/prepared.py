@@ -168,7 +168,7 @@ def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, A
     return _count_changed(db, sql, values)
 
 
-def changed(sql: str, params: Sequence[Any]) -> int:
+def run_sql(sql: str, params: Sequence[Any]) -> int:
     """Run SQL that no model can say, and return the number of rows that it changed."""
     return _count_changed(_database(), sql, params)
 

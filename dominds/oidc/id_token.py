@@ -33,7 +33,7 @@ class UnknownKey(Untrusted):
     """No key of the provider, or more than one, has the token's key id and algorithm."""
 
 
-def verified(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:
+def verify(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:
     """Return the claims of a token under one of these JSON Web Keys. Raises ``Untrusted``."""
     try:
         header = jwt.get_unverified_header(token)

@@ -137,13 +137,13 @@ async def _verify(
     registration: Registration, document: Mapping[str, Any], token: str, attempt: Attempt
 ) -> dict[str, Any]:
     """Return the claims of an ID token. Keys are fetched again for one that is new."""
-    from dominds.oidc.id_token import UnknownKey, Untrusted, verified
+    from dominds.oidc.id_token import UnknownKey, Untrusted, verify
 
     for most_seconds in (KEPT_SECONDS, FRESH_SECONDS):
         keys = (await _kept_json(registration, document["jwks_uri"], most_seconds)).get("keys")
         named = {"issuer": document["issuer"], "client_id": registration.client_id, "nonce": attempt.nonce}
         try:
-            return verified(token, keys, **named)
+            return verify(token, keys, **named)
         except UnknownKey:
             continue
         except Untrusted as error:

@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 2.0  # far less than the ten seconds of socket.js
 TRY_LATER = 1013
 
 
-def admitted(application: Application) -> Application:
+def admit(application: Application) -> Application:
     """The same ASGI application for sockets, with a bound on concurrent handshakes."""
     places = asyncio.Semaphore(AT_ONCE)
 

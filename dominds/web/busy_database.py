@@ -43,7 +43,7 @@ def is_disk_full(error: BaseException) -> bool:
     return getattr(cause, "sqlstate", None) == DISK_FULL or getattr(cause, "sqlite_errorcode", None) == SQLITE_FULL
 
 
-def marked(response: HttpResponse) -> HttpResponse:
+def mark_unavailable(response: HttpResponse) -> HttpResponse:
     """Answer that the database was unavailable: 503, when to come again, and a mark for ``asked_again``."""
     response.status_code = 503
     response["Retry-After"] = str(RETRY_SECONDS)
@@ -76,4 +76,4 @@ def page(request: HttpRequest) -> HttpResponse:
         return server_error(request)
     log.warning("page_unavailable", path=request.path, error=str(error))
     known = {"is_known": is_known(request, error), "is_full": is_disk_full(error), "unknown": UNKNOWN}
-    return marked(HttpResponse(render_to_string("503.html", known)))
+    return mark_unavailable(HttpResponse(render_to_string("503.html", known)))

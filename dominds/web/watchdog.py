@@ -24,7 +24,7 @@ still = Counter(
 )
 
 
-def watched(application: Application) -> Application:
+def watch(application: Application) -> Application:
     """Wrap an ASGI application. Its first call starts the watchdog, since only then it is known which loop serves
     it.
     """

@@ -19,7 +19,7 @@ TOKEN_SECONDS = 12 * 3600  # services refuse more than a day
 LAST_RECORD = b"\x02"
 
 
-def encrypted(
+def encrypt(
     text: bytes,
     browser_key: bytes,
     secret: bytes,

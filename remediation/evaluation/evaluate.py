@@ -8,7 +8,7 @@ from pathlib import Path
 from remediation.budget import RECALL_SHARE
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.formats import load
-from remediation.evaluation.measures import answerable, run, searched
+from remediation.evaluation.measures import answerable, run, search_probes
 from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
 from remediation.evaluation.report import Report, Result, Searched, result_of
 from remediation.evaluation.simulation import Recalling, Setup, entries_of
@@ -61,7 +61,7 @@ def _search(form: str, dialogs: Sequence[Dialog], counter: Counter) -> Searched:
     for dialog in dialogs:
         units = units_of(dialog, counter.count_messages)
         index = Index(passage for unit in units for passage in entries_of(unit, counter))
-        fates = list(searched(dialog, index, units))
+        fates = list(search_probes(dialog, index, units))
         asked += len(fates)
         result += sum(fate.state.value == "one search away" for fate in fates)
         unanswerable += len(dialog.probes) - len(answerable(dialog))

@@ -63,7 +63,7 @@ class Run:
     recall_millis: float
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """Return the text in lower case, without punctuation, with one blank between words."""
     return " ".join(PUNCTUATION.sub(" ", text.lower()).split())
 
@@ -74,7 +74,7 @@ def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
     simulation = Simulation(dialog, setup)
     fates: list[Fate] = []
     requests: list[Request] = []
-    past = _Past(normalised(dialog.instructions), len(simulation.units))
+    past = _Past(normalise(dialog.instructions), len(simulation.units))
     for unit in simulation.steps():
         if unit.role is not UnitRole.USER:
             requests.append(simulation.request(simulation.view))
@@ -112,27 +112,27 @@ def _count_shared(earlier: Request, later: Request, fixed: int) -> int:
 
 def answerable(dialog: Dialog) -> tuple[Probe, ...]:
     """Return the questions whose answer stood in the dialog in these words: nothing could bring back any other."""
-    everything = normalised("\n".join(turn.words for turn in dialog.turns))
+    everything = normalise("\n".join(turn.words for turn in dialog.turns))
     return tuple(probe for probe in dialog.probes if probe.evidence or _holds_answer(everything, probe))
 
 
 def _holds_answer(text: str, probe: Probe) -> bool:
-    return any(normalised(answer) in text for answer in probe.answers)
+    return any(normalise(answer) in text for answer in probe.answers)
 
 
 def _judge_probe(simulation: Simulation, probe: Probe, request: Request) -> Fate:
     dialog = simulation.dialog
-    text = normalised(request.text(dialog.instructions))
+    text = normalise(request.text(dialog.instructions))
 
     def is_held(given: str) -> bool:
         both = f"{text}\n{given}"
-        return _holds_answer(both, probe) if not evidence else all(normalised(turn.words) in both for turn in evidence)
+        return _holds_answer(both, probe) if not evidence else all(normalise(turn.words) in both for turn in evidence)
 
     evidence = _evidence(dialog, probe)
     last = (
         evidence[-1]
         if evidence
-        else next(turn for turn in reversed(dialog.turns) if _holds_answer(normalised(turn.words), probe))
+        else next(turn for turn in reversed(dialog.turns) if _holds_answer(normalise(turn.words), probe))
     )
     place = dialog.turns.index(last)
     return Fate(
@@ -156,7 +156,7 @@ def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> Sta
     if is_held(""):
         return State.IN_SIGHT
     result = "\n".join(
-        normalised(hit.passage.text) for result in search(archive, question) for hit in (result.hit, *result.neighbours)
+        normalise(hit.passage.text) for result in search(archive, question) for hit in (result.hit, *result.neighbours)
     )
     return State.ONE_SEARCH_AWAY if is_held(result) else State.LOST
 
@@ -165,7 +165,7 @@ def _position(place: int, length: int) -> str:
     return POSITIONS[min(3, 4 * place // max(1, length))]
 
 
-def searched(dialog: Dialog, archive: Index, units: Units) -> Iterator[Fate]:
+def search_probes(dialog: Dialog, archive: Index, units: Units) -> Iterator[Fate]:
     """Search with each raw question, and report whether the first hits show a turn of its evidence or the answer."""
     places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
     numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
@@ -176,9 +176,7 @@ def searched(dialog: Dialog, archive: Index, units: Units) -> Iterator[Fate]:
             is_found = any(places.get(numbers[turn]) in shown for turn in probe.evidence)
         else:
             is_found = any(
-                _holds_answer(normalised(hit.passage.text), probe)
-                for one in match
-                for hit in (one.hit, *one.neighbours)
+                _holds_answer(normalise(hit.passage.text), probe) for one in match for hit in (one.hit, *one.neighbours)
             )
         yield Fate(SEARCH, probe.kind, "", "", State.ONE_SEARCH_AWAY if is_found else State.LOST)
 
@@ -214,7 +212,7 @@ class _Past:
         self.speakers: list[str] = []
 
     def add(self, unit: Unit) -> None:
-        self.texts.append(normalised(unit.text))
+        self.texts.append(normalise(unit.text))
         self.speakers.append(unit.role.value)
 
     def last(self, value: str) -> int | None:
@@ -227,8 +225,8 @@ class _Past:
 
 def _needed_values(simulation: Simulation, unit: Unit, request: Request, past: _Past) -> Iterator[Fate]:
     """Yield each value of a call's arguments that was said before, but not just now nor in the instructions."""
-    values = {value for value in map(normalised, _values_in(unit)) if value}
-    text = normalised(request.text(simulation.dialog.instructions)) if values else ""
+    values = {value for value in map(normalise, _values_in(unit)) if value}
+    text = normalise(request.text(simulation.dialog.instructions)) if values else ""
     for value in sorted(values):
         if (place := past.last(value)) is None:
             continue

@@ -113,7 +113,7 @@ def render(prompt: Prompt, **values: object) -> Filled:
     return Filled.of(text, Use(prompt.name, prompt.version, tuple(given.items())))
 
 
-def joined(*texts: Filled) -> Filled:
+def join(*texts: Filled) -> Filled:
     return Filled.of("\n".join(texts), *(use for text in texts for use in text.uses))
 
 
@@ -122,9 +122,9 @@ def uses_of(text: str) -> tuple[Use, ...]:
     return text.uses if isinstance(text, Filled) else ()
 
 
-def refilled(uses: Iterable[Use], folder: Path | None = None) -> str:
+def refill(uses: Iterable[Use], folder: Path | None = None) -> str:
     """Fill these prompts in again. Raises ``PromptError`` where one no longer exists in that version."""
-    return joined(*(render(_in_version(use, folder), **dict(use.values)) for use in uses))
+    return join(*(render(_in_version(use, folder), **dict(use.values)) for use in uses))
 
 
 def _in_version(use: Use, folder: Path | None) -> Prompt:

@@ -16,7 +16,7 @@ import numpy as np
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import DEFAULT, Hit, Tuning, scored, top
+from remediation.recall.scoring import DEFAULT, Hit, Tuning, score, top
 from remediation.text.reading import fenced
 
 HEADING = (
@@ -95,7 +95,7 @@ def recall(
     weights = query_weights(query)
     if allowance.tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:
         return Recalled()
-    scores = scored(archive, weights, tuning)
+    scores = score(archive, weights, tuning)
     hidden = archive.entries_of(in_sight.turns)
     scores[hidden] = 0.0
     first = np.setdiff1d(archive.entries_of(pinned), hidden)
@@ -178,6 +178,6 @@ def render(recalled: Recalled) -> str:
     return "\n".join((HEADING, *(piece.text for piece in recalled.pieces))) if recalled.pieces else ""
 
 
-def rendered(passages: Iterable[Passage]) -> str:
+def render_passages(passages: Iterable[Passage]) -> str:
     """Write the same block from its passages, in their order."""
     return "\n".join((HEADING, *map(_line, passages)))

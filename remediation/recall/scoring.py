@@ -37,7 +37,7 @@ class Hit:
     passage: Passage
 
 
-def scored(archive: Index, weights: Mapping[str, float], tuning: Tuning = DEFAULT) -> Floats:
+def score(archive: Index, weights: Mapping[str, float], tuning: Tuning = DEFAULT) -> Floats:
     """Score each entry; zero where neither words nor neighbours speak for it."""
     corpus = archive.corpus
     wanted = weightiest(weights, archive.holding(weights), corpus.entries)

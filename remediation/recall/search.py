@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from remediation.recall.index import Index
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import DEFAULT, Hit, Tuning, scored, top
+from remediation.recall.scoring import DEFAULT, Hit, Tuning, score, top
 
 MOST_HITS = 10
 CANDIDATES = 40  # times the hits: enough to leave out those that stand beside better ones
@@ -32,7 +32,7 @@ def search(
     weights = query_weights(Query(text))
     if not weights or not archive.corpus.entries:
         return ()
-    scores = scored(archive, weights, tuning)
+    scores = score(archive, weights, tuning)
     left_out = archive.entries_of(hidden)
     scores[left_out] = 0.0
     chosen: list[int] = []

@@ -7,8 +7,8 @@ from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
 from remediation.strategies.outcome import is_ledger, touchable
-from remediation.strategies.said import is_by_rule, superseded
-from remediation.strategies.stand_ins import shortened
+from remediation.strategies.said import find_superseded, is_by_rule
+from remediation.strategies.stand_ins import with_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 
 def _with_marks(units: Units, toolbox: Toolbox) -> Units:
     """Mark what a newer message supersedes, in those units that may be changed at all."""
-    gone = superseded(units)
+    gone = find_superseded(units)
     places = (
         {place for place in touchable(units) if units[place].id in gone and len(units[place].messages) == 1}
         if gone
         else ()
     )
     return tuple(
-        shortened(unit, gone[unit.id].text, toolbox) if place in places else unit for place, unit in enumerate(units)
+        with_text(unit, gone[unit.id].text, toolbox) if place in places else unit for place, unit in enumerate(units)
     )
 
 

@@ -14,7 +14,7 @@ from remediation.strategies.said import BY_RULE, CALL, OMITTED, labelled, said_i
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
 from remediation.text.statements import SPELLED, Kind, Said, Statement, statements_of
-from remediation.text.supersession import marked
+from remediation.text.supersession import mark_superseded
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
@@ -40,7 +40,9 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     count = text_counter(toolbox)
     entries = said_in(units)
     talk = [entry for entry in entries if entry.role != CALL]
-    statements = marked(statements_of(talk), statements_of([one for one in said_in(remaining) if one.role != CALL]))
+    statements = mark_superseded(
+        statements_of(talk), statements_of([one for one in said_in(remaining) if one.role != CALL])
+    )
     plain = plainness(units)
     talk_share = plain if any(entry.role == CALL for entry in entries) else (1 + plain) / 2
     worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)

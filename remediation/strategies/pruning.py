@@ -22,10 +22,10 @@ from remediation.strategies.outcome import STAND_INS, in_units, is_ledger, newes
 from remediation.strategies.stand_ins import (
     heading_tokens,
     put_in_place,
-    shortened,
     stand_in,
     summary_heading,
     text_counter,
+    with_text,
 )
 from remediation.strategies.truncate import newest_fitting
 from remediation.text.ledger import redact
@@ -225,7 +225,7 @@ def _rewritten(unit: Unit, text: str | None, toolbox: Toolbox) -> Unit:
         return unit
     if _gate(text, unit.text, unit.est_tokens, toolbox):
         return unit
-    candidate = shortened(unit, redact(text), toolbox)
+    candidate = with_text(unit, redact(text), toolbox)
     return candidate if candidate.est_tokens < unit.est_tokens else unit
 
 

@@ -11,7 +11,7 @@ from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
 from remediation.text.classify import is_program
 from remediation.text.statements import Said, statements_of
-from remediation.text.supersession import marked
+from remediation.text.supersession import mark_superseded
 
 CALL = "call"  # the role of what a tool was called with, beside those of messages
 OMITTED = "[…]"
@@ -37,14 +37,14 @@ class Stale(NamedTuple):
     holds: bool
 
 
-def superseded(units: Sequence[Unit]) -> dict[str, Stale]:
+def find_superseded(units: Sequence[Unit]) -> dict[str, Stale]:
     """Map the ids of units to the messages that no longer hold. Texts that stand for others bear their marks
     already.
     """
     entries = [(unit, said) for unit in units for said in _said_by(unit, False) if said.role != CALL]
     stale: dict[str, Stale] = {}
     holding: set[str] = set()
-    for statement in marked(statements_of([said for _, said in entries])):
+    for statement in mark_superseded(statements_of([said for _, said in entries])):
         unit, said = entries[statement.source]
         if unit.kind is UnitKind.SUMMARY:
             continue

@@ -112,7 +112,7 @@ def without_heading(text: str) -> str:
     return text[named.end() :] if named else OPENING.sub("", text)
 
 
-def shortened(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
+def with_text(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
     """Return the unit with ``text`` as its words. A provider's opaque items would still say the old ones, so they
     are dropped.
     """

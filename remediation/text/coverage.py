@@ -48,7 +48,7 @@ class Shown:
     """A text that may cover what was said, prepared for many questions."""
 
     def __init__(self, text: str) -> None:
-        self.text = folded(text)
+        self.text = fold(text)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -105,13 +105,13 @@ class Shown:
         return self.share_of(statement) >= (WORDS_COVERED if values else STATEMENT_COVERED)
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     return SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def telling(text: str) -> list[str]:
     """Return the stems of the words that tell what a text is about; Chinese and Japanese signs count in pairs."""
-    return _stems_in(folded(text))
+    return _stems_in(fold(text))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -122,7 +122,7 @@ def stems_of(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def _words_of(value: str) -> list[str]:
-    return WORD.findall(folded(value))
+    return WORD.findall(fold(value))
 
 
 def _stems_in(text: str) -> list[str]:

@@ -30,7 +30,7 @@ from remediation.text.statements import (
     statement_of,
     statements_of,
 )
-from remediation.text.supersession import marked
+from remediation.text.supersession import mark_superseded
 
 __all__ = ["key_facts", "redact", "render_ledger"]
 
@@ -106,7 +106,7 @@ def key_facts(
         _read_back(line, place - len(earlier), alike[shape_of(_words_of(line))]) for place, line in enumerate(earlier)
     ]
     statements = statements_of(texts)
-    everything = marked([*(one for one, _ in carried), *statements], statements_of(beside))
+    everything = mark_superseded([*(one for one, _ in carried), *statements], statements_of(beside))
     old = [fact for one, (_, fact) in zip(everything, carried, strict=False) if one.holds]
     new = [
         _Fact(line, statement.worth, statement.order)

@@ -46,7 +46,7 @@ ONLY_ZONE = frozenset({"zone"})  # a short statement of no other value: of these
 SHORT = 12  # words
 
 
-def marked(statements: Sequence[Statement], beside: Sequence[Statement] = ()) -> list[Statement]:
+def mark_superseded(statements: Sequence[Statement], beside: Sequence[Statement] = ()) -> list[Statement]:
     """Return the statements, those that no longer hold marked with the turn that says so.
 
     A statement that supersedes another is worth at least as much, and is a rule if that one was. Statements

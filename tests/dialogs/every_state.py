@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.contrib.auth.models import Group, User
 
 from dialogs.actions import folders, forks, messages, questions, reminders, rewrite_requests, sharing, turn_marks
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import ConnectedProvider, Dialog, Generation, PromptTemplate, Question, ToolServer, Turn
 from dialogs.runtime.driver import drive
@@ -121,7 +121,7 @@ class Zoo:
 
     def with_files(self) -> Dialog:
         """In a message that was answered, and in one that is queued."""
-        files = checked([("plan.png", picture()), ("notes.txt", b"tea at four " * 40)])
+        files = check_files([("plan.png", picture()), ("notes.txt", b"tea at four " * 40)])
         dialog = self.new()
         for text in ("look", ""):
             messages.post_message(dialog.pk, text, attached=files)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.context.retrieval.search import words_of
 from dialogs.context.units import group, unit_from_json, unit_to_json
 from dialogs.context.view import without_results
@@ -282,7 +282,7 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (read_response, response_of_messages, CONVERSATION_MESSAGES.most // 2),
     (read_response, response_of_calls, CONVERSATION_MESSAGES.most // 2),
     (read_response, response_with_tools, CALLS),
-    (lambda given: checked([("a.jpeg", given)]), jpeg, ROWS),
+    (lambda given: check_files([("a.jpeg", given)]), jpeg, ROWS),
     (attached, lambda number: b"word " * 10 * number, ROWS),
     (words_of, lambda number: "a b_c dé-f " * number, ROWS),
 ]

@@ -78,7 +78,7 @@ def talked(script: Script, usage: Any = LEVEL, **agent: Any) -> Dialog:
 def test_a_turn(script: Script) -> None:
     dialog = talked(script, GROWING)
     with counted() as posting:
-        messages.post_message(messages.owned(dialog.pk, dialog.owner), "One more")
+        messages.post_message(messages.visible_dialog(dialog.pk, dialog.owner), "One more")
     with counted() as driving:
         drive(dialog.pk)
     check(posting, statements=6, transactions=1, sent=400)  # with the one that says who may

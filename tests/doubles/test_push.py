@@ -35,7 +35,7 @@ def send(service: PushService, changed: dict[str, Any] | None = None, body: byte
     browser = service.browser(web_push.as_text(web_push.point_of(KEY)))
     headers = {"Authorization": token(service), "TTL": "60", "Content-Encoding": "aes128gcm", **(changed or {})}
     given = {name: value for name, value in headers.items() if value}
-    body = body or web_push.encrypted(text, browser.point, browser.secret)
+    body = body or web_push.encrypt(text, browser.point, browser.secret)
     return outbound_http.post(browser.address, body, given, timeout_seconds=5, allow_private=True)
 
 

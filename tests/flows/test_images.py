@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dialogs.actions import messages, rewrite_requests
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.context.view import view_of
 from dialogs.errors import Invalid
 from dialogs.models import Dialog
@@ -38,7 +38,7 @@ def answer(prompt: Prompt) -> Reply:
 
 
 def send(dialog: Dialog, text: str, *files: tuple[str, bytes]) -> None:
-    messages.post_message(dialog.pk, text, attached=checked(files))
+    messages.post_message(dialog.pk, text, attached=check_files(files))
     go_on(dialog)
 
 
@@ -90,7 +90,7 @@ def test_a_local_server_says_whether_its_model_sees(name: str, minds: Minds, mon
         say(dialog, "and what colour?")  # the same dialog, after another model was loaded
         assert "this model sees no images" in str(blind.bodies[-1]["messages"])
         stated = dialog_at(blind, minds, monkeypatch, name, SEES)
-        messages.post_message(stated.pk, "what is this?", attached=checked([("a.png", picture())]))
+        messages.post_message(stated.pk, "what is this?", attached=check_files([("a.png", picture())]))
 
 
 def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(

@@ -143,7 +143,7 @@ def test_reminders_have_a_budget_and_say_so(server: LocalDouble) -> None:
     turn = dialog.turns.filter(role="tool").latest("seq")
     assert turn.status == "error" and "at most 16,000" in turn.text and "Shorten it, or delete one" in turn.text
     assert [row.text for row in dialog.reminders.all()] == ["short"]
-    (row, size), *_ = reminders.listed(dialog)
+    (row, size), *_ = reminders.list_reminders(dialog)
     assert (row.text, size) == ("short", 1)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages, reminders, rewrite_requests
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.context.sent import Category, Sent
 from dialogs.extras.time_travel.sent_requests import SIDE_CALL, sent_request
 from dialogs.extras.v1.conversations import begin
@@ -71,7 +71,7 @@ def live_through(dialog: Dialog, mind: Any, verb: str) -> None:
     """Tools, reminders, images, the rewrite ``verb``, recall, its undo, guidance, a clear, other instructions."""
     for text in ("look", "remember this", STORY, "look", STORY, "hello", "remember that"):
         say(dialog, text)
-    messages.post_message(dialog.pk, "hello", attached=checked([("a.png", picture())]))
+    messages.post_message(dialog.pk, "hello", attached=check_files([("a.png", picture())]))
     go_on(dialog)
     rewrite_requests.request(dialog.pk, verb, dialog.owner)
     go_on(dialog)

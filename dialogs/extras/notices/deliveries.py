@@ -38,7 +38,7 @@ def question_opened(question: Question) -> None:
     _call(site, OPENED, webhook.question_body(question), question)
     if person := _asked(question):
         _store(_mail(OPENED, question, person))
-    _push(OPENED, question, web_push.reached(question))
+    _push(OPENED, question, web_push.browsers_to_reach(question))
 
 
 def question_closed(question: Question) -> None:
@@ -86,14 +86,14 @@ def _escalate(site: SiteSettings, question: Question) -> int:
     browsers: list[PushSubscription] = []
     if not question.escalations:
         mails = [_mail(OVERDUE, question, person)] if (person := _asked(question)) else []
-        browsers = web_push.reached(question)
+        browsers = web_push.browsers_to_reach(question)
     step = question.escalations
     for address, _minutes in site.asked_next[step:]:
         step += 1
         following = question_mail.holder_of(address, question)
         if following == question.dialog.owner and (mails or browsers):
             break
-        reached = web_push.reached(question, following) if following else []
+        reached = web_push.browsers_to_reach(question, following) if following else []
         browsers += reached
         if question_mail.is_on():
             mails.append(_mail(OVERDUE, question, following, address))

@@ -63,7 +63,7 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
     """
     if not is_on():
         raise Invalid("This server sends no push notifications: its operator has switched them off.")
-    given = {"user": user, "browser": named(browser), **_check_keys(address, key, secret)}
+    given = {"user": user, "browser": browser_name(browser), **_check_keys(address, key, secret)}
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)  # one at a time counts
         others = PushSubscription.objects.filter(user=user).exclude(address=address)
@@ -94,7 +94,7 @@ def _check_keys(address: str, key: str, secret: str) -> dict[str, str]:
     return {"key": web_push.as_text(point), "secret": web_push.as_text(word)}
 
 
-def named(user_agent: str) -> str:
+def browser_name(user_agent: str) -> str:
     """Name a browser as its owner calls it."""
     browser = next((name for mark, name in BROWSERS.items() if mark in user_agent), "A browser")
     system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
@@ -108,7 +108,7 @@ def subscriptions_of(user: User) -> QuerySet[PushSubscription]:
 ASKED_BY_PUSH = Exists(PushSubscription.objects.filter(user=OuterRef("dialog__owner")))  # of questions
 
 
-def reached(question: Question, person: User | None = None) -> list[PushSubscription]:
+def browsers_to_reach(question: Question, person: User | None = None) -> list[PushSubscription]:
     """Return the browsers of this person, or else of the one who is asked first: the dialog's owner."""
     asked = person or question.dialog.owner
     return list(subscriptions_of(asked)) if is_on() and asked.is_active else []
@@ -166,7 +166,7 @@ def send(row: Delivery) -> bool:
         text = _text(row, question)
     status = webhook.post(
         browser.address,
-        web_push.encrypted(text, web_push.from_text(browser.key), web_push.from_text(browser.secret)),
+        web_push.encrypt(text, web_push.from_text(browser.key), web_push.from_text(browser.secret)),
         {
             "Authorization": web_push.authorization(_signing_key(), browser.address, _contact(), int(time.time())),
             "Content-Encoding": "aes128gcm",

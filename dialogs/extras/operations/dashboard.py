@@ -180,7 +180,7 @@ class Undelivered:
     tries_again: bool
 
 
-def undelivered() -> list[Undelivered]:
+def list_undelivered() -> list[Undelivered]:
     failed = Delivery.objects.filter(sent_at=None, created_at__gt=Now() - NOTICED).exclude(error="")
     counted = failed.order_by().values_list("channel").annotate(Count("pk"), Max("pk"), Count("due_at"))
     errors = dict(Delivery.objects.filter(pk__in=[last for _, _, last, _ in counted]).values_list("channel", "error"))

@@ -19,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import REGISTRY, Collector
 
 from dialogs.extras.operations import dashboard
-from dialogs.extras.operations.running_totals import PARTS, Sums, Tally, counted, settled_below, spread, summed
+from dialogs.extras.operations.running_totals import PARTS, Sums, Tally, count_rows, settled_below, spread, sum_columns
 from dialogs.models import Dialog, Generation, Question
 from health.levels import Level
 from health.models import HealthSnapshot
@@ -49,8 +49,8 @@ def _of_generations(rows: QuerySet[Generation]) -> Sums:
         + spread(rows, model, F("completion_tokens"), TOKEN_BOUNDS, "output")
         + spread(rows, (*model, "error_kind"), F("finished_at") - F("started_at"), seconds, "duration")
         + spread(rows, model, F("first_token_ms"), [bound * 1000 for bound in SECOND_BOUNDS], "first")
-        + summed(rows, model, cost="cost_usd", **{name: f"{name}_tokens" for name in SHARES})
-        + counted(rows.exclude(outcome="running"), "purpose", "outcome")
+        + sum_columns(rows, model, cost="cost_usd", **{name: f"{name}_tokens" for name in SHARES})
+        + count_rows(rows.exclude(outcome="running"), "purpose", "outcome")
     )
 
 
@@ -67,9 +67,9 @@ class RowsCollector(Collector):
         self._read_at = -KEPT_SECONDS
         self._read: list[Metric] = []
         self._generations = Tally(_of_generations)
-        self._runs = Tally(lambda rows: counted(rows, "policy"))
-        self._snapshots = Tally(lambda rows: counted(rows, "level"))
-        self._events = Tally(lambda rows: counted(rows, "code"))
+        self._runs = Tally(lambda rows: count_rows(rows, "policy"))
+        self._snapshots = Tally(lambda rows: count_rows(rows, "level"))
+        self._events = Tally(lambda rows: count_rows(rows, "code"))
 
     def describe(self) -> Iterable[Metric]:
         return ()  # else registering would ask the database

@@ -48,7 +48,7 @@ def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequ
     return sums
 
 
-def summed(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
+def sum_columns(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
     """Sum each column, by its name, for each combination of labels. Fractions are summed in parts of ``PARTS``."""
     result = (
         rows.order_by().values(*labels).annotate(**{f"sum_{name}": Sum(column) for name, column in columns.items()})
@@ -62,7 +62,7 @@ def summed(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
     return sums
 
 
-def counted(rows: QuerySet[Any], *labels: str) -> Sums:
+def count_rows(rows: QuerySet[Any], *labels: str) -> Sums:
     result = rows.order_by().values_list(*labels).annotate(Count("pk"))
     return Counter({("count", *row[:-1]): row[-1] for row in result})
 

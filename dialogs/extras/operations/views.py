@@ -21,7 +21,7 @@ from dialogs.actions import interventions
 from dialogs.errors import Refusal
 from dialogs.extras.operations import costs
 from dialogs.extras.operations import dashboard as server
-from dialogs.pages.bar_chart import Chart, Words, counted, stacked
+from dialogs.pages.bar_chart import Chart, Words, format_number, stack
 from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest, for_operators
 from remediation.policies.registry import label_of
@@ -55,10 +55,10 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "leases": server.held_leases(),
         "stuck": server.stuck_dialogs(),
         "failed": server.failed_dialogs(),
-        "undelivered": server.undelivered(),
+        "undelivered": server.list_undelivered(),
         "backing_off": server.backing_off(),
-        "levels": stacked(server.levels_by_hour(), Words("%d %b %H:%M", label="%H", every=4)),
-        "compactions": stacked(server.compactions_by_day(), Words("%d %b", of_sum=_of_policy)),
+        "levels": stack(server.levels_by_hour(), Words("%d %b %H:%M", label="%H", every=4)),
+        "compactions": stack(server.compactions_by_day(), Words("%d %b", of_sum=_of_policy)),
         "context_events": server.context_events(),
         "tasks": server.cleanup_tasks(),
         "proposals": server.proposals(),
@@ -105,7 +105,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
             _unpriced_title(dict(days)),
         ),
         "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
-        "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
+        "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, format_number, 2),
         "tables": [_first_lines(table, chosen) for table in result if is_operator or table.by != "person"],
         "dialogs": costs.dialogs(request.user, held) if chosen else [],
         "calls": costs.calls(request.user, held),
@@ -121,7 +121,7 @@ def _narrowed_address(chosen: costs.Chosen) -> str:
 
 
 def _of_policy(number: float, name: str) -> str:
-    return f"{number:,.0f} {_(label_of(name))}" if name else counted(number, name)
+    return f"{number:,.0f} {_(label_of(name))}" if name else format_number(number, name)
 
 
 def _by_day(
@@ -136,7 +136,7 @@ def _by_day(
     def address(day: datetime) -> str:
         return _narrowed_address({**chosen, "day": day.date().isoformat()}) if several else ""
 
-    return stacked(table, Words("%d %b", of_sum=words, rest=rest), least=least, address=address)
+    return stack(table, Words("%d %b", of_sum=words, rest=rest), least=least, address=address)
 
 
 def _unpriced_title(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:

@@ -13,15 +13,15 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.actions import sharing
-from dialogs.actions.messages import owned
+from dialogs.actions.messages import visible_dialog
 from dialogs.api.attachments import image_of
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages.entries import all_entries
 from dialogs.permissions import may_share
-from dialogs.views.answers import PersonRequest, refused
+from dialogs.views.answers import PersonRequest, refuse
 from dialogs.views.dialogs import before_of
-from dialogs.views.forms import checked
+from dialogs.views.forms import clean
 
 
 class SharingForm(forms.Form):
@@ -34,12 +34,12 @@ class SharingForm(forms.Form):
 @login_required
 @require_http_methods(["GET", "POST"])
 def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = owned(dialog_id, request.user)
+    dialog = visible_dialog(dialog_id, request.user)
     if request.method == "POST":
         try:
             messages.success(request, _apply(request, dialog))
         except Refusal as refusal:
-            return refused(request, refusal, reverse("sharing", args=[dialog_id]))
+            return refuse(request, refusal, reverse("sharing", args=[dialog_id]))
         return redirect("sharing", dialog_id=dialog_id)
     own = request.user.groups.order_by("name").values_list("name", flat=True)
     current = dialog.group.name if dialog.group else ""
@@ -58,7 +58,7 @@ def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 
 def _apply(request: PersonRequest, dialog: Dialog) -> str:
     """Apply the form, and tell the person what was done."""
-    given = checked(SharingForm(request.POST))
+    given = clean(SharingForm(request.POST))
     match given["action"]:
         case "link":
             sharing.make_link(dialog.pk, request.user)
@@ -73,11 +73,11 @@ def _apply(request: PersonRequest, dialog: Dialog) -> str:
 
 
 @require_GET
-def shared(request: HttpRequest, token: str) -> HttpResponse:
+def show_shared(request: HttpRequest, token: str) -> HttpResponse:
     """Show what was said to anyone who has the link, without navigation or buttons, and the same to those logged
     in.
     """
-    dialog = sharing.linked(token)
+    dialog = sharing.dialog_of_link(token)
     entries, older = all_entries(dialog, before_of(request))
     context = {"dialog": dialog, "token": token, "entries": entries, "older": older, "user": AnonymousUser()}
     answer = render(request, "dialogs/shared.html", context)
@@ -88,7 +88,7 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_GET
 def image(request: HttpRequest, token: str, sha256: str) -> HttpResponse:
-    answer = image_of(sharing.linked(token), sha256)
+    answer = image_of(sharing.dialog_of_link(token), sha256)
     answer["Cache-Control"] = "no-store"  # unlike the owner's: the link may be taken back
     answer["X-Robots-Tag"] = "noindex"
     return answer

@@ -35,7 +35,7 @@ LAST_WAY_IN = (
 NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")  # what Django's user names leave out
 
 
-def registered(number: int) -> Registration | None:
+def provider_numbered(number: int) -> Registration | None:
     """Return the provider of this number, if the environment names one."""
     return next((one for one in settings.OIDC_PROVIDERS if one.number == number), None)
 

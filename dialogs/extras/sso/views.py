@@ -30,7 +30,7 @@ from dialogs.errors import Refusal
 from dialogs.extras.sso import sign_in
 from dialogs.models import Identity
 from dialogs.views.accounts import BACKEND, absolute, login_page, next_page
-from dialogs.views.answers import PersonRequest, refused
+from dialogs.views.answers import PersonRequest, refuse
 from dominds.oidc import provider as oidc
 from dominds.oidc.registration import Registration, SignInFailed
 
@@ -144,7 +144,7 @@ def _link(request: HttpRequest, wanted: int, claims: dict[str, Any], provider: R
 
 
 def _registration(number: int) -> Registration:
-    result = sign_in.registered(number)
+    result = sign_in.provider_numbered(number)
     if result is None:
         raise Http404("No such provider is configured.")
     return result
@@ -198,7 +198,7 @@ def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
     try:
         identity = sign_in.unlink(request.user, identity_id)
     except Refusal as refusal:
-        return refused(request, refusal, to)
+        return refuse(request, refusal, to)
     provider = sign_in.provider_of(identity)
     text = _("{provider} does not sign you in any more.")
     messages.success(request, text.format(provider=provider.name if provider else identity.issuer))

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.context.sent import Category
 from dialogs.extras.time_travel.moments import Moment
-from dialogs.pages.bar_chart import ceiling, counted
+from dialogs.pages.bar_chart import ceiling, format_number
 from health.models import HealthSnapshot
 
 STEP, WIDTH, HEIGHT = 10, 8, 100  # of a column, in the drawing's units
@@ -74,7 +74,7 @@ class Drawing:
         return tuple(dict.fromkeys(column.moment.marks[0].kind for column in self.columns if column.moment.marks))
 
 
-def drawn(moments: Sequence[Moment]) -> Drawing:
+def draw(moments: Sequence[Moment]) -> Drawing:
     width = max(1, len(moments)) * STEP
     tallest = max((moment.tokens for moment in moments), default=0) or 1
     thresholds = {kind: [_threshold(moment, kind) for moment in moments] for kind in THRESHOLDS}
@@ -104,7 +104,7 @@ def drawn(moments: Sequence[Moment]) -> Drawing:
 
 def axis(top: int) -> tuple[tuple[float, str], ...]:
     """Return percents from above with the tokens that they stand for, down to 0."""
-    return tuple((round(100 * (1 - share), 1), counted(top * share, "")) for share in SHARES)
+    return tuple((round(100 * (1 - share), 1), format_number(top * share, "")) for share in SHARES)
 
 
 def _threshold(moment: Moment, kind: str) -> int | None:

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from dialogs.api.lists import number_in
-from dialogs.extras.time_travel.drawing import drawn
+from dialogs.extras.time_travel.drawing import draw
 from dialogs.extras.time_travel.moments import MOST, moment_of, moments
 from dialogs.extras.time_travel.request_diff import diff
 from dialogs.extras.time_travel.sent_requests import sent_request
@@ -25,7 +25,7 @@ LARGEST = 9_223_372_036_854_775_807  # of a row's number
 def timeline(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     shown = moments(dialog, number_in(request.GET.get("before")))
     context = {
-        "drawing": drawn(shown),
+        "drawing": draw(shown),
         "newest_first": shown[::-1],
         "older": shown[0].generation.pk if len(shown) == MOST else None,
         "is_newest": "before" not in request.GET,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from dialogs.api.sse import KEEP_ALIVE, written
+from dialogs.api.sse import KEEP_ALIVE, write_event
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.parsing import ChatRequest, chat_request
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
@@ -38,21 +38,21 @@ class ChatWriter:
         self._ended: Ended | None = None
 
     def begin(self) -> list[bytes]:
-        return [written(self._chunk({"role": "assistant", "content": ""}))]
+        return [write_event(self._chunk({"role": "assistant", "content": ""}))]
 
     def piece(self, piece: AnswerPiece) -> list[bytes]:
         match piece:
             case Text(text):
                 self._texts.append(text)
-                return [written(self._chunk({"content": text}))]
+                return [write_event(self._chunk({"content": text}))]
             case Reasoning(text):
                 self._thoughts.append(text)
-                return [written(self._chunk({"reasoning_content": text}))]
+                return [write_event(self._chunk({"reasoning_content": text}))]
             case Ended():
                 self._ended = piece = replace(
                     piece, finish_reason=REASONS.get(piece.finish_reason, piece.finish_reason)
                 )
-                return [*map(written, self._last_chunks(piece)), DONE]
+                return [*map(write_event, self._last_chunks(piece)), DONE]
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -68,7 +68,7 @@ class ChatWriter:
         return chunks
 
     def failed(self, error: ApiError) -> list[bytes]:
-        return [written(error.body)]
+        return [write_event(error.body)]
 
     def whole(self) -> dict[str, Any]:
         assert self._ended is not None

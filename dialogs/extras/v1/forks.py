@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.db.models.lookups import Exact
 
 from dialogs.actions import imported_turns, messages
-from dialogs.actions.attachments import named_by, stored, text_with
+from dialogs.actions.attachments import named_by, store_images, text_with
 from dialogs.context.lineage import owner_of
 from dialogs.extras.v1.finding import Candidate
 from dialogs.extras.v1.history import ClientMessage, Conversation
@@ -116,7 +116,7 @@ def title_of(message: str) -> str:
     begin = 0
     while element := _ELEMENT.match(message, begin):
         begin = element.end()
-    return messages.shortened(message[begin:]) or messages.shortened(message)
+    return messages.shorten(message[begin:]) or messages.shorten(message)
 
 
 def _copy(origin: Candidate, source: Dialog, dialog: Dialog) -> Turn:
@@ -145,7 +145,10 @@ def _turns_of(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None
     turns = imported_turns.turns_of(dialog, [message_of(message) for message in before], after=last)
     for turn, message in zip(turns, before, strict=True):
         if message.attached:
-            turn.text, turn.attachments = text_with(message.text, message.attached), stored(dialog, message.attached)
+            turn.text, turn.attachments = (
+                text_with(message.text, message.attached),
+                store_images(dialog, message.attached),
+            )
     return turns
 
 

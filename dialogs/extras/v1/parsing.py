@@ -7,7 +7,7 @@ from uuid import UUID
 
 import orjson
 
-from dialogs.actions.attachments import checked, from_base64
+from dialogs.actions.attachments import check_files, from_base64
 from dialogs.errors import Invalid
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.history import Call, ClientMessage
@@ -257,7 +257,7 @@ def _user_message(content: Any, param: str) -> ClientMessage:
         return ClientMessage("user", _text(content, param))
     text = _text([part for part in parts if not (isinstance(part, dict) and part.get("type") in FILES)], param)
     try:
-        sound = checked([_file(part, f"{param}[{at}]") for at, part in files])
+        sound = check_files([_file(part, f"{param}[{at}]") for at, part in files])
     except Invalid as refusal:
         raise invalid(refusal.message, param) from None
     details = [_detail(part, f"{param}[{at}]") for at, part in files]

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from dialogs.actions.messages import check_open, owned
+from dialogs.actions.messages import check_open, visible_dialog
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Forbidden
 from dialogs.extras.v1.errors import invalid
@@ -136,7 +136,7 @@ def places(incoming: Incoming) -> Iterator[Place]:
 
 def _named(incoming: Incoming, dialog_id: UUID) -> Named:
     key, agent = incoming.key, incoming.agent
-    dialog = owned(dialog_id, key.owner)
+    dialog = visible_dialog(dialog_id, key.owner)
     if dialog.owner_id != key.owner_id and not may(key.owner, ACT_IN_ALL):
         raise Forbidden(
             "/v1 writes in dialogs of the key's owner alone. Members of its group write on its page or by /api."

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Subquery, Value, When
 
 from dialogs.actions import imported_turns, messages, questions
-from dialogs.actions.attachments import Attached, stored, text_with
+from dialogs.actions.attachments import Attached, store_images, text_with
 from dialogs.context.client import client_of
 from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.tool_calls import Result
@@ -224,7 +224,7 @@ def _store_ahead(change: Change, ahead: Sequence[ClientMessage]) -> None:
             turn.role,
             turn.status,
             text=text_with(message.text, message.attached),
-            attachments=stored(dialog, message.attached),
+            attachments=store_images(dialog, message.attached),
             tool_calls=turn.tool_calls,
             tool_call_id=turn.tool_call_id,
             tool_name=turn.tool_name,

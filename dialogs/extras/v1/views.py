@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
-from dialogs.api.sse import streamed
+from dialogs.api.sse import stream_response
 from dialogs.errors import Refusal
 from dialogs.extras.v1 import chat, conversations, lifetime, runs
 from dialogs.extras.v1.composing import Restarted
@@ -267,7 +267,7 @@ async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
             first = await anext(pieces)  # what fails before it is told by the status
             report = first.health if isinstance(first, Ended) else await in_db_thread(report_of, run)
             events = _stream(request, run, writer, first, pieces, as_comment=wanted.notices == "comment")
-            answer: HttpResponseBase = streamed(events)
+            answer: HttpResponseBase = stream_response(events)
         else:
             report = await _write_whole(writer, relay)
             answer = JsonResponse(writer.whole())

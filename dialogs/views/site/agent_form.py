@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.agents.fields import checked
+from dialogs.agents.fields import check_fields
 from dialogs.context import limits
 from dialogs.context.config import current_config
 from dialogs.models import Agent
@@ -50,7 +50,7 @@ class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
         limit, floor = given.get("context_limit"), current_config().min_limit
         if limit and "context_limit" in self.changed_data and (reason := below_floor(limit, floor)):
             self.add_error("context_limit", reason)
-        for name, reason in checked(given)[1]:
+        for name, reason in check_fields(given)[1]:
             if name not in self.errors:
                 self.add_error(name if name in self.fields else None, reason)
         return given

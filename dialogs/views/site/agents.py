@@ -13,7 +13,7 @@ from dialogs.context import connected, limits
 from dialogs.errors import Refusal
 from dialogs.models import Agent
 from dialogs.pages.agent_preview import AgentPreview
-from dialogs.views.answers import PersonRequest, for_operators, refused, say_not_saved
+from dialogs.views.answers import PersonRequest, for_operators, refuse, say_not_saved
 from dialogs.views.site.agent_form import AgentForm
 
 
@@ -89,7 +89,7 @@ def switch(request: PersonRequest, agent_id: str) -> HttpResponse:
     try:
         own.switch(agent, on=on)
     except Refusal as refusal:
-        return refused(request, refusal, "/agents/")
+        return refuse(request, refusal, "/agents/")
     text = _("{agent} answers again.") if on else _("{agent} is switched off: it answers no new message.")
     messages.success(request, text.format(agent=agent))
     return redirect("agents")

@@ -9,7 +9,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.extension import installed
+from dialogs.extension import installed_extensions
 from dialogs.models import Agent, SiteSettings
 from dialogs.views.forms import MOST_TOKENS, Share, WholeNumber
 from dominds.llm.providers.kinds import KINDS
@@ -87,7 +87,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
 @cache
 def site_form() -> type[SiteForm]:
     """Return the form For everybody, with the fields of the extensions."""
-    parts = [import_string(extension.site_form) for extension in installed() if extension.site_form]
+    parts = [import_string(extension.site_form) for extension in installed_extensions() if extension.site_form]
     described = [part.Meta for part in (SiteForm, *parts)]
     meta = type("Meta", tuple(reversed(described)), {"fields": [name for one in described for name in one.fields]})
     return type("WholeSiteForm", (*parts, SiteForm), {"Meta": meta})

@@ -26,7 +26,7 @@ from dialogs.errors import Refusal
 from dialogs.models import Agent, ConnectedProvider
 from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest, View, for_operators
-from dialogs.views.forms import MOST_TOKENS, WholeNumber, checked
+from dialogs.views.forms import MOST_TOKENS, WholeNumber, clean
 from dialogs.views.site.forms import ServerForm
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
 from dominds.llm.models.model import LimitUnavailable
@@ -150,7 +150,7 @@ def connect(request: PersonRequest) -> HttpResponse:
 
 
 def _typed_server(form: ServerForm) -> Server:
-    given = checked(form)
+    given = clean(form)
     return Server.at(given["kind"], given["address"], given["key"]).as_what_it_is()
 
 
@@ -212,7 +212,7 @@ def edit(request: PersonRequest, provider: str) -> HttpResponse:
     form = ProviderForm(request.POST or None, initial={"name": row.name, "address": row.base_url})
     if request.method == "POST":
         try:
-            given = checked(form)
+            given = clean(form)
             messages.success(request, connecting.change(row, given["name"], given["address"], given["key"]))
             return redirect("connect")
         except Refusal as refusal:

@@ -23,7 +23,7 @@ from dialogs.accounts.names import check_name
 from dialogs.errors import Refusal
 from dialogs.permissions import ALL
 from dialogs.views.accounts import BACKEND, absolute
-from dialogs.views.answers import PersonRequest, for_administrators, refused, say_not_saved
+from dialogs.views.answers import PersonRequest, for_administrators, refuse, say_not_saved
 
 ON_A_PAGE = 50
 MOST_SHOWN = 200  # members of a group, by name
@@ -171,7 +171,7 @@ def switch(request: PersonRequest, user_id: int) -> HttpResponse:
     try:
         people.switch(person, request.user, on=on)
     except Refusal as refusal:
-        return refused(request, refusal, reverse("person", args=[user_id]))
+        return refuse(request, refusal, reverse("person", args=[user_id]))
     text = _("{person} can log in again.") if on else _("{person} is logged out everywhere and cannot come back.")
     messages.success(request, text.format(person=person))
     return redirect("people")
@@ -235,7 +235,7 @@ def _act(request: PersonRequest, value: Group) -> str:
 @never_cache
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
-def invited(request: HttpRequest, user_id: int, token: str) -> HttpResponse:
+def accept_invitation(request: HttpRequest, user_id: int, token: str) -> HttpResponse:
     """Let whoever has the link choose a password, and log them in."""
     try:
         user = people.invited(user_id, token)

@@ -21,7 +21,7 @@ from dialogs.tools import mcp
 from dialogs.tools.mcp_config import SERVER_ID, McpFailed, Server, current_config, server_of
 from dialogs.tools.registry import TOOLSETS
 from dialogs.views.answers import PersonRequest, for_operators
-from dialogs.views.forms import checked
+from dialogs.views.forms import clean
 from dialogs.views.site.forms import KeyField
 from dialogs.views.site.models import with_keys
 from dominds.redaction import redact
@@ -116,7 +116,7 @@ def add(request: PersonRequest) -> HttpResponse:
     """Save a server once it answers with its tools."""
     form = ToolServerForm(request.POST)
     try:
-        given = checked(form)
+        given = clean(form)
         row = ToolServer(server_id=given["server_id"], url=given["url"])
         tools = mcp.offered_now(server_of(AddedServer(row.server_id, row.url, enabled=True, key=given["key"])))
     except (Refusal, McpFailed) as failure:

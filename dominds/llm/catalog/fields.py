@@ -21,7 +21,7 @@ from dominds.yaml_fields import (
     Severity,
     environment_name,
     one_of,
-    shown,
+    quote_value,
     text,
     texts,
     truth,
@@ -45,7 +45,7 @@ class Entries:
 
 def _tokens(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_TOKENS:
-        raise Bad(f"expected a whole number of tokens above 0, found {shown(value)}")
+        raise Bad(f"expected a whole number of tokens above 0, found {quote_value(value)}")
     return value
 
 
@@ -65,14 +65,14 @@ def _true_or_auto(value: Any) -> bool | None:
 
 def _day(value: Any) -> date:
     if isinstance(value, datetime) or not isinstance(value, date):
-        raise Bad(f"expected a date such as 2026-11-30, found {shown(value)}")
+        raise Bad(f"expected a date such as 2026-11-30, found {quote_value(value)}")
     return value
 
 
 def _modalities(value: Any) -> tuple[str, ...]:
     result = texts(value)
     if unknown := [name for name in result if name not in MODALITIES]:
-        raise Bad(f"expected some of {', '.join(MODALITIES)}, found {shown(unknown[0])}")
+        raise Bad(f"expected some of {', '.join(MODALITIES)}, found {quote_value(unknown[0])}")
     return tuple(result)
 
 
@@ -90,7 +90,7 @@ def _params(value: Any) -> Mapping[str, Any]:
 
 def _usd(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_USD:
-        raise Bad(f"expected USD per million tokens, found {shown(value)}")
+        raise Bad(f"expected USD per million tokens, found {quote_value(value)}")
     return Decimal(str(value))
 
 
@@ -102,7 +102,7 @@ def _hours(value: Any) -> tuple[Hours, ...]:
     results = [_HOURS.fullmatch(one.strip()) for one in value.split(",")] if isinstance(value, str) else [None]
     hours = tuple(_hours_of(*one.groups()) for one in results if one)
     if len(hours) < len(results):
-        raise Bad(f"expected hours in UTC such as 16:30-00:30, or mon-fri 01:00-04:00, found {shown(value)}")
+        raise Bad(f"expected hours in UTC such as 16:30-00:30, or mon-fri 01:00-04:00, found {quote_value(value)}")
     return hours
 
 
@@ -131,13 +131,13 @@ PRICE_FIELDS: dict[str, tuple[str, Field]] = {
 
 def _prices(value: Any) -> tuple[Price, ...]:
     if not isinstance(value, list):
-        raise Bad(f"expected a list of prices, found {shown(value)}")
+        raise Bad(f"expected a list of prices, found {quote_value(value)}")
     return tuple(_price(entry) for entry in value)
 
 
 def _price(value: Any) -> Price:
     if not isinstance(value, Mapping) or not {"in", "out"} <= set(value):
-        raise Bad(f"expected a price with in and out, found {shown(value)}")
+        raise Bad(f"expected a price with in and out, found {quote_value(value)}")
     if unknown := sorted(str(key) for key in value if key not in PRICE_FIELDS):
         raise Bad(f"{unknown[0]} means nothing in a price; known are {', '.join(PRICE_FIELDS)}")
     return Price(**{PRICE_FIELDS[key][0]: PRICE_FIELDS[key][1](item) for key, item in value.items()})

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dominds.llm.json_text import dumped
-from dominds.yaml_fields import Bad, Field, anything, number, one_of, shown, text, texts, truth, whole_number
+from dominds.yaml_fields import Bad, Field, anything, number, one_of, quote_value, text, texts, truth, whole_number
 
 Params = Mapping[str, Any]
 Fault = tuple[str, str]  # name, reason
@@ -38,7 +38,7 @@ class Thinker(Protocol):
 
 def mapping(value: Any) -> Params:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise Bad(f"expected a mapping, found {shown(value)}")
+        raise Bad(f"expected a mapping, found {quote_value(value)}")
     try:
         dumped(value)
     except TypeError as error:
@@ -66,7 +66,7 @@ def _stop(value: Any) -> Any:
     """Read one text or several. White space is a text to stop at, too."""
     results = [value] if isinstance(value, str) else value
     if not isinstance(results, list | tuple) or not all(isinstance(one, str) and one for one in results):
-        raise Bad(f"expected a text or a list of texts, found {shown(value)}")
+        raise Bad(f"expected a text or a list of texts, found {quote_value(value)}")
     return value
 
 

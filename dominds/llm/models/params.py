@@ -13,7 +13,7 @@ from typing import Any
 
 from dominds.llm.models.dialects import EFFORTS, MOST, Dialect, Fault, Params, effort_within, mapping, table
 from dominds.llm.models.model import ModelInfo
-from dominds.yaml_fields import Bad, Field, number, one_of, shown, whole_number
+from dominds.yaml_fields import Bad, Field, number, one_of, quote_value, whole_number
 
 MAX_TOKENS_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
 # The parts of a request that are ours to write.
@@ -87,7 +87,7 @@ def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapp
         if section != GENERAL and section not in dialects:
             faults.append((section, f"there is no such section; known are {', '.join((GENERAL, *dialects))}"))
         elif not isinstance(params, Mapping):
-            faults.append((section, f"expected a mapping, found {shown(params)}"))
+            faults.append((section, f"expected a mapping, found {quote_value(params)}"))
         elif section == GENERAL:
             try:
                 table(GENERAL_FIELDS)(params)

@@ -9,7 +9,7 @@ from remediation.config import ContentTypeChunking
 from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.breaking.minify import minify_code
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, touchable
-from remediation.strategies.stand_ins import shortened, text_counter
+from remediation.strategies.stand_ins import text_counter, with_text
 from remediation.text.summaries import extractive_summary
 
 SMALLEST_TEXT = 24  # tokens; shortening less saves nothing
@@ -44,7 +44,7 @@ def _shorter(unit: Unit, ratio: float, toolbox: Toolbox) -> Unit:
         return unit
     cut = partial(_cut, kind=unit.kind, ratio=ratio, count=text_counter(toolbox))
     if len(unit.messages) == 1:
-        candidate = shortened(unit, cut(unit.messages[0].text), toolbox)
+        candidate = with_text(unit, cut(unit.messages[0].text), toolbox)
     else:
         messages = tuple(replace(m, text=cut(m.text)) if m.role is Role.TOOL else m for m in unit.messages)
         candidate = replace(unit, messages=messages, est_tokens=toolbox.count(messages))

@@ -4,7 +4,7 @@ from itertools import groupby
 
 from remediation.config import DiscardLowRel
 from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
-from remediation.strategies.breaking.prioritize_recent import removal_order, scored, until_freed
+from remediation.strategies.breaking.prioritize_recent import removal_order, score_units, until_freed
 from remediation.strategies.breaking.summarize_old import replace_by_summary
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, text_of, touchable
 from remediation.strategies.stand_ins import placeholder
@@ -21,7 +21,7 @@ def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, targ
     same units are summarised instead.
     """
     candidates = [index for index in touchable(units) if units[index].kind not in STAND_INS]
-    order = removal_order(units, candidates, scored(units, candidates, 1.0, toolbox))
+    order = removal_order(units, candidates, score_units(units, candidates, 1.0, toolbox))
     share = max(1, int(len(order) * options.discard_percent)) if options.discard_percent else 0
     gone = until_freed(units, order[:share], total_tokens(units) - target_tokens)
     left = _with_placeholders(units, gone, options.placeholder_detail, toolbox)

@@ -16,7 +16,7 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
     When nothing is below it, only a fresh start can help.
     """
     judged = _candidates(units, options.recent_bias)
-    scores = scored(units, judged, options.priority_boost, toolbox)
+    scores = score_units(units, judged, options.priority_boost, toolbox)
     low = [index for index in judged if scores[index] < options.rel_threshold]
     if not low:
         everything = len(judged) >= MIN_JUDGED
@@ -31,7 +31,7 @@ def _candidates(units: Units, recent_bias: float) -> list[int]:
     return [index for index in touchable(units) if index < boundary and units[index].kind not in STAND_INS]
 
 
-def scored(units: Units, indices: list[int], priority_boost: float, toolbox: Toolbox) -> dict[int, float]:
+def score_units(units: Units, indices: list[int], priority_boost: float, toolbox: Toolbox) -> dict[int, float]:
     """Multiply relevance to the task by the priority's boost: the whole boost for 1, half of it for 2, none for 3."""
     if not indices:
         return {}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dialogs.actions.attachments import checked, from_base64, text_files, text_typed, text_with
+from dialogs.actions.attachments import check_files, from_base64, text_files, text_typed, text_with
 from dialogs.context.images import bounds_of, oldest_beyond
 from dialogs.errors import Invalid
 from dominds.llm.catalog.catalog import current_catalog
@@ -17,18 +17,18 @@ from tests.pixels import picture
     [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp"), ("GIF", "image/gif")],
 )
 def test_an_image_is_known_by_its_content(kind: str, media_type: str) -> None:
-    (result,) = checked([('../etc/"notes"\n<b>.txt', picture(kind))])
+    (result,) = check_files([('../etc/"notes"\n<b>.txt', picture(kind))])
     assert (result.name, result.media_type, result.pixels) == ("notes b .txt", media_type, (64, 48))
 
 
 def test_a_name_cannot_turn_its_own_end_around() -> None:
-    (result,) = checked([("bill\u202egnp.exe", b"tea")])
+    (result,) = check_files([("bill\u202egnp.exe", b"tea")])
     assert result.name == "bill gnp.exe"
 
 
 @pytest.mark.parametrize("text", ["<svg onload=alert(1)>", "\ufeffüber\r\n\tx", "{}", "<script>"])
 def test_all_other_text_is_text(text: str) -> None:
-    (result,) = checked([("a.png", text.encode())])
+    (result,) = check_files([("a.png", text.encode())])
     assert (result.media_type, result.pixels) == ("text/plain", None)
 
 
@@ -52,13 +52,13 @@ def test_all_other_text_is_text(text: str) -> None:
 )
 def test_what_no_model_takes_is_refused_by_a_sentence(content: bytes, sentence: str) -> None:
     with pytest.raises(Invalid) as refused:
-        checked([("a.png", content)])
+        check_files([("a.png", content)])
     assert refused.value.message.startswith(sentence)
 
 
 def test_too_many_are_refused() -> None:
     with pytest.raises(Invalid, match=r"more than 10 attachments in one message\. DOMINDS_ATTACHMENTS sets"):
-        checked([("a", b"text")] * 11)
+        check_files([("a", b"text")] * 11)
 
 
 def test_base64_is_bounded_before_it_is_read() -> None:
@@ -115,7 +115,7 @@ def test_a_request_holds_the_images_that_its_server_takes(model: str, bounds: Im
 
 
 def test_text_files_are_found_again_behind_what_was_written() -> None:
-    files = checked([("a.txt", b"one\n</file>"), ("b.png", picture()), ("c.txt", "zwei 😀".encode())])
+    files = check_files([("a.txt", b"one\n</file>"), ("b.png", picture()), ("c.txt", "zwei 😀".encode())])
     stored = [{"name": file.name, "chars": len(file.block)} if file.block else {} for file in files]
     text = text_with("see <file>", files)
     assert text_typed(text, stored) == "see <file>"

@@ -9,7 +9,7 @@ from django.db.models import PROTECT
 from django.utils import timezone
 
 from dialogs.actions import reminders
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.actions.expiry import CONTENT, NUMBERS, remove_expired
 from dialogs.actions.messages import post_message
 from dialogs.context.spending import spent_this_month
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def answered(**columns: Any) -> Dialog:
     dialog = make_dialog()
-    post_message(dialog.pk, "A secret: mellon.", attached=checked([("a.png", picture())]))
+    post_message(dialog.pk, "A secret: mellon.", attached=check_files([("a.png", picture())]))
     drive(dialog.pk)
     Dialog.objects.filter(pk=dialog.pk).update(**columns)
     dialog.refresh_from_db()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.actions import messages, reminders, rewrite_requests
-from dialogs.actions.attachments import checked, text_files, text_typed
+from dialogs.actions.attachments import check_files, text_files, text_typed
 from dialogs.actions.forks import Branch, edit, fork, regenerate
 from dialogs.context.view import view_of
 from dialogs.errors import Conflict, Invalid, NotFound, Refusal
@@ -125,7 +125,7 @@ def test_another_wording_replaces_the_message_and_what_followed(dialog: Dialog) 
 
 def test_another_wording_keeps_the_files(dialog: Dialog, script: Script) -> None:
     script({"text": "Seen."})
-    files = checked([("notes.txt", b"tea at four"), ("plan.png", picture())])
+    files = check_files([("notes.txt", b"tea at four"), ("plan.png", picture())])
     messages.post_message(dialog.pk, "Look", attached=files)
     drive(dialog.pk)
     message = dialog.turns.filter(role="user").latest("seq")

@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from dialogs import checks
 from dialogs.agents import team_file
-from dialogs.agents.fields import checked
+from dialogs.agents.fields import check_fields
 from dialogs.agents.team_file import DEMO_FILE, current_team, read_team, synchronise
 from dialogs.context.limits import policy_of, unusable_reason
 from dialogs.models import Agent
@@ -313,9 +313,9 @@ def test_a_default_chosen_in_the_admin_stays_when_the_file_names_none(minds: Min
 
 def test_the_admin_validates_by_the_same_rules(minds: Minds) -> None:
     good = {"name": "A", "provider": "test", "model": "big", "priority": 2, "context_limit": None, "tools": []}
-    assert checked(good)[1] == []
-    assert checked({**good, "provider": "local", "model": "qwen", "context_policy": "autocompaction"})[1] == []
-    result = checked({**good, "context_policy": "autocompaction", "priority": 0, "tools": ["fly"]})[1]
+    assert check_fields(good)[1] == []
+    assert check_fields({**good, "provider": "local", "model": "qwen", "context_policy": "autocompaction"})[1] == []
+    result = check_fields({**good, "context_policy": "autocompaction", "priority": 0, "tools": ["fly"]})[1]
     assert sorted(name for name, _ in result) == ["context_policy", "priority", "tools"]
 
 

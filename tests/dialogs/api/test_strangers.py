@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.actions import messages, reminders
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.api.application import api
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
@@ -60,7 +60,7 @@ def belongings(script: Script) -> dict[str, Any]:
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which?"}}]}, {"text": "ok"})
     dialog = make_dialog()
     reminder = reminders.add(dialog.pk, "keep")
-    messages.post_message(dialog.pk, "Hi", attached=checked([("a.png", picture())]))
+    messages.post_message(dialog.pk, "Hi", attached=check_files([("a.png", picture())]))
     drive(dialog.pk)
     messages.post_message(dialog.pk, "queued")
     rows = {

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.conf import settings
 
-from dialogs.extension import Piece, installed, load, pieces_at
+from dialogs.extension import Piece, installed_extensions, load, pieces_at
 from dialogs.extras.conformance import ExtensionConformance
 from tests.harness.stack import ROOT
 
@@ -43,4 +43,6 @@ def test_an_app_without_an_extension_is_named() -> None:
 
 
 def test_all_are_switched_on_where_nothing_is_said() -> None:
-    assert [extension.name for extension in installed()] == [app.rpartition(".")[2] for app in settings.OWN_EXTRAS]
+    assert [extension.name for extension in installed_extensions()] == [
+        app.rpartition(".")[2] for app in settings.OWN_EXTRAS
+    ]

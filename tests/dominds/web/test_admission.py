@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dominds.web.admission import AT_ONCE, PATIENCE_SECONDS, TRY_LATER, admitted
+from dominds.web.admission import AT_ONCE, PATIENCE_SECONDS, TRY_LATER, admit
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ class House:
         self.open = asyncio.Event()
         self.over = asyncio.Event()
         self.sent: list[dict[str, Any]] = []
-        self.served = admitted(self._serve)
+        self.served = admit(self._serve)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked += 1

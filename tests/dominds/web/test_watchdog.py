@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from dominds.web.watchdog import STILL_SECONDS, still, watched
+from dominds.web.watchdog import STILL_SECONDS, still, watch
 from tests.harness.stack import ROOT, eventually
 
 
@@ -41,7 +41,7 @@ async def serve(*work: float) -> None:
             a_slow_thing(seconds)
             await asyncio.sleep(0.6)
 
-    await watched(application)({}, None, None)
+    await watch(application)({}, None, None)
 
 
 def lines(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
@@ -108,7 +108,7 @@ def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.L
         await asyncio.sleep(0.6)
 
     async def run() -> None:
-        await watched(application)({}, None, None)
+        await watch(application)({}, None, None)
 
     asyncio.run(run())
     assert len(lines(caplog, "event_loop_stands_still")) == 1

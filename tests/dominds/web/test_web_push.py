@@ -23,7 +23,7 @@ BODY = (
 
 def test_the_rfcs_example_is_encrypted_as_it_says() -> None:
     sender = web_push.read_key(SENDER)
-    body = web_push.encrypted(TEXT, bytes_of(RECEIVER_POINT), bytes_of(SECRET), sender, bytes_of(SALT))
+    body = web_push.encrypt(TEXT, bytes_of(RECEIVER_POINT), bytes_of(SECRET), sender, bytes_of(SALT))
     assert text_of(body) == BODY
     browser = Browser("", "", web_push.read_key(RECEIVER), bytes_of(SECRET))
     assert (text_of(browser.point), browser.decrypt(body)) == (RECEIVER_POINT, TEXT)
@@ -31,11 +31,11 @@ def test_the_rfcs_example_is_encrypted_as_it_says() -> None:
 
 def test_no_two_bodies_are_alike_and_all_fit() -> None:
     browser, longest = Browser("", ""), b"\xff" * web_push.MOST_BYTES
-    bodies = {web_push.encrypted(longest, browser.point, browser.secret) for _ in range(2)}
+    bodies = {web_push.encrypt(longest, browser.point, browser.secret) for _ in range(2)}
     assert {browser.decrypt(body) for body in bodies} == {longest}
     assert [len(body) for body in bodies] == [4_096, 4_096]
     with pytest.raises(ValueError, match="3,993 bytes at most"):
-        web_push.encrypted(longest + b"x", browser.point, browser.secret)
+        web_push.encrypt(longest + b"x", browser.point, browser.secret)
 
 
 def test_a_token_is_for_one_service_and_half_a_day() -> None:

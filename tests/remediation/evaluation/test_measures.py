@@ -4,7 +4,7 @@ import pytest
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.evaluation.dialogs import Dialog, Probe, Turn
-from remediation.evaluation.measures import State, answerable, normalised, run, values_of
+from remediation.evaluation.measures import State, answerable, normalise, run, values_of
 from remediation.evaluation.policies import POLICIES, toolbox_of
 from remediation.evaluation.report import tally
 from remediation.evaluation.simulation import Recalling, Setup, Simulation
@@ -119,7 +119,7 @@ def test_values_are_long_enough_and_hold_a_digit() -> None:
 
 
 def test_words_are_compared_without_case_and_punctuation() -> None:
-    assert normalised("It's  18:40, KIM_2!\n") == "it s 18 40 kim 2"
+    assert normalise("It's  18:40, KIM_2!\n") == "it s 18 40 kim 2"
 
 
 def test_nothing_is_recalled_before_the_first_rewrite() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
-from remediation.recall.scoring import scored
+from remediation.recall.scoring import score
 
 TEXTS = st.lists(
     st.lists(st.sampled_from("red green blue amber rust the".split()), max_size=6).map(" ".join), max_size=8
@@ -28,4 +28,4 @@ def test_it_does_not_matter_how_much_came_first(texts: list[str], first: int) ->
         assert np.array_equal(own.counts, other.counts)
         assert np.array_equal(own.lengths, other.lengths)
     if texts:
-        assert np.array_equal(scored(whole, asked), scored(grown, asked))
+        assert np.array_equal(score(whole, asked), score(grown, asked))

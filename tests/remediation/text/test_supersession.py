@@ -4,7 +4,7 @@ import pytest
 
 from remediation.text.ledger import key_facts, render_ledger
 from remediation.text.statements import Said, Statement, statements_of
-from remediation.text.supersession import marked
+from remediation.text.supersession import mark_superseded
 from remediation.tokens.counting import characters_per_four as count
 
 IDLE = [
@@ -15,7 +15,7 @@ IDLE = [
 
 def judged(*texts: str, role: str = "user") -> list[Statement]:
     said = [Said(role, text, 10 * place) for place, text in enumerate(texts, 1)]
-    return marked(statements_of([*said, *IDLE]))
+    return mark_superseded(statements_of([*said, *IDLE]))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_agent_and_quotes_take_back_nothing_that_a_person_said() -> None:
     said = Said("user", "The audit is due on 2027-03-04.", 1)
     agent = Said("assistant", "The audit has moved to March 19.", 2)
     quote = Said("user", "> The audit has moved to March 19.\n\nWho wrote that?", 3)
-    assert marked(statements_of([said, agent, quote, *IDLE]))[0].holds
+    assert mark_superseded(statements_of([said, agent, quote, *IDLE]))[0].holds
 
 
 def test_a_ledger_drops_what_no_longer_holds_though_an_earlier_one_carried_it() -> None:

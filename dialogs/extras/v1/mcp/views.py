@@ -34,7 +34,7 @@ def serve(request: HttpRequest) -> HttpResponse:
             raise OriginRefused("A page of another site asks. Programs send no Origin header.")
         key = _key_of(request)
     except Refusal as problem:
-        answer = problems.refused(problem)
+        answer = problems.refusal_response(problem)
         if problem.status == 401:
             answer["WWW-Authenticate"] = "Bearer"
         return answer

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dialogs.api.sse import written
+from dialogs.api.sse import write_event
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
@@ -43,7 +43,7 @@ def error_body(error: ApiError) -> dict[str, Any]:
 
 
 class MessageWriter:
-    keep_alive = written({"type": "ping"}, event="ping")
+    keep_alive = write_event({"type": "ping"}, event="ping")
 
     def __init__(self, stops: Sequence[Any], run: Run) -> None:
         self._stop = stops[0] if len(stops) == 1 else None  # of several it is not known which one was met
@@ -126,7 +126,7 @@ class MessageWriter:
         ]
 
     def failed(self, error: ApiError) -> list[bytes]:
-        return [written(error_body(error), event="error")]
+        return [write_event(error_body(error), event="error")]
 
     def whole(self) -> dict[str, Any]:
         return self._message
@@ -146,4 +146,4 @@ def _usage(usage: dict[str, Any] | None) -> dict[str, int | None]:
 
 
 def _event(kind: str, **content: Any) -> bytes:
-    return written({"type": kind, **content}, event=kind)
+    return write_event({"type": kind, **content}, event=kind)

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialogs.api.sse import KEEP_ALIVE, written
+from dialogs.api.sse import KEEP_ALIVE, write_event
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
@@ -92,7 +92,7 @@ class ResponseWriter:
         return [self._event(f"response.{status}", response=self._response) for status in ("created", "in_progress")]
 
     def _event(self, kind: str, **content: Any) -> bytes:
-        event = written({"type": kind, "sequence_number": self._number, **content}, event=kind)
+        event = write_event({"type": kind, "sequence_number": self._number, **content}, event=kind)
         self._number += 1
         return event
 

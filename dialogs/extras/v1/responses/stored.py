@@ -51,7 +51,7 @@ class Stored:
         if place is None:
             raise NotFound
         self.place = place
-        self.dialog: Dialog = messages.owned(place.dialog_id, key.owner)
+        self.dialog: Dialog = messages.visible_dialog(place.dialog_id, key.owner)
         message = self.dialog.turns.filter(seq=place.seq, role=Turn.Role.USER).first()
         if message is None:
             raise NotFound

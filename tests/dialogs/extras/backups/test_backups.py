@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from dialogs.actions import messages, reminders
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.extras.backups import backups, pg_dump, portable_dump
 from dialogs.extras.backups.backups import BackupFailed, back_up, restore
 from dialogs.models import Dialog, SiteSettings
@@ -41,7 +41,7 @@ def dialog(script: Script) -> Dialog:
     script({"text": "Grüße, 世界 \U0001f600", "usage": {"prompt_tokens": 12, "completion_tokens": 3}})
     dialog = make_dialog()
     reminders.add(dialog.pk, 'keep "this"\n\\and\tthat')
-    messages.post_message(dialog.pk, "Hi", attached=checked([("a.png", picture())]))
+    messages.post_message(dialog.pk, "Hi", attached=check_files([("a.png", picture())]))
     drive(dialog.pk)
     session_key(dialog.owner)
     return dialog

@@ -14,7 +14,7 @@ from django.test import Client
 
 from dialogs.actions import folders, questions
 from dialogs.extras.notices import checks, deliveries, question_mail
-from dialogs.extras.operations.dashboard import undelivered
+from dialogs.extras.operations.dashboard import list_undelivered
 from dialogs.models import Delivery, Dialog, PersonSettings, Question, SiteSettings
 from dialogs.state import State
 from dominds import sealing
@@ -106,7 +106,7 @@ def test_a_mail_that_fails_is_sent_again_and_operators_see_why(script: Script, p
     post.busy = 2
     ask(script)
     send_due()
-    assert [(result.channel, result.count, result.tries_again) for result in undelivered()] == [("mail", 1, True)]
+    assert [(result.channel, result.count, result.tries_again) for result in list_undelivered()] == [("mail", 1, True)]
     assert "451" in browser_of(make_operator()).get("/ops/").content.decode()
     send_due()  # not yet
     assert Delivery.objects.get().tries == 1
@@ -114,7 +114,7 @@ def test_a_mail_that_fails_is_sent_again_and_operators_see_why(script: Script, p
         later(60)
         send_due()
     assert post.wait()["To"] == "ann@example.org"
-    assert (Delivery.objects.get().tries, undelivered()) == (3, [])
+    assert (Delivery.objects.get().tries, list_undelivered()) == (3, [])
 
 
 def test_what_is_refused_for_good_is_given_up(script: Script, post: MailServer) -> None:
@@ -125,7 +125,7 @@ def test_what_is_refused_for_good_is_given_up(script: Script, post: MailServer) 
     send_due()
     row = Delivery.objects.get()
     assert (row.tries, row.due_at, row.sent_at) == (len(deliveries.RETRY_AFTER) + 1, None, None)
-    assert "No such user here" in undelivered()[0].error
+    assert "No such user here" in list_undelivered()[0].error
 
 
 def test_nobody_is_mailed_who_does_not_want_it_or_has_answered(script: Script, post: MailServer) -> None:
@@ -133,7 +133,7 @@ def test_nobody_is_mailed_who_does_not_want_it_or_has_answered(script: Script, p
     questions.answer(question.pk, question.dialog.owner, "EUR")
     send_due()
     PersonSettings.objects.create(user=question.dialog.owner, question_mails=False)
-    assert Delivery.objects.get().sent_at is None and post.mails.empty() and not undelivered()
+    assert Delivery.objects.get().sent_at is None and post.mails.empty() and not list_undelivered()
     assert deliveries._asked(question) is None
     ask(script, email="")
     assert Delivery.objects.count() == 1

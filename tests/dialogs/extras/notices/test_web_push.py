@@ -14,7 +14,7 @@ from django.test import Client
 
 from dialogs.actions import questions
 from dialogs.extras.notices import deliveries, web_push
-from dialogs.extras.operations.dashboard import undelivered
+from dialogs.extras.operations.dashboard import list_undelivered
 from dialogs.models import Delivery, Dialog, PushSubscription, Question, SiteSettings
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
@@ -119,7 +119,7 @@ def test_what_is_no_longer_right_is_not_sent(dialog: Dialog, service: PushServic
     else:
         settings.WEB_PUSH = False
     send_due()
-    assert (browser.shown, service.refusals, undelivered()) == ([], [], [])
+    assert (browser.shown, service.refusals, list_undelivered()) == ([], [], [])
     assert not Delivery.objects.filter(due_at__isnull=False).exists()
 
 
@@ -134,7 +134,7 @@ def test_a_browser_that_is_gone_is_forgotten(dialog: Dialog, service: PushServic
     send_due()
     assert len(there.shown) == 1
     assert PushSubscription.objects.get().address == there.address
-    assert undelivered() == []
+    assert list_undelivered() == []
 
 
 def test_a_service_that_is_busy_is_asked_again_and_one_that_refuses_is_not(
@@ -144,13 +144,13 @@ def test_a_service_that_is_busy_is_asked_again_and_one_that_refuses_is_not(
     service.fails = [429, 503]
     ask(dialog)
     send_due()
-    assert [(result.channel, result.error) for result in undelivered()] == [
+    assert [(result.channel, result.error) for result in list_undelivered()] == [
         ("push", "The push service answered with HTTP 429.")
     ]
     send_due(1)
     assert not browser.shown
     send_due(5)
-    assert (len(browser.shown), undelivered()) == (1, [])
+    assert (len(browser.shown), list_undelivered()) == (1, [])
     browser.application_key = "another"
     Question.objects.update(escalations=0)
     row = Delivery.objects.create(
@@ -219,7 +219,7 @@ def test_an_inner_address_is_not_called_later_either(dialog: Dialog, service: Pu
     settings.PRIVATE_PUSH = False
     ask(dialog)
     send_due()
-    assert (browser.shown, "lies on this machine" in undelivered()[0].error) == ([], True)
+    assert (browser.shown, "lies on this machine" in list_undelivered()[0].error) == ([], True)
 
 
 def test_nobody_removes_the_browser_of_another(service: PushService) -> None:
@@ -248,7 +248,9 @@ def test_without_its_signing_key_a_notice_waits(dialog: Dialog, service: PushSer
     ask(dialog)
     settings.SECRET_KEY = "of a worker that was told another"
     send_due()
-    assert [(result.tries_again, "SECRET_KEY_FALLBACKS" in result.error) for result in undelivered()] == [(True, True)]
+    assert [(result.tries_again, "SECRET_KEY_FALLBACKS" in result.error) for result in list_undelivered()] == [
+        (True, True)
+    ]
 
 
 def test_the_worker_is_served_for_the_whole_site_and_never_from_a_cache() -> None:
@@ -271,7 +273,7 @@ CALLED = {
 
 
 def test_browsers_are_called_as_their_owners_call_them() -> None:
-    assert {user_agent: web_push.named(user_agent) for user_agent in CALLED} == CALLED
+    assert {user_agent: web_push.browser_name(user_agent) for user_agent in CALLED} == CALLED
 
 
 def test_a_push_service_learns_whom_to_write_to(settings: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.db.models.functions import Now
 
 from dialogs.actions import questions
-from dialogs.extras.operations.dashboard import undelivered
+from dialogs.extras.operations.dashboard import list_undelivered
 from dialogs.models import Delivery, SiteSettings
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of, suspended_dialog
@@ -54,7 +54,7 @@ def test_a_webhook_is_signed_and_called_again_after_a_failure(script: Script, ho
     hook.fails = [503]
     question = ask(script, "Is <!channel> & co. right?")
     send_due()
-    assert undelivered()[0].error == "The webhook answered with HTTP 503."
+    assert list_undelivered()[0].error == "The webhook answered with HTTP 503."
     later(1)
     send_due()
     message = hook.wait()
@@ -81,7 +81,7 @@ def test_a_webhook_that_refuses_is_not_asked_again(script: Script, hook: Hook) -
     ask(script)
     send_due()
     assert Delivery.objects.get().due_at is None
-    assert not undelivered()[0].tries_again
+    assert not list_undelivered()[0].tries_again
 
 
 def test_a_webhook_learns_of_levels(script: Script, hook: Hook) -> None:

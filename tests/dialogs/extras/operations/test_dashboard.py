@@ -15,7 +15,7 @@ from dialogs.actions import interventions, messages
 from dialogs.errors import Conflict
 from dialogs.extras.operations import dashboard
 from dialogs.models import Dialog, Generation, Question, Turn
-from dialogs.pages.bar_chart import FLOOR, TOP, Words, stacked
+from dialogs.pages.bar_chart import FLOOR, TOP, Words, stack
 from dialogs.runtime.driver import drive
 from dominds.worker import heartbeats
 from health.models import HealthSnapshot
@@ -128,7 +128,7 @@ def test_days_are_cut_and_hours_named_by_the_readers_clock(zone: str) -> None:
 def test_bars_stand_on_each_other_and_never_leave_the_drawing(counts: list[tuple[int, int]]) -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     table = [(moment + timedelta(hours=n), {"a": a, "b": b}) for n, (a, b) in enumerate(counts)]
-    chart = stacked(table, Words("%H:00"))
+    chart = stack(table, Words("%H:00"))
     tallest = max(a + b for a, b in counts)
     top = int(chart.ticks[0][1])
     assert top in range(tallest, max(2, 2 * tallest) + 1)

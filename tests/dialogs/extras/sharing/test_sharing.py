@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from dialogs.actions import messages, questions, reminders, sharing
-from dialogs.actions.attachments import checked
+from dialogs.actions.attachments import check_files
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
@@ -36,7 +36,7 @@ def path_of(dialog: Dialog) -> str:
 def dialog(script: Script) -> Dialog:
     script(*STEPS)
     result = make_dialog()
-    files = checked([("plan.png", picture()), ("notes.txt", b"tea at four")])
+    files = check_files([("plan.png", picture()), ("notes.txt", b"tea at four")])
     messages.post_message(result.pk, "Import it", attached=files)
     drive(result.pk)
     questions.answer(Question.objects.get(dialog=result).pk, result.owner, "EUR, please")
