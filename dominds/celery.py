@@ -92,7 +92,7 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
         return bool(waiting >= sender.qos.value)
 
     watch = Canary(send, full)
-    task_received.connect(lambda **_: watch.received(), weak=False)
+    task_received.connect(lambda **_: watch.note_received(), weak=False)
 
     def leave(**_: Any) -> None:
         watch.stop()

@@ -56,7 +56,7 @@ def _export(service: str) -> None:
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False) -> Iterator[Span]:
-    """Put a span around the block. An exception ends it as failed, by its type alone: messages may hold what
+    """Put a span around the block. An exception ends it as note_failure, by its type alone: messages may hold what
     people wrote.
     """
     kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
@@ -66,10 +66,10 @@ def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False)
         try:
             yield current
         except BaseException as error:
-            failed(current, type(error).__name__)
+            note_failure(current, type(error).__name__)
             raise
 
 
-def failed(current: Span, kind: str) -> None:
+def note_failure(current: Span, kind: str) -> None:
     current.set_attribute("error.type", kind)
     current.set_status(Status(StatusCode.ERROR))

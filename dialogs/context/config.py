@@ -17,7 +17,7 @@ from remediation.models import ContextSettings
 
 def current_config() -> ContextConfig:
     """Return the configuration in force; bad fields have their defaults."""
-    return parse_context_config(_merged(_file()))[0]
+    return parse_context_config(_merge(_file()))[0]
 
 
 def prompts_folder() -> Path:
@@ -37,7 +37,7 @@ def _problems_of_file() -> list[Problem]:
     reading = _file()
     if not reading.usable:
         return reading.problems
-    config, value = parse_context_config(_merged(reading), reading.file)
+    config, value = parse_context_config(_merge(reading), reading.file)
     return [*reading.problems, *value, *limits_below_floor(config, reading.file)]
 
 
@@ -59,10 +59,10 @@ def with_settings(written: str) -> tuple[ContextConfig, list[Problem]]:
     if document is not None and not isinstance(document, dict):
         raise BadYaml("is no mapping of settings to values")
     content = (document or {}).get("context_config", document or {})
-    return parse_context_config(_laid_over(_merged(_file()), content))
+    return parse_context_config(_laid_over(_merge(_file()), content))
 
 
-def _merged(reading: Reading) -> dict[str, Any]:
+def _merge(reading: Reading) -> dict[str, Any]:
     edits = _edits.first()
     return _laid_over(_content(reading), edits if isinstance(edits, dict) else {})
 

@@ -121,11 +121,11 @@ def loaded(request: Request, dialog_id: UUID) -> Request:
     if not keys:
         return request
     result = dict(Attachment.objects.filter(dialog_id=dialog_id, sha256__in=keys).values_list("sha256", "content"))
-    messages = (_filled(message, result) if message.parts else message for message in request.messages)
+    messages = (_fill(message, result) if message.parts else message for message in request.messages)
     return replace(request, messages=tuple(messages))
 
 
-def _filled(message: Message, value: Mapping[str, Any]) -> Message:
+def _fill(message: Message, value: Mapping[str, Any]) -> Message:
     if any(isinstance(part, ImagePart) and part.key not in value for part in message.parts):
         return without_images(message, "could not be read")
     parts = (replace(part, content=bytes(value[part.key])) for part in message.parts if isinstance(part, ImagePart))

@@ -49,7 +49,7 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
     if row is None or row.content is None:
         return None
     try:
-        result = Prepared(_followed(row.content, sizes, row.covers), dict(row.prompts))
+        result = Prepared(_follow(row.content, sizes, row.covers), dict(row.prompts))
     except UNREADABLE as error:
         log.warning("prepared_rewrite_unreadable", dialog_id=str(dialog.pk), error=repr(error))
         return None
@@ -117,10 +117,10 @@ def _to_json(rewritten: Rewritten, before: Units) -> dict[str, Any]:
     }
 
 
-def _followed(content: Mapping[str, Any], sizes: Sizes, covers: int) -> Rewritten:
+def _follow(content: Mapping[str, Any], sizes: Sizes, covers: int) -> Rewritten:
     by_id = {unit.id: unit for unit in sizes.units}
     head = (
-        by_id[item["stays"]] if "stays" in item else _counted(unit_from_json(item), sizes) for item in content["view"]
+        by_id[item["stays"]] if "stays" in item else _count(unit_from_json(item), sizes) for item in content["view"]
     )
     units = (*head, *sizes.units[covers:])
     steps = [StrategyStep(**{**step, "touched": frozenset(step["touched"])}) for step in content["steps"]]
@@ -139,5 +139,5 @@ def _followed(content: Mapping[str, Any], sizes: Sizes, covers: int) -> Rewritte
     )
 
 
-def _counted(unit: Unit, sizes: Sizes) -> Unit:
+def _count(unit: Unit, sizes: Sizes) -> Unit:
     return replace(unit, est_tokens=sizes.count(unit.messages))

@@ -103,7 +103,7 @@ def sizes_of(
     shown = iter(sendable(tuple([message for unit in units for message in unit.messages]), model)[0])
     parts = [parts_tokens([next(shown) for _ in unit.messages], model) for unit in units]
     sized = tuple(
-        _sized(unit, dialog.agent, math.ceil(tokens * factor) + images)
+        _size(unit, dialog.agent, math.ceil(tokens * factor) + images)
         for unit, tokens, images in zip(units, raw, parts, strict=True)
     )
     counted = replace(frame.counted, text=frame.counted.text + sum(raw), images=sum(parts))
@@ -152,15 +152,15 @@ def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Cali
     return Calibration.of_factor(tokens / counter.count(text)) if tokens else None
 
 
-def _sized(unit: Unit, agent: Agent, tokens: int) -> Unit:
+def _size(unit: Unit, agent: Agent, tokens: int) -> Unit:
     if unit.kind is not UnitKind.MESSAGE or not unit.source:
         return replace(unit, est_tokens=tokens)
-    kind, priority, area = _judged(unit.messages, unit.role, tuple(agent.priority_areas), agent.priority)
+    kind, priority, area = _classify(unit.messages, unit.role, tuple(agent.priority_areas), agent.priority)
     return replace(unit, est_tokens=tokens, kind=kind, priority=priority, area=area)
 
 
 @functools.lru_cache(maxsize=16_384)
-def _judged(
+def _classify(
     messages: tuple[Message, ...], role: UnitRole, areas: tuple[str, ...], default: int
 ) -> tuple[UnitKind, int, str]:
     unit = Unit("", UnitKind.MESSAGE, role, messages)

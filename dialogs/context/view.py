@@ -75,14 +75,14 @@ def view_of(dialog: Dialog) -> View:
     opening = _opening(current.has_package)
     version = opening.version if opening else ""
     start = (dialog.pk, dialog.round_number, current.standing_run, version, *current.carried)
-    head = _heads.get(start) or _opened(dialog.pk, dialog.round_number, current, opening)
+    head = _heads.get(start) or _open_view(dialog.pk, dialog.round_number, current, opening)
     head = head.followed_by(_TURNS_SINCE(dialog.pk, dialog.round_number, head.position))
     if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
         _heads.put(start, head, head.weight)
     waiting = group(head.open_rows)
     unsettled = messages_of(waiting)
     return View(
-        units=_pinned(dialog, (*head.settled, *waiting)),
+        units=_pin(dialog, (*head.settled, *waiting)),
         messages=(*head.messages, *unsettled),
         chars=head.chars + chars_of(unsettled),
         base=f"{dialog.round_number}:{current.standing_run or 0}",
@@ -100,14 +100,14 @@ def view_of_turns(dialog: Dialog, turns: Sequence[Turn]) -> View:
     """Return the first view of a dialog that is not stored yet."""
     units = tuple(group(turns))
     messages = messages_of(units)
-    return View(_pinned(dialog, units), messages, chars_of(messages), base=WHOLE)
+    return View(_pin(dialog, units), messages, chars_of(messages), base=WHOLE)
 
 
 def units_at(dialog_id: UUID, base: str, position: int) -> Units:
     """Return the view of ``base`` as it was when the turn at ``position`` was the last one."""
     number, run = map(int, base.split(":"))
     carried, package = Round.objects.values_list("carried", "package").get(dialog_id=dialog_id, number=number)
-    head = _opened(dialog_id, number, _Opening(carried, run or None), _opening(bool(package)), position)
+    head = _open_view(dialog_id, number, _Opening(carried, run or None), _opening(bool(package)), position)
     if run:
         head = head.followed_by(_turns_until(dialog_id, number, head.position, position))
     return (*head.settled, *group(head.open_rows))
@@ -150,7 +150,7 @@ def _opening(has_package: bool) -> Prompt | None:
     return load("re_entry_package", prompts_folder()) if has_package else None
 
 
-def _opened(dialog_id: UUID, number: int, current: Any, opening: Prompt | None, most: int | None = None) -> Head:
+def _open_view(dialog_id: UUID, number: int, current: Any, opening: Prompt | None, most: int | None = None) -> Head:
     """Return the head of a view: the rewrite that stands, or else the package and the messages that were carried
     over.
 
@@ -231,7 +231,7 @@ def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
     return tuple(units)
 
 
-def _pinned(drive: Drive, units: Units) -> Units:
+def _pin(drive: Drive, units: Units) -> Units:
     """Pin the newest user message and the one being answered, which no rewrite changes."""
     pinned, answering = list(units), f"turn-{drive.answering_seq}"
     backwards = range(len(units) - 1, -1, -1)  # both are near the end

@@ -339,7 +339,7 @@ class PageSocket(AsyncWebsocketConsumer):
 
     async def _ping_if_due(self, now: float) -> None:
         if self._flow.ping_is_due(now):
-            self._flow.pinged(now)
+            self._flow.note_ping(now)
             await self.base_send({"type": "websocket.send", "text": f'{{"type":"ping","n":{self._flow.sent}}}'})
 
     # -- the session ---------------------------------------------------------------------------------------------------

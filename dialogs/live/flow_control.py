@@ -45,5 +45,5 @@ class FlowControl:
         is_due = now - self._pinged_at >= (UNREAD_PING_SECONDS if waits else PING_SECONDS)
         return is_due or self.sent - self._pinged >= PING_BYTES
 
-    def pinged(self, now: float) -> None:
+    def note_ping(self, now: float) -> None:
         self._pinged, self._pinged_at = self.sent, now

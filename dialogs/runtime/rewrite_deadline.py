@@ -22,7 +22,7 @@ def within(toolbox: Toolbox, seconds: float) -> Toolbox:
     """Return a toolbox whose functions raise ``RewriteTooLong`` once so much time has passed."""
     deadline = time.monotonic() + seconds
 
-    def limited(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    def limit(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
         def call(*arguments: Given.args, **options: Given.kwargs) -> Answer:
             if time.monotonic() >= deadline:
                 raise RewriteTooLong(
@@ -32,13 +32,13 @@ def within(toolbox: Toolbox, seconds: float) -> Toolbox:
 
         return call
 
-    assistant = toolbox.assistant and replace(toolbox.assistant, ask=limited(toolbox.assistant.ask))
+    assistant = toolbox.assistant and replace(toolbox.assistant, ask=limit(toolbox.assistant.ask))
     return replace(
         toolbox,
-        count=limited(toolbox.count),
-        summarise=limited(toolbox.summarise),
-        relevance=limited(toolbox.relevance),
-        similarity=limited(toolbox.similarity),
-        report=limited(toolbox.report),
+        count=limit(toolbox.count),
+        summarise=limit(toolbox.summarise),
+        relevance=limit(toolbox.relevance),
+        similarity=limit(toolbox.similarity),
+        report=limit(toolbox.report),
         assistant=assistant,
     )

@@ -82,7 +82,7 @@ def rewriting(
 
         def tell(run: RemediationRun) -> None:
             if run.rejected:
-                telemetry.failed(span, "rewrite_refused")
+                telemetry.note_failure(span, "rewrite_refused")
                 return
             span.set_attribute("gen_ai.conversation.compacted", True)
             span.set_attribute("dominds.rewrite.est_tokens.saved", run.est_before - run.est_after)
@@ -114,6 +114,6 @@ def _describe(span: Span, reply: Reply) -> None:
     if reply.first_token_ms is not None:
         span.set_attribute("gen_ai.response.time_to_first_chunk", reply.first_token_ms / 1000)
     if reply.error is not None:
-        telemetry.failed(span, reply.error.kind)
+        telemetry.note_failure(span, reply.error.kind)
     elif reply.stopped or reply.lost:
         span.set_attribute("dominds.ended", "stopped" if reply.stopped else "lost")

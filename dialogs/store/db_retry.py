@@ -18,7 +18,7 @@ def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
     """
 
     @functools.wraps(function)
-    def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+    def repeat(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
         with suppress(OperationalError):  # the machinery of a retry is only made when it is needed
             return function(*args, **kwargs)
         for attempt in stamina.retry_context(OperationalError, attempts=4, timeout=8, wait_initial=0.1, wait_max=2.0):
@@ -26,4 +26,4 @@ def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
                 return function(*args, **kwargs)
         raise AssertionError("stamina either returns or raises")
 
-    return repeated
+    return repeat

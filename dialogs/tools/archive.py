@@ -35,7 +35,7 @@ def search_archive(call: Invocation) -> Result:
         return Result("The query holds no word to look for. Name what you look for.", failed=True)
     turns = in_turns(call.dialog_id, query, hidden=_not_yet_answered(call.dialog_id))
     units = in_removed_units(call.dialog_id, query, MOST_STAND_INS, hidden=_copies_of_turns(call.dialog_id))
-    results = [*_described(turns, _labels_of_turns(call, turns)), *_described(units, _labels_of_units(call, units))]
+    results = [*_describe(turns, _labels_of_turns(call, turns)), *_describe(units, _labels_of_units(call, units))]
     if not results:
         return Result(f"Nothing earlier in this dialog mentions any of: {query[:200]}. Try other words, or fewer.")
     if searches_newest(call.dialog_id):
@@ -75,16 +75,16 @@ def _numbers(hits: Sequence[Hit]) -> list[int]:
     return [text.number for hit in hits for text in (hit.text, *hit.beside)]
 
 
-def _described(hits: Sequence[Hit], labels: Mapping[int, str]) -> list[str]:
+def _describe(hits: Sequence[Hit], labels: Mapping[int, str]) -> list[str]:
     """Describe a hit with its words marked, and below it what was said just before and after."""
     lines = []
     for hit in hits:
-        beside = [f"  beside it, {labels[text.number]}: {_marked(text)}" for text in hit.beside]
-        lines.append("\n".join((f"{labels[hit.text.number]}: {_marked(hit.text)}", *beside)))
+        beside = [f"  beside it, {labels[text.number]}: {_mark(text)}" for text in hit.beside]
+        lines.append("\n".join((f"{labels[hit.text.number]}: {_mark(hit.text)}", *beside)))
     return lines
 
 
-def _marked(text: Text) -> str:
+def _mark(text: Text) -> str:
     return " ".join("".join(f"**{part.text}**" if part.is_match else part.text for part in text.parts).split())
 
 

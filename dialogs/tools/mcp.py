@@ -49,10 +49,10 @@ def ask_at_once(names: Iterable[str]) -> None:
     slowest server, not for each."""
     wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
     servers = [server for server_id, server in current_config().servers.items() if server_id in wanted]
-    unknown = [server for server in servers if _known(server) is None]
+    unknown = [server for server in servers if _known_listing(server) is None]
     if len(unknown) > 1:
         with ThreadPoolExecutor(ASKED_AT_ONCE, "mcp-lists") as threads:
-            list(threads.map(_offered, unknown))
+            list(threads.map(_tools_offered, unknown))
 
 
 def tools_named(name: str) -> dict[str, Tool]:
@@ -61,7 +61,7 @@ def tools_named(name: str) -> dict[str, Tool]:
     server = current_config().servers.get(server_id)
     if server is None:
         return {}
-    return {tool.name: tool for original, tool in _offered(server) if wanted in ("", original)}
+    return {tool.name: tool for original, tool in _tools_offered(server) if wanted in ("", original)}
 
 
 # The lists, kept for a while
@@ -82,7 +82,7 @@ def offered_now(server: Server) -> list[Tool]:
     """Ask a server what it offers now. Raises ``McpFailed``."""
     from dialogs.tools import mcp_client
 
-    return [tool for _, tool in _adapted(server, mcp_client.list_tools(server))]
+    return [tool for _, tool in _adapt(server, mcp_client.list_tools(server))]
 
 
 def forget_lists() -> None:
@@ -90,21 +90,21 @@ def forget_lists() -> None:
     _listings.clear()
 
 
-def _known(server: Server) -> _Listing | None:
+def _known_listing(server: Server) -> _Listing | None:
     known = _listings.get(server.server_id)
     return known if known is not None and known.server == server and time.monotonic() < known.until else None
 
 
-def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
+def _tools_offered(server: Server) -> tuple[tuple[str, Tool], ...]:
     """Return the server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
     with _locks.setdefault(server.server_id, threading.Lock()):
-        if (known := _known(server)) is not None:
+        if (known := _known_listing(server)) is not None:
             return known.tools
         from dialogs.tools import mcp_client
 
         try:
             listed = mcp_client.list_tools(server, lambda: _listings.pop(server.server_id, None))
-            tools, lasts = tuple(_adapted(server, listed)), LIST_TTL_SECONDS
+            tools, lasts = tuple(_adapt(server, listed)), LIST_TTL_SECONDS
         except McpFailed as error:
             log.warning("mcp_server_down", server=server.server_id, error=redact(str(error)))
             tools, lasts = (), DOWN_TTL_SECONDS
@@ -115,7 +115,7 @@ def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
 # From their shapes to ours
 
 
-def _adapted(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
+def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
     taken: set[str] = set()
     source = _source_of(server)
     for tool in sorted(value, key=lambda tool: tool.name):

@@ -262,7 +262,7 @@ class _Sessions:
         """Open a session, hand out its client, and stay until nobody needs it."""
         server_id = session.server.server_id
         try:
-            async with asyncio.timeout(CONNECT_SECONDS) as opening, _connected(session) as client:
+            async with asyncio.timeout(CONNECT_SECONDS) as opening, _connect(session) as client:
                 opening.reschedule(None)
                 session.client.set_result(client)
                 listening = asyncio.create_task(_hear_changes(session, client))
@@ -304,7 +304,7 @@ class _SessionLost(McpFailed):
 
 
 async def _hear_changes(session: _Session, client: Client) -> None:
-    """Hear of another list of tools. Servers before the revision of 2026-07-28 say so unasked, to ``_connected``."""
+    """Hear of another list of tools. Servers before the revision of 2026-07-28 say so unasked, to ``_connect``."""
     with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         async with client.listen(tools_list_changed=True) as subscription:
             async for _ in subscription:
@@ -312,7 +312,7 @@ async def _hear_changes(session: _Session, client: Client) -> None:
 
 
 @asynccontextmanager
-async def _connected(session: _Session) -> AsyncIterator[Client]:
+async def _connect(session: _Session) -> AsyncIterator[Client]:
     server = session.server
 
     async def hear(message: IncomingMessage) -> None:

@@ -70,7 +70,7 @@ async def _read(
             while True:
                 line = await lines.receive_until(b"\n", budgets.TOOL_BYTES.most)
                 with suppress(*GONE):
-                    await to_session.send(_parsed(line))
+                    await to_session.send(_parse(line))
         except anyio.DelimiterNotFound:
             over_budget(budgets.TOOL_BYTES.sentence("it answered with"))
             await lines.aclose()
@@ -80,7 +80,7 @@ async def _read(
             ended()
 
 
-def _parsed(line: bytes) -> Received:
+def _parse(line: bytes) -> Received:
     """Parse a line. The session is told of one that is no message, and goes on."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))

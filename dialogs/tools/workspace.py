@@ -28,16 +28,16 @@ class Outside(Refusal):
 @explained
 def read_file(call: Invocation) -> Result:
     path = _inside(str(call.arguments["path"]))
-    with _opened(path) as file:
-        return Result(_read(file, _named(path), call))
+    with _open(path) as file:
+        return Result(_read(file, _name_of(path), call))
 
 
 @explained
 def list_files(call: Invocation) -> Result:
     folder = _inside(str(call.arguments.get("path") or "."))
     if not folder.is_dir():
-        raise Outside(f"{_named(folder)} is not a folder. Read it with read_file, or list the folder it is in.")
-    return Result(_listed(folder, recursive=bool(call.arguments.get("recursive"))))
+        raise Outside(f"{_name_of(folder)} is not a folder. Read it with read_file, or list the folder it is in.")
+    return Result(_list(folder, recursive=bool(call.arguments.get("recursive"))))
 
 
 # The jail
@@ -69,22 +69,22 @@ def _inside(given: str) -> Path:
     return path
 
 
-def _named(path: Path) -> str:
+def _name_of(path: Path) -> str:
     return path.relative_to(_root()).as_posix()
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Path) -> Iterator[BinaryIO]:
     """Open a file. Links were followed before, so one that appears only now is refused; a pipe must not block the
     worker.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise Outside(f"{_named(path)} cannot be read: {error.strerror}.") from None
+        raise Outside(f"{_name_of(path)} cannot be read: {error.strerror}.") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Outside(f"{_named(path)} is no file. List a folder with list_files.")
+        raise Outside(f"{_name_of(path)} is no file. List a folder with list_files.")
     with os.fdopen(descriptor, "rb") as file:
         yield file
 
@@ -163,7 +163,7 @@ def _start_of_line(file: BinaryIO, line: int) -> int | None:
 # Listing
 
 
-def _listed(folder: Path, *, recursive: bool) -> str:
+def _list(folder: Path, *, recursive: bool) -> str:
     lines: list[str] = []
     for entry in _entries(folder, recursive=recursive):
         if len(lines) == MAX_ENTRIES:
@@ -178,9 +178,9 @@ def _entries(folder: Path, *, recursive: bool) -> Iterator[str]:
     try:
         results = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        raise Outside(f"{_named(folder)} cannot be listed: {error.strerror}.") from None
+        raise Outside(f"{_name_of(folder)} cannot be listed: {error.strerror}.") from None
     for entry in results:
-        name = _named(Path(entry.path))
+        name = _name_of(Path(entry.path))
         if entry.is_symlink():
             yield f"{name} (link)"
         elif entry.is_dir():

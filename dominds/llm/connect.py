@@ -15,7 +15,7 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
     """
     if model.unusable:
         raise RequestRefused(model.unusable)
-    return _connected(model, key_of(model, environ))
+    return _make_provider(model, key_of(model, environ))
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
@@ -49,5 +49,5 @@ def has_key(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _connected(model: ModelInfo, key: str) -> Provider:
+def _make_provider(model: ModelInfo, key: str) -> Provider:
     return model.kind.connect(model, key)

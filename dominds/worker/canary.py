@@ -42,7 +42,7 @@ class Canary:
         """Stop watching, since a worker that shuts down stops listening on purpose."""
         self._stopping.set()
 
-    def received(self) -> None:
+    def note_received(self) -> None:
         """Note that this worker listens, as any message from the queue shows."""
         self.unheard = 0
 

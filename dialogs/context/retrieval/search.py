@@ -232,7 +232,7 @@ def _among(
     asked, numbers = words_of(query), [row[0] for row in rows]
     index = Index(_apart(rows, passages_of_row, follows))
     for match in search(index, query[:MOST_QUERY_CHARS], most, hidden=[NO_ROW]):
-        yield rows[match.hit.passage.turn], _renumbered(_hit(match, asked), numbers)
+        yield rows[match.hit.passage.turn], _renumber(_hit(match, asked), numbers)
 
 
 def _apart(rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[Any, Any], bool]) -> Iterator[Passage]:
@@ -245,6 +245,6 @@ def _apart(rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[
         before = row
 
 
-def _renumbered(hit: Hit, numbers: list[int]) -> Hit:
+def _renumber(hit: Hit, numbers: list[int]) -> Hit:
     texts = [replace(text, number=numbers[text.number]) for text in (hit.text, *hit.beside)]
     return Hit(texts[0], tuple(texts[1:]))

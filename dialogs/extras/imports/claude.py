@@ -27,7 +27,7 @@ def read(item: Item) -> Conversation:
         if role_of(message.get("sender")) == "assistant":
             _add_answer(builder, message, at)
         else:
-            builder.say(Role.USER, _asked(builder, message), at)
+            builder.say(Role.USER, _asked_text(builder, message), at)
     return builder.conversation("claude", item.get("uuid"), item.get("name"))
 
 
@@ -50,7 +50,7 @@ def _path(item: Item, builder: Builder) -> list[Item]:
     return [by_name[node.name] for node in path]
 
 
-def _asked(builder: Builder, message: Item) -> str:
+def _asked_text(builder: Builder, message: Item) -> str:
     """Return what a person wrote, followed by the texts of what was attached."""
     blocks = [text_of(block.get("text")) for block in items(message.get("content"))]
     parts = ["\n".join(text for text in blocks if text) or text_of(message.get("text"))]
@@ -79,16 +79,16 @@ def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
                 texts.append(text_of(block.get("text")))
             case "tool_use":
                 call = (text_of(block.get("id")), text_of(block.get("name")), json_text(block.get("input") or {}))
-                builder.call(_joined(texts), [call], at)
+                builder.call(_take_texts(texts), [call], at)
             case "tool_result":
-                builder.say(Role.ASSISTANT, _joined(texts), at)
+                builder.say(Role.ASSISTANT, _take_texts(texts), at)
                 builder.result(_result(builder, block), text_of(block.get("tool_use_id")), at)
             case "thinking" | "redacted_thinking":
                 builder.left_out["thoughts"] += 1
-    builder.say(Role.ASSISTANT, _joined(texts), at)
+    builder.say(Role.ASSISTANT, _take_texts(texts), at)
 
 
-def _joined(texts: list[str]) -> str:
+def _take_texts(texts: list[str]) -> str:
     """Return the texts since the last call, and empty their list."""
     text = "\n\n".join(filter(None, texts))
     texts.clear()

@@ -42,7 +42,7 @@ def import_conversations(
     """Import one after the other, each in a transaction of its own: repeating an interrupted import goes on with
     it.
     """
-    return map(partial(_imported, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
+    return map(partial(_import, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
 
 
 def imported_since(owner: User, moment: datetime) -> int:
@@ -50,7 +50,7 @@ def imported_since(owner: User, moment: datetime) -> int:
     return Dialog.objects.filter(owner=owner, created_at__gte=moment).exclude(source="").count()
 
 
-def _imported(conversation: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
+def _import(conversation: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
     messages = [
         one for one in conversation.messages if len(one.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES
     ]
@@ -72,12 +72,12 @@ def _imported(conversation: Conversation, owner: User, agent_id: str, dry_run: b
         return result()
     try:
         with transaction.atomic():
-            return result(dialog=_stored(owner, agent_id, title, source, messages))
+            return result(dialog=_store(owner, agent_id, title, source, messages))
     except IntegrityError:  # another import of the same file was faster
         return result(reason="it is here already", dialog=Dialog.objects.get(owner=owner, source=source))
 
 
-def _stored(owner: User, agent_id: str, title: str, source: str, messages: list[ImportedMessage]) -> Dialog:
+def _store(owner: User, agent_id: str, title: str, source: str, messages: list[ImportedMessage]) -> Dialog:
     dialog = create_dialog(owner, agent_id, title)
     imported_turns.store(dialog, [_storable(one.message) for one in messages], [one.at for one in messages])
     newest = max((one.at for one in messages if one.at), default=dialog.active_at)

@@ -41,7 +41,7 @@ def show(request: PersonRequest) -> HttpResponse:
     if form.is_bound and form.is_valid():
         given = form.cleaned_data
         try:
-            results = _imported(request, given["file"], given["agent"], dry_run=given["dry_run"])
+            results = _import(request, given["file"], given["agent"], dry_run=given["dry_run"])
         except (UnknownExport, Refusal) as refusal:
             form.add_error("file", str(refusal))
     if form.errors:
@@ -71,7 +71,7 @@ def progress(request: PersonRequest) -> HttpResponse:
     return render(request, "dialogs/_import_progress.html", context)
 
 
-def _imported(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:
+def _import(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:
     results: list[Imported] = []
     result = conversations_apart(file, "The file", MOST_BYTES)
     with closing(result):  # its process ends with it

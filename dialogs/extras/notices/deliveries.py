@@ -36,7 +36,7 @@ LEVEL, REWRITTEN = "level.changed", "context.rewritten"
 def question_opened(question: Question) -> None:
     site = SiteSettings.current()
     _call(site, OPENED, webhook.question_body(question), question)
-    if person := _asked(question):
+    if person := _person_asked(question):
         _store(_mail(OPENED, question, person))
     _push(OPENED, question, web_push.browsers_to_reach(question))
 
@@ -85,7 +85,7 @@ def _escalate(site: SiteSettings, question: Question) -> int:
     mails: list[Delivery] = []
     browsers: list[PushSubscription] = []
     if not question.escalations:
-        mails = [_mail(OVERDUE, question, person)] if (person := _asked(question)) else []
+        mails = [_mail(OVERDUE, question, person)] if (person := _person_asked(question)) else []
         browsers = web_push.browsers_to_reach(question)
     step = question.escalations
     for address, _minutes in site.asked_next[step:]:
@@ -118,7 +118,7 @@ def _mail(event: str, question: Question, person: User | None, address: str = ""
     return mail
 
 
-def _asked(question: Question) -> User | None:
+def _person_asked(question: Question) -> User | None:
     """Return the dialog's owner, where a mail can and may reach them."""
     owner = question.dialog.owner
     if not question_mail.is_on() or not owner.email or not owner.is_active:

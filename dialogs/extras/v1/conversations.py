@@ -32,7 +32,7 @@ def agent_of(request: ChatRequest) -> tuple[Agent, Served]:
     """Return the agent that the request names, if it can answer, and what serves it. Raises ``ApiError`` or
     ``Refusal``.
     """
-    agent = _enabled.first(request.model)
+    agent = _enabled_agents.first(request.model)
     if agent is None:
         raise ApiError(404, "model_not_found", f"The model {request.model!r} does not exist.", param="model")
     served = served_or_unknown(agent)
@@ -52,5 +52,5 @@ def _check_names(request: ChatRequest, taken: Collection[str]) -> None:
 
 
 @Select
-def _enabled(agent_id: str) -> QuerySet[Agent]:
+def _enabled_agents(agent_id: str) -> QuerySet[Agent]:
     return Agent.objects.filter(pk=agent_id, enabled=True)

@@ -63,12 +63,12 @@ def report_with(run: Run, dialog: Dialog, calls: Iterable[Generation]) -> Report
         "est_prompt_tokens": newest and est_tokens_of(newest),
         "prompt_tokens": health["prompt_tokens"],
         "model_context_limit": health["model_context_limit"],
-        "done": [entry for _, entry in sorted(_done(run, dialog), key=itemgetter(0))],
+        "done": [entry for _, entry in sorted(_actions_taken(run, dialog), key=itemgetter(0))],
         "calls": _sums([call for call in calls if call.outcome not in WITHOUT_ANSWER]),
     }
 
 
-def _done(run: Run, dialog: Dialog) -> Iterator[tuple[datetime, dict[str, Any]]]:
+def _actions_taken(run: Run, dialog: Dialog) -> Iterator[tuple[datetime, dict[str, Any]]]:
     """Yield rewrites and clears with their times, each with the address of its page."""
     for done in _rewrites(run.dialog_id, run.after_rewrite):
         sizes = {"policy": done.policy, "est_before": done.est_before, "est_after": done.est_after}

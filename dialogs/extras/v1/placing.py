@@ -82,7 +82,7 @@ class Head:
         if dialog is None or dialog.last_turn_seq != candidate.last_turn_seq:
             return None  # it has expired meanwhile, or somebody was faster
         check_open(dialog)
-        if dialog.state not in AT_HEAD or (not dialog.all_placed and _queued.first(dialog.pk)):
+        if dialog.state not in AT_HEAD or (not dialog.all_placed and _queued_turns.first(dialog.pk)):
             return None
         if candidate.results and not candidate.summary:  # all that is new in the message
             conversation = replace(conversation, ahead=(), message="", attached=())
@@ -121,7 +121,7 @@ def places(incoming: Incoming) -> Iterator[Place]:
     """Yield where the request may belong, the likeliest place first and one that always holds last.
     Raises ``ApiError`` or ``Refusal``."""
     if incoming.request.dialog_id is not None:
-        yield _named(incoming, incoming.request.dialog_id)
+        yield _named_dialog(incoming, incoming.request.dialog_id)
         return
     if (dialog_id := _with_calls(incoming)) is not None:
         yield Awaiting(incoming, dialog_id)
@@ -134,7 +134,7 @@ def places(incoming: Incoming) -> Iterator[Place]:
     yield New(incoming, copyable(candidate))
 
 
-def _named(incoming: Incoming, dialog_id: UUID) -> Named:
+def _named_dialog(incoming: Incoming, dialog_id: UUID) -> Named:
     key, agent = incoming.key, incoming.agent
     dialog = visible_dialog(dialog_id, key.owner)
     if dialog.owner_id != key.owner_id and not may(key.owner, ACT_IN_ALL):
@@ -179,5 +179,5 @@ def _row_locked(dialog_id: UUID) -> QuerySet[Dialog]:
 
 
 @Select
-def _queued(dialog_id: UUID) -> QuerySet[Turn, int]:
+def _queued_turns(dialog_id: UUID) -> QuerySet[Turn, int]:
     return Turn.objects.queued().filter(dialog=dialog_id).values_list("seq", flat=True)[:1]

@@ -54,13 +54,13 @@ class _Prepared:
 def post(place: Place) -> Run | None:
     """Post the request at this place; None where it does not belong there any more.
     Raises ``ApiError`` or ``Refusal``."""
-    prepared = _prepared(place)
+    prepared = _prepare(place)
     with transaction.atomic():
         held = place.hold()
         return _post(held, prepared, place) if held else None
 
 
-def _prepared(place: Place) -> _Prepared:
+def _prepare(place: Place) -> _Prepared:
     incoming = place.incoming
     dialog = _with_agent.first(place.dialog_id) if place.dialog_id else None
     served = served_or_unknown(dialog) if dialog else incoming.served

@@ -60,12 +60,12 @@ def newest_of(dialogs: QuerySet[Dialog]) -> Iterator[Newest]:
         position__gt=F("dialog__last_position") - LAST_TURNS,
     )
     for dialog_id, turns_of_one in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
-        messages = list(_spoken(turns_of_one))
+        messages = list(_messages_as_spoken(turns_of_one))
         yield Newest(dialog_id, exchanges_of(messages), messages[-1])
 
 
 def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:
-    return _spoken(_turns_in(dialog_id))
+    return _messages_as_spoken(_turns_in(dialog_id))
 
 
 @Select
@@ -74,7 +74,7 @@ def _turns_in(dialog_id: UUID) -> QuerySet[Turn, Any]:
     return turns.values_list("role", "position", "text", "attachments", "tool_calls", named=True)
 
 
-def _spoken(turns: Iterable[Any]) -> Iterator[ClientMessage]:
+def _messages_as_spoken(turns: Iterable[Any]) -> Iterator[ClientMessage]:
     """Yield a dialog's messages as its client saw them: a question to a person was text of the answer, and its
     reply the user's.
     """

@@ -130,12 +130,12 @@ def _problem(request: HttpRequest, error: Exception) -> ApiError:
     return ApiError(500, "internal", "This call failed because of a fault of ours; it has been logged.")
 
 
-def _given(request: HttpRequest) -> str:
+def _key_in(request: HttpRequest) -> str:
     return bearer_of(request.headers.get("Authorization", "")) or request.headers.get("x-api-key", "")
 
 
 def _key_of(request: HttpRequest) -> ApiKey:
-    given = _given(request)
+    given = _key_in(request)
     key = api_keys.key_of(given)
     if key is None:
         raise ApiError(401, "invalid_api_key", api_keys.refusal_of(given))
@@ -197,7 +197,7 @@ def _model_json(agent: Agent, overview: dict[str, Any]) -> dict[str, Any]:
 
 @call("POST")
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
-    return await _answered(request, chat.read)
+    return await _answer(request, chat.read)
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
@@ -205,15 +205,15 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
 
 @call("POST", error_body=message_error)
 async def create_message(request: HttpRequest) -> HttpResponseBase:
-    return await _answered(request, read_message)
+    return await _answer(request, read_message)
 
 
 @call("POST", error_body=message_error)
 async def count_message_tokens(request: HttpRequest) -> HttpResponseBase:
-    return JsonResponse({"input_tokens": await sync_to_async(_counted)(request)})
+    return JsonResponse({"input_tokens": await sync_to_async(_count_tokens)(request)})
 
 
-def _counted(request: HttpRequest) -> int:
+def _count_tokens(request: HttpRequest) -> int:
     _key_of(request)
     return est_tokens(chat_request_of(body_of(request.body)))
 
@@ -223,7 +223,7 @@ def _counted(request: HttpRequest) -> int:
 
 @call("POST")
 async def create_response(request: HttpRequest) -> HttpResponseBase:
-    return await _answered(request, read_response)
+    return await _answer(request, read_response)
 
 
 @call("GET")
@@ -251,12 +251,12 @@ def _embeddings(request: HttpRequest) -> dict[str, Any]:
 # -- answers, in any protocol ------------------------------------------------------------------------------------------
 
 
-async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
+async def _answer(request: HttpRequest, read: Reader) -> HttpResponseBase:
     reading, run = await sync_to_async(_begin)(request, read)
     wanted, writer = reading.request, reading.writer(run)
     relay = Relay(
         run,
-        lambda: api_keys.key_of(_given(request)) is not None,
+        lambda: api_keys.key_of(_key_in(request)) is not None,
         live_text=wanted.stream,
         notices_as_text=wanted.notices == "text",
         reasoning=wanted.include_reasoning,

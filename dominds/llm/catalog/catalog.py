@@ -83,14 +83,14 @@ NONE: Connected = MappingProxyType({})
 def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
     """Lay what was connected on the page over the shipped defaults, and ``.minds/llm.yaml`` over both.
     Never raises for what the file says."""
-    shipped, own = _shipped(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
+    shipped, own = _shipped_entries(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     entries = merged(merged(shipped.providers, connected), own.providers)
     result = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
     return replace(result, in_file={provider_id: frozenset(entry) for provider_id, entry in own.providers.items()})
 
 
 @cache
-def _shipped() -> fields.Entries:
+def _shipped_entries() -> fields.Entries:
     return fields.entries_of(Reading.of(DEFAULTS_FILE))
 
 

@@ -56,11 +56,11 @@ class EventLoop:
         except BaseException:
             coroutine.close()
             raise
-        return asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
+        return asyncio.run_coroutine_threadsafe(coroutine, self._start()).result()
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function on the loop, soon."""
-        self._started().call_soon_threadsafe(function)
+        self._start().call_soon_threadsafe(function)
 
     def session(self) -> aiohttp.ClientSession:
         """Return the connections of all calls, which share nothing else. Call it on the loop only."""
@@ -76,7 +76,7 @@ class EventLoop:
             )
         return self._session
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -95,11 +95,11 @@ class EventLoop:
 
 def trust(url: str) -> ssl.SSLContext | bool:
     """Return which certificates are trusted at this address."""
-    return _trusted() if url.startswith("https:") else True
+    return _default_context() if url.startswith("https:") else True
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def _default_context() -> ssl.SSLContext:
     import httpx2  # which takes a tenth of a second to load
 
     return httpx2.create_ssl_context()

@@ -102,17 +102,17 @@ class Exchange:
             self._task = asyncio.current_task()
         WATCH.add(self)
         try:
-            self._response = await self._unless_cut(self._connected())
+            self._response = await self._unless_cut(self._connect())
             if not 200 <= self._response.status < 300:
                 raise await self._unless_cut(self._refusal(self._response))
         except BROKEN as error:
             self.raise_if_cut()  # then what became of the connection is no news
-            raise self._unopened(error) from None  # its text may quote headers
+            raise self._failure_to_open(error) from None  # its text may quote headers
 
-    async def _connected(self) -> aiohttp.ClientResponse:
+    async def _connect(self) -> aiohttp.ClientResponse:
         """Post, with a few quick retries of the connection, which are only made when they must be."""
         try:
-            return await self._posted()
+            return await self._send_post()
         except aiohttp.ClientConnectorCertificateError:
             raise  # it will be the same one
         except aiohttp.ClientConnectorError:
@@ -125,10 +125,10 @@ class Exchange:
             wait_max=1.0,
         ):
             with attempt:
-                return await self._posted()
+                return await self._send_post()
         raise AssertionError("stamina either returns or raises")
 
-    async def _posted(self) -> aiohttp.ClientResponse:
+    async def _send_post(self) -> aiohttp.ClientResponse:
         """Post without following redirects, which would carry the key elsewhere."""
         return await event_loop.LOOP.session().post(
             self._post.url,
@@ -149,7 +149,7 @@ class Exchange:
         result = error_of(complaint, endpoint.host)
         return result.reworded(without_key(str(result), endpoint.key))
 
-    def _unopened(self, error: Exception) -> ProviderError:
+    def _failure_to_open(self, error: Exception) -> ProviderError:
         endpoint = self._endpoint
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return Unreachable(f"{endpoint.host} did not accept a connection within {endpoint.timeouts.connect:g} s.")

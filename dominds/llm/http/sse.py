@@ -43,7 +43,7 @@ class SseParser:
             return
         lines = self._with_plain_line_ends(chunk).split(b"\n")
         for piece in lines[:-1]:
-            event = self._take_line(self._completed(piece) if self._rest else piece)
+            event = self._take_line(self._complete_line(piece) if self._rest else piece)
             if event is not None:
                 yield event
         self._extend_rest(lines[-1])
@@ -51,7 +51,7 @@ class SseParser:
     def close(self) -> Iterator[ServerEvent]:
         """Yield the event that lacked its blank line: servers that stop right after ``[DONE]`` exist."""
         if self._rest:
-            self._take_line(self._completed(b""))
+            self._take_line(self._complete_line(b""))
         event = self._dispatch()
         if event is not None:
             yield event
@@ -70,7 +70,7 @@ class SseParser:
             chunk = chunk.replace(BLANK_LINES, b"\n\n")
         return COMMENTS.sub(b"\n\n", chunk)
 
-    def _completed(self, piece: bytes) -> bytes:
+    def _complete_line(self, piece: bytes) -> bytes:
         self._extend_rest(piece)
         line = b"".join(self._rest)
         self._rest, self._rest_bytes = [], 0

@@ -86,7 +86,7 @@ InOwnWords = Callable[[Thinker, Any], Params]  # raises ``Bad``
 FORMATS = ["text", "json_object", "json_schema"]
 
 
-def _named(name: str) -> InOwnWords:
+def _field_named(name: str) -> InOwnWords:
     return lambda _model, value: {name: value}
 
 
@@ -177,7 +177,7 @@ CHAT = Dialect(
     _chat_effort,
     _chat_refused,
     {
-        **{name: _named(name) for name in _CHAT_PARAMS if name != "metadata"},
+        **{name: _field_named(name) for name in _CHAT_PARAMS if name != "metadata"},
         **_output_from(1),
         "reasoning_effort": lambda model, value: _chat_effort(model, one_of(EFFORTS)(value)),
         "response_format": _chat_format,
@@ -236,9 +236,11 @@ RESPONSES = Dialect(
     lambda model, effort: {"reasoning": {"effort": effort}},
     _responses_refused,
     {
-        **{name: _named(name) for name in ("temperature", "top_p", "parallel_tool_calls", "service_tier", "user")},
+        **{
+            name: _field_named(name) for name in ("temperature", "top_p", "parallel_tool_calls", "service_tier", "user")
+        },
         **_output_from(16),  # less is refused
-        "safety_identifier": _named("safety_identifier"),
+        "safety_identifier": _field_named("safety_identifier"),
         "reasoning_effort": lambda _model, value: {"reasoning": {"effort": value}},
         "verbosity": lambda _model, value: {"text": {"verbosity": one_of(VERBOSITIES)(value)}},
         "response_format": _responses_format,
@@ -320,7 +322,7 @@ MESSAGES = Dialect(
     _messages_effort,
     _messages_refused,
     {
-        **{name: _named(name) for name in ("temperature", "top_p", "top_k")},
+        **{name: _field_named(name) for name in ("temperature", "top_p", "top_k")},
         **_output_from(1),
         "stop": lambda _model, value: {"stop_sequences": [value] if isinstance(value, str) else value},
         "user": lambda _model, value: {"metadata": {"user_id": text(value)}},

@@ -98,7 +98,7 @@ def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapp
             faults += [(f"{section}.{name}", reason) for name, reason in value]
     if faults or model is None:
         return faults
-    return checked(model, _merged(model, settings))[1]
+    return checked(model, _merge(model, settings))[1]
 
 
 # Use
@@ -117,7 +117,7 @@ def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelI
     """
     if not settings and not asked:
         return model
-    merged = _laid_over(_merged(model, settings), _in_own_words(model, asked)[0])
+    merged = _laid_over(_merge(model, settings), _in_own_words(model, asked)[0])
     return replace(model, model_params=MappingProxyType(checked(model, merged)[0]))
 
 
@@ -126,7 +126,7 @@ def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[F
     settings.
     """
     own, names, faults = _in_own_words(model, asked)
-    value = checked(model, _laid_over(_merged(model, settings), own))[1]
+    value = checked(model, _laid_over(_merge(model, settings), own))[1]
     return faults + [(names[name], reason) for name, reason in value if name in names]
 
 
@@ -159,7 +159,7 @@ def most_output(settings: Params, asked: Params = NOTHING) -> int | None:
     return min(whole, default=None)
 
 
-def _merged(model: ModelInfo, settings: Params) -> Params:
+def _merge(model: ModelInfo, settings: Params) -> Params:
     general = _section(settings, GENERAL)
     effort = general.get("effort")
     result: Params = model.model_params

@@ -29,7 +29,7 @@ def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | Lim
         return limit
     more = listed(f"{root_of(base_url)}/model/info", key, NAME, "data", LIST_SECONDS)
     entry = None if isinstance(more, str) else next((one for one in more if one.get("model_name") == model), None)
-    return (_stated(entry, LITELLM_FIELDS) if entry else None) or limit
+    return (_stated_window(entry, LITELLM_FIELDS) if entry else None) or limit
 
 
 def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:
@@ -39,10 +39,10 @@ def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | L
         known = ", ".join(sorted(str(entry.get("id")) for entry in entries)[:10]) or "none"
         return LimitUnavailable(f"The server does not serve the model '{model}' (it lists: {known}).")
     unsaid = f"The server's list names no window of '{model}'. State it on the model's page, or in llm.yaml."
-    return _stated(entry, FIELDS) or LimitUnavailable(unsaid)
+    return _stated_window(entry, FIELDS) or LimitUnavailable(unsaid)
 
 
-def _stated(entry: dict[str, Any], fields: tuple[tuple[str, ...], ...]) -> LoadedLimit | None:
+def _stated_window(entry: dict[str, Any], fields: tuple[tuple[str, ...], ...]) -> LoadedLimit | None:
     for path in fields:
         value: Any = entry
         for name in path:

@@ -114,13 +114,13 @@ def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | N
     if isinstance(loaded_limit(base_url, model, key), LimitUnavailable):
         return None
     try:
-        return event_loop.LOOP.run(_counted(f"ws://{root.removeprefix('http://')}/llm", model, text))
+        return event_loop.LOOP.run(_count(f"ws://{root.removeprefix('http://')}/llm", model, text))
     except UNCOUNTED:
         _unreachable_until[root] = time.monotonic() + UNREACHABLE_SECONDS
         return None
 
 
-async def _counted(url: str, model: str, text: str) -> int | None:
+async def _count(url: str, model: str, text: str) -> int | None:
     """Count without ever letting the server load a model, as a count does for one that is not loaded."""
     client = str(uuid4())
     async with asyncio.timeout(ANSWER_SECONDS), event_loop.LOOP.session().ws_connect(url) as socket:

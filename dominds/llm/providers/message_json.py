@@ -36,10 +36,10 @@ class MessageJson:
         if standing[: len(known.messages)] != known.messages:
             known = _Known()
         if len(standing) > len(known.messages):
-            known = _Known(standing, _joined(known.json, write(standing[len(known.messages) :])))
+            known = _Known(standing, _join(known.json, write(standing[len(known.messages) :])))
             self._known.put(conversation, known, len(known.json) + BYTES_PER_MESSAGE * len(standing))
-        return _joined(known.json, write(messages[len(standing) :]))
+        return _join(known.json, write(messages[len(standing) :]))
 
 
-def _joined(*parts: bytes) -> bytes:
+def _join(*parts: bytes) -> bytes:
     return b",".join([part for part in parts if part])

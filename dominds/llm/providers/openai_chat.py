@@ -293,15 +293,15 @@ class ChatReader(AnswerReader):
         known = next((each for each in self._details if (each.get("index"), each.get("type")) == place), None)
         if known is None:
             self._details.append(dict(detail))
-            return _shown(detail)
-        before = _shown(known)
+            return _visible_text(detail)
+        before = _visible_text(known)
         for name, value in detail.items():
             old = known.get(name)
             if name in GROWING and isinstance(old, str) and isinstance(value, str):
                 known[name] = value if len(value) > len(old) and old and value.startswith(old) else old + value
             elif value is not None:
                 known[name] = value
-        return _shown(known)[len(before) :]
+        return _visible_text(known)[len(before) :]
 
     def _read_call(self, piece: dict[str, Any], at: int) -> str:
         """Add a piece, which stands at a place among others, to its call and answer its characters."""
@@ -351,7 +351,7 @@ class ChatReader(AnswerReader):
         return [*opaque, Spoken(self.chars), *[Called() for _ in self._calls]]
 
 
-def _shown(detail: dict[str, Any]) -> str:
+def _visible_text(detail: dict[str, Any]) -> str:
     text = detail.get("text") or detail.get("summary")
     return text if isinstance(text, str) else ""
 

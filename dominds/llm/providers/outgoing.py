@@ -66,10 +66,10 @@ def restored(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolC
     """Return calls as the tools that were offered know them."""
     calls = list(calls)
     names = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
-    return [_restored(call, names[call.name]) if call.name in names else call for call in calls]
+    return [_restore(call, names[call.name]) if call.name in names else call for call in calls]
 
 
-def _restored(call: ToolCall, tool: ToolSpec) -> ToolCall:
+def _restore(call: ToolCall, tool: ToolSpec) -> ToolCall:
     keys = original_keys(_json(tool))
     return ToolCall(call.id, tool.name, _with_keys(call.arguments, keys) if keys else call.arguments)
 
@@ -78,15 +78,15 @@ def _with_keys(arguments: str, keys: dict[str, str]) -> str:
     if not any(key in arguments for key in keys):
         return arguments
     try:
-        return dumped(_renamed(parsed(arguments), keys)).decode()
+        return dumped(_rename(parsed(arguments), keys)).decode()
     except NotJson:
         return arguments
 
 
-def _renamed(value: Any, keys: dict[str, str]) -> Any:
+def _rename(value: Any, keys: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {keys.get(key, key): _renamed(item, keys) for key, item in value.items()}
-    return [_renamed(item, keys) for item in value] if isinstance(value, list) else value
+        return {keys.get(key, key): _rename(item, keys) for key, item in value.items()}
+    return [_rename(item, keys) for item in value] if isinstance(value, list) else value
 
 
 # Names and ids
@@ -123,7 +123,7 @@ def _digest(text: str, size: int) -> str:
 
 def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...]:
     """Put one result after every call, and a call before every result."""
-    results = list(_paired(messages, form))
+    results = list(_pair(messages, form))
     if form.alternates:
         results = list(_alternating(results))
     is_same = len(results) == len(messages) and all(map(_is_same, results, messages))
@@ -134,12 +134,12 @@ def _is_same(one: Message, other: Message) -> bool:
     return one is other
 
 
-def _paired(messages: Iterable[Message], form: Form) -> Iterator[Message]:
+def _pair(messages: Iterable[Message], form: Form) -> Iterator[Message]:
     used: set[str] = set()
     waiting: dict[str, list[str]] = {}  # ids as they are sent, by the call's own
     strays: list[Message] = []
     for given in messages:
-        message = _spoken(given) if given.parts and given.role in (Role.ASSISTANT, Role.TOOL) else given
+        message = _name_parts(given) if given.parts and given.role in (Role.ASSISTANT, Role.TOOL) else given
         if message.role is Role.TOOL:
             sent = waiting.get(message.tool_call_id)
             if sent:
@@ -148,7 +148,7 @@ def _paired(messages: Iterable[Message], form: Form) -> Iterator[Message]:
                 strays.append(Message(Role.USER, LOST_RESULT + message.text))
             continue
         if waiting or strays:
-            yield from _unanswered(waiting)
+            yield from _answer_open_calls(waiting)
             yield from strays
             waiting, strays = {}, []
         if message.tool_calls:
@@ -159,7 +159,7 @@ def _paired(messages: Iterable[Message], form: Form) -> Iterator[Message]:
             yield message if is_same else replace(message, tool_calls=tuple(calls))
         elif message.role is not Role.ASSISTANT or message.text or message.provider_items:
             yield message
-    yield from _unanswered(waiting)
+    yield from _answer_open_calls(waiting)
     yield from strays
 
 
@@ -178,7 +178,7 @@ def _fit_call(call: ToolCall, form: Form, used: set[str]) -> ToolCall:
     return call if (call_id, name) == (call.id, call.name) else ToolCall(call_id, name, call.arguments)
 
 
-def _unanswered(waiting: dict[str, list[str]]) -> Iterator[Message]:
+def _answer_open_calls(waiting: dict[str, list[str]]) -> Iterator[Message]:
     return (Message(Role.TOOL, NO_RESULT, tool_call_id=call) for calls in waiting.values() for call in calls)
 
 
@@ -186,7 +186,7 @@ def _with_id(message: Message, call_id: str) -> Message:
     return message if message.tool_call_id == call_id else replace(message, tool_call_id=call_id)
 
 
-def _spoken(message: Message) -> Message:
+def _name_parts(message: Message) -> Message:
     """Name images and files of other messages in words: only a user's message may hold them."""
     labels = " ".join(f"[{_label(part)}]" for part in message.parts)
     return replace(message, text=f"{message.text}\n{labels}".lstrip(), parts=())

@@ -152,7 +152,7 @@ class AnswerReader(ABC):
         return self.read_document(document) if document else ()
 
     def close(self) -> list[StreamEvent]:
-        return self._counted(self._tags.close())
+        return self._count(self._tags.close())
 
     def note_end(self, word: Any) -> None:
         """Note the provider's word for the end, where it says one."""
@@ -176,7 +176,7 @@ class AnswerReader(ABC):
 
     def say(self, text: str) -> list[StreamEvent]:
         """Take a piece of the answer's text, and separate the thinking in it."""
-        return self._counted(self._tags.feed(text)) if text else []
+        return self._count(self._tags.feed(text)) if text else []
 
     def think(self, text: str) -> list[StreamEvent]:
         """Take a piece of thinking from a field of its own."""
@@ -186,7 +186,7 @@ class AnswerReader(ABC):
         self._tags.hold_nothing()
         return [ReasoningDelta(text)]
 
-    def _counted(self, events: Iterator[TextDelta | ReasoningDelta | Rethought]) -> list[StreamEvent]:
+    def _count(self, events: Iterator[TextDelta | ReasoningDelta | Rethought]) -> list[StreamEvent]:
         results: list[StreamEvent] = []
         for event in events:
             match event:

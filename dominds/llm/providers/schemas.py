@@ -108,7 +108,7 @@ class _Fitting:
         if not isinstance(part, dict):
             return {}  # true and false: anything, and what the tool refuses by itself
         if "$ref" in part:
-            return self._referred(part, within, depth)
+            return self._follow_references(part, within, depth)
         result: Schema = {}
         for name, value in part.items():
             self._add(result, name, value, within, depth)
@@ -122,7 +122,7 @@ class _Fitting:
                 del result["required"]
         return result
 
-    def _referred(self, part: Schema, within: tuple[str, ...], depth: int) -> Schema:
+    def _follow_references(self, part: Schema, within: tuple[str, ...], depth: int) -> Schema:
         reference, beside = part["$ref"], {name: value for name, value in part.items() if name != "$ref"}
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             raise Unfit(f"its schema refers to something outside of it ({str(reference)[:80]!r})")
@@ -238,7 +238,7 @@ def _as_root(schema: Schema) -> Schema:
         raise Unfit(f"its arguments would be no object but {kinds!r}")
     chosen = [name for name in CHOICES if name in schema]
     for name in chosen:
-        schema = _merged(schema, schema[name], is_all=name == "allOf")
+        schema = _merge(schema, schema[name], is_all=name == "allOf")
     result = {name: value for name, value in schema.items() if name not in (*CHOICES, "not", "enum", "const")}
     if list(result)[:1] != ["type"] and "type" not in result:
         result = {"type": "object", **result}
@@ -247,7 +247,7 @@ def _as_root(schema: Schema) -> Schema:
     return result
 
 
-def _merged(schema: Schema, branches: list[Schema], *, is_all: bool) -> Schema:
+def _merge(schema: Schema, branches: list[Schema], *, is_all: bool) -> Schema:
     properties = dict(schema.get("properties", {}))
     asked: list[list[str]] = []
     for branch in map(_flat, branches):
@@ -268,5 +268,5 @@ def _merged(schema: Schema, branches: list[Schema], *, is_all: bool) -> Schema:
 def _flat(branch: Schema) -> Schema:
     for name in CHOICES:
         if name in branch:
-            branch = _merged(branch, branch[name], is_all=name == "allOf")
+            branch = _merge(branch, branch[name], is_all=name == "allOf")
     return branch

@@ -118,10 +118,10 @@ class ScriptedStream:
         self._aborted.set()
 
     def run(self, take: Callable[[StreamEvent], object]) -> None:
-        for event in self._played():
+        for event in self._play():
             take(event)
 
-    def _played(self) -> Iterator[StreamEvent]:
+    def _play(self) -> Iterator[StreamEvent]:
         self._wait(0)
         try:
             script = load_script(self._path)
@@ -133,14 +133,14 @@ class ScriptedStream:
         text = text_of(step, self._request)
         self._wait(step.delay_ms)
         if step.error is not None and not text:
-            raise _raised(step.error)
+            raise _error_of(step.error)
         yield Started(cursor)
         for thought in self._pieces(step.reasoning, script.chunk_chars, step.chunk_delay_ms):
             yield ReasoningDelta(thought)
         for piece in self._pieces(text, script.chunk_chars, step.chunk_delay_ms):
             yield TextDelta(piece)
         if step.error is not None:
-            raise _raised(step.error)
+            raise _error_of(step.error)
         yield from self._end(script, step, text)
 
     def _pieces(self, text: str, chunk_chars: int, delay_ms: int) -> Iterator[str]:
@@ -163,5 +163,5 @@ class ScriptedStream:
             raise StreamAborted("The scripted answer was stopped.")
 
 
-def _raised(error: ScriptedError) -> ProviderError:
+def _error_of(error: ScriptedError) -> ProviderError:
     return error.kind(error.message, retry_after_seconds=error.retry_after_seconds)

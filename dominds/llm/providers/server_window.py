@@ -84,7 +84,7 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
     is_reached = True
     try:
         outbound_http.check_typed(url)
-        status, body = event_loop.LOOP.run(_asked(url, headers, ask, server))
+        status, body = event_loop.LOOP.run(_ask(url, headers, ask, server))
         if 200 <= status < 300:
             return ServerAnswer(time.monotonic(), parsed(body))
         failure = f"{url} answered HTTP {status}. Is this {server}, in a current version?"
@@ -100,7 +100,7 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
     return ServerAnswer(time.monotonic(), failure=failure, is_reached=is_reached)
 
 
-async def _asked(url: str, headers: dict[str, str], ask: bytes, server: str) -> tuple[int, bytes]:
+async def _ask(url: str, headers: dict[str, str], ask: bytes, server: str) -> tuple[int, bytes]:
     """Return the status and the body. The time-out holds for all of it, however slowly its bytes arrive."""
     body = bytearray()
     async with event_loop.LOOP.session().request(

@@ -46,17 +46,17 @@ class ThinkTags:
         self._rest += piece
         while self._rest:
             if self._closing:
-                thought, is_over = self._thought()
+                thought, is_over = self._take_thinking()
                 if thought:
                     yield ReasoningDelta(thought)
                 if not is_over:
                     return
             elif self._is_text:
-                yield from self._undecided()
+                yield from self._hold_or_release()
                 if not self._has_thought:
                     return
-            elif not self._opened() and not self._is_text:
-                yield from self._released()
+            elif not self._take_opening_tag() and not self._is_text:
+                yield from self._release()
                 return
 
     def close(self) -> Iterator[Parted]:
@@ -67,7 +67,7 @@ class ThinkTags:
         elif rest.strip() or (rest and self._said):
             yield TextDelta(rest)
 
-    def _opened(self) -> bool:
+    def _take_opening_tag(self) -> bool:
         """Take an opening tag off the text, if it goes on with one, and return whether it did."""
         start = self._rest.lstrip()
         tag = next((tag for tag in CLOSING if start.startswith(tag)), "")
@@ -82,13 +82,13 @@ class ThinkTags:
         self._is_text = is_no_tag and not self._has_thought
         return False
 
-    def _released(self) -> Iterator[TextDelta]:
+    def _release(self) -> Iterator[TextDelta]:
         """Yield the first words of an answer, once they are known to be no tag."""
         if self._is_plain:
             text, self._rest = self._rest, ""
             yield TextDelta(text)
 
-    def _undecided(self) -> Iterator[Parted]:
+    def _hold_or_release(self) -> Iterator[Parted]:
         """Handle text of which nobody knows yet whether it is thinking."""
         found = [(place, tag) for tag in CLOSING.values() if (place := self._rest.find(tag, self._searched)) >= 0]
         if found:
@@ -115,7 +115,7 @@ class ThinkTags:
             self._said.append(text)
             yield TextDelta(text)
 
-    def _thought(self) -> tuple[str, bool]:
+    def _take_thinking(self) -> tuple[str, bool]:
         """Return what is surely thinking, and whether its end has come."""
         if self._begins:
             self._rest = self._rest.lstrip("\n")

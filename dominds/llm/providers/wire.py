@@ -37,16 +37,16 @@ class WireStream:
         self._exchange.abort()
 
     def run(self, take: Callable[[StreamEvent], object]) -> None:
-        event_loop.LOOP.run(self._conversed(take))
+        event_loop.LOOP.run(self._converse(take))
 
-    async def _conversed(self, take: Callable[[StreamEvent], object]) -> None:
+    async def _converse(self, take: Callable[[StreamEvent], object]) -> None:
         try:
             await self._exchange.open()
             take(Started())
             await self._follow(take)
             for event in self._reader.close():
-                take(self._counted(event))
-            take(self._finished())
+                take(self._count(event))
+            take(self._finish())
         finally:
             self._exchange.close()
 
@@ -72,10 +72,10 @@ class WireStream:
 
     def _take_all(self, event: ServerEvent, take: Callable[[StreamEvent], object]) -> None:
         for piece in self._read(event):
-            take(self._counted(piece))
+            take(self._count(piece))
             self._exchange.raise_if_cut()  # whoever takes may have had enough
 
-    def _counted(self, piece: StreamEvent) -> StreamEvent:
+    def _count(self, piece: StreamEvent) -> StreamEvent:
         """Count the event and pass it on. Raises ``AnswerTooLarge``: what was taken before then is what was said."""
         match piece:
             case TextDelta(text):
@@ -109,7 +109,7 @@ class WireStream:
     def _other_format(self, error: Exception) -> MalformedStream:
         return MalformedStream(f"{self._provider} sent an event in another format ({type(error).__name__}: {error}).")
 
-    def _finished(self) -> Finished:
+    def _finish(self) -> Finished:
         try:
             finished = self._reader.finished()
         except Complained as complained:

@@ -42,7 +42,7 @@ def test_pings_follow_bytes_and_come_more_often_while_something_is_unread() -> N
     assert (flow.ping_is_due(PING_SECONDS - 1), flow.ping_is_due(PING_SECONDS)) == (False, True)
     flow.count(PING_BYTES, 0)
     assert flow.ping_is_due(0)
-    flow.pinged(0)
+    flow.note_ping(0)
     assert not flow.ping_is_due(UNREAD_PING_SECONDS)  # it may be a program that never answers
     flow.acknowledge(1, 0)
     assert flow.ping_is_due(UNREAD_PING_SECONDS)

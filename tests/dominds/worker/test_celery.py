@@ -135,7 +135,7 @@ def test_any_message_shows_that_it_listens() -> None:
     hearing, happened = canary()
     for _ in range(MAX_UNHEARD * 3):
         hearing.check()
-        hearing.received()
+        hearing.note_received()
     assert set(happened) == {"sent"}
 
 

@@ -68,16 +68,16 @@ def _server(request: PersonRequest, key: ApiKey) -> Server[Any]:
     """Make a server that offers what the key may do."""
 
     async def listed(context: Any, given: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[_described(tool) for tool in TOOLS.values() if _may_call(key, tool.name)])
+        return ListToolsResult(tools=[_describe(tool) for tool in TOOLS.values() if _may_call(key, tool.name)])
 
     async def called(context: Any, given: Any) -> CallToolResult:
-        call = sync_to_async(_called)  # on the thread of the request
+        call = sync_to_async(_call)  # on the thread of the request
         return await call(request, key, given.name, given.arguments or {})
 
     return Server("Dominds", version=VERSION, instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called)
 
 
-def _described(tool: Tool) -> Described:
+def _describe(tool: Tool) -> Described:
     hints = ToolAnnotations(read_only_hint=tool.name in READS, open_world_hint=False)
     return Described(name=tool.name, description=tool.description, input_schema=tool.parameters, annotations=hints)
 
@@ -86,7 +86,7 @@ def _may_call(key: ApiKey, name: str) -> bool:
     return name in READS or key.scope != ApiKey.Scope.READ
 
 
-def _called(request: PersonRequest, key: ApiKey, name: str, arguments: dict[str, Any]) -> CallToolResult:
+def _call(request: PersonRequest, key: ApiKey, name: str, arguments: dict[str, Any]) -> CallToolResult:
     """Run a tool, and turn every failure into a sentence for the model."""
     try:
         tool = TOOLS.get(name)
@@ -94,7 +94,7 @@ def _called(request: PersonRequest, key: ApiKey, name: str, arguments: dict[str,
             raise Invalid(f"There is no tool {name!r}. There are {', '.join(TOOLS)}.")
         if not _may_call(key, name):
             raise ScopeRefused(key)
-        return _result(_bounded(_run(request, tool, arguments)))
+        return _result(_bounded_json(_run(request, tool, arguments)))
     except Refusal as problem:
         return _result(problem.message, failed=True)
     except ValidationError as problem:
@@ -119,7 +119,7 @@ def _result(text: str, *, failed: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
 
 
-def _bounded(value: Any) -> str:
+def _bounded_json(value: Any) -> str:
     """Write a value as JSON, with long texts cut as far as needed."""
     for most in CUTS:
         text = orjson.dumps(_cut(value, most))

@@ -70,18 +70,20 @@ class MessageWriter:
             case Reasoning(text):
                 return self._text_events("thinking", text)
             case Ended():
-                return self._ended(piece)
+                return self._end_events(piece)
 
     def _text_events(self, kind: str, text: str) -> list[bytes]:
         events = []
         if kind != self._kind:
-            events = self._closed()
+            events = self._close_block()
             self._kind, self._texts = kind, []
-            events.append(self._opened({"type": kind, kind: "", **({"signature": ""} if kind == "thinking" else {})}))
+            events.append(
+                self._open_block({"type": kind, kind: "", **({"signature": ""} if kind == "thinking" else {})})
+            )
         self._texts.append(text)
         return [*events, self._delta(f"{kind}_delta", kind, text)]
 
-    def _opened(self, block: dict[str, Any]) -> bytes:
+    def _open_block(self, block: dict[str, Any]) -> bytes:
         self._message["content"].append(block)
         return _event("content_block_start", index=len(self._message["content"]) - 1, content_block=block)
 
@@ -89,7 +91,7 @@ class MessageWriter:
         index = len(self._message["content"]) - 1
         return _event("content_block_delta", index=index, delta={"type": delta, name: piece})
 
-    def _closed(self) -> list[bytes]:
+    def _close_block(self) -> list[bytes]:
         """Return the end of the block under way, if there is one."""
         if not self._kind:
             return []
@@ -100,22 +102,22 @@ class MessageWriter:
         if kind == "thinking":
             block["signature"] = SIGNATURE
             events.append(self._delta("signature_delta", "signature", SIGNATURE))
-        return [*events, self._stopped()]
+        return [*events, self._stop_event()]
 
-    def _stopped(self) -> bytes:
+    def _stop_event(self) -> bytes:
         return _event("content_block_stop", index=len(self._message["content"]) - 1)
 
-    def _called(self, call: Call) -> list[bytes]:
-        opened = self._opened({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
+    def _call_events(self, call: Call) -> list[bytes]:
+        opened = self._open_block({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
         self._message["content"][-1]["input"] = arguments_object(call.arguments)
         return [
             opened,
             self._delta("input_json_delta", "partial_json", arguments_text(call.arguments)),
-            self._stopped(),
+            self._stop_event(),
         ]
 
-    def _ended(self, ended: Ended) -> list[bytes]:
-        events = [*self._closed(), *(event for call in ended.calls for event in self._called(call))]
+    def _end_events(self, ended: Ended) -> list[bytes]:
+        events = [*self._close_block(), *(event for call in ended.calls for event in self._call_events(call))]
         usage, reason = _usage(ended.usage), STOP_REASONS[ended.finish_reason]
         delta = {"stop_reason": reason, "stop_sequence": self._stop if reason == "stop_sequence" else None}
         self._message |= {**delta, "usage": usage, "dominds": ended.health}

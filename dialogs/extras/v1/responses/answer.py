@@ -118,7 +118,7 @@ class ResponseWriter:
         index = len(self._response["output"]) - 1
         return self._event(f"response.output_item.{stage}", output_index=index, item=self._response["output"][index])
 
-    def _opened(self, prefix: str, item: dict[str, Any]) -> bytes:
+    def _open_item(self, prefix: str, item: dict[str, Any]) -> bytes:
         output = self._response["output"]
         output.append({"id": self._place.id(prefix, len(output)), **item})
         return self._item_event("added")
@@ -126,9 +126,9 @@ class ResponseWriter:
     def _text_events(self, kind: Kind, text: str) -> list[bytes]:
         events = []
         if kind is not self._kind:
-            events = self._closed()
+            events = self._close_item()
             self._kind, self._texts = kind, []
-            events.append(self._opened(kind.prefix, {**kind.empty, kind.holder: []}))
+            events.append(self._open_item(kind.prefix, {**kind.empty, kind.holder: []}))
             events.append(self._part_event("added", kind, ""))
         self._texts.append(text)
         place = {**self._here, kind.index: 0, **kind.beside}
@@ -138,7 +138,7 @@ class ResponseWriter:
         place = {**self._here, kind.index: 0}
         return self._event(f"{kind.part_event}.{stage}", **place, part={**kind.part, "text": text})
 
-    def _closed(self) -> list[bytes]:
+    def _close_item(self) -> list[bytes]:
         """Return the end of the item under way, if there is one."""
         kind, self._kind = self._kind, None
         if kind is None:
@@ -154,11 +154,11 @@ class ResponseWriter:
         whole = self._event(f"{kind.text_event}.done", **place, text=text)
         return [whole, self._part_event("done", kind, text), self._item_event("done")]
 
-    def _called(self, call: Call) -> list[bytes]:
+    def _call_events(self, call: Call) -> list[bytes]:
         item = self._tools.item(call)
         is_custom = item["type"] == "custom_tool_call"
         name, event = ("input", "custom_tool_call_input") if is_custom else ("arguments", "function_call_arguments")
-        opened = self._opened("ctc" if is_custom else "fc", {**item, name: "", "status": "in_progress"})
+        opened = self._open_item("ctc" if is_custom else "fc", {**item, name: "", "status": "in_progress"})
         self._response["output"][-1] |= {name: item[name], "status": "completed"}
         return [
             opened,
@@ -170,7 +170,7 @@ class ResponseWriter:
     # The end
 
     def end(self, reason: str, calls: tuple[Call, ...], usage: dict[str, Any] | None) -> list[bytes]:
-        events = [*self._closed(), *(event for call in calls for event in self._called(call))]
+        events = [*self._close_item(), *(event for call in calls for event in self._call_events(call))]
         status = "incomplete" if reason in INCOMPLETE else "completed"
         details = {"reason": INCOMPLETE[reason]} if reason in INCOMPLETE else None
         self._response |= {"status": status, "incomplete_details": details, "usage": usage_json(usage)}
@@ -179,7 +179,7 @@ class ResponseWriter:
     def failed(self, error: ApiError) -> list[bytes]:
         problem = {"code": error.code, "message": error.message}
         self._response |= {"status": "failed", "error": problem}
-        return [*self._closed(), self._event("response.failed", response=self._response)]
+        return [*self._close_item(), self._event("response.failed", response=self._response)]
 
     def whole(self) -> dict[str, Any]:
         return self._response

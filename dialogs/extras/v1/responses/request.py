@@ -131,26 +131,26 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any) -> None:
                 chat.say(str(item.get("role")), _content(item.get("content"), f"{param}.content"), param)
             case "function_call" | "custom_tool_call":
                 check_offered("call", item, param)
-                _called(chat, item, param)
+                _add_call(chat, item, param)
             case "function_call_output" | "custom_tool_call_output":
                 output = _content(item.get("output"), f"{param}.output")
                 chat.say("tool", output, param, tool_call_id=item.get("call_id"))
             case "item_reference":
-                _referred(chat, key, item.get("id"), known, param)
+                _add_stored(chat, key, item.get("id"), known, param)
             case "additional_tools":
                 tools.add(item.get("tools"), f"{param}.tools")
             case kind if kind not in LEFT_OUT:
                 raise invalid(f"Items of type {kind!r} are not understood.", f"{param}.type")
 
 
-def _called(chat: ChatBody, item: dict[str, Any], param: str) -> None:
+def _add_call(chat: ChatBody, item: dict[str, Any], param: str) -> None:
     """Put calls into the answer before them."""
     if not chat.messages or chat.messages[-1]["role"] != "assistant":
         chat.say("assistant", "", param)
     chat.messages[-1].setdefault("tool_calls", []).append(call_of(item))
 
 
-def _referred(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], param: str) -> None:
+def _add_stored(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], param: str) -> None:
     """Replace a reference to a stored item by the whole of its response, which all its items name."""
     place = Place.of_id(item_id)
     if place is None or place not in known:

@@ -61,14 +61,14 @@ class Stored:
 
     def _answers(self) -> list[Turn]:
         results: list[Turn] = []
-        for turn in self._placed(self.message.position):
+        for turn in self._placed_turns(self.message.position):
             if turn.role == Turn.Role.USER or (results and self._is_from_client(turn)):
                 break
             if turn.role == Turn.Role.ASSISTANT and (turn.generation_id or 0) > self.place.after_generation:
                 results.append(turn)
         return results
 
-    def _placed(self, after: int | None) -> Any:
+    def _placed_turns(self, after: int | None) -> Any:
         turns = self.dialog.turns.exclude(role=Turn.Role.NOTICE).select_related("generation").order_by("position")
         return turns.filter(position__gt=after) if after is not None else turns.none()
 
@@ -80,7 +80,7 @@ class Stored:
     def is_head(self) -> bool:
         """Check whether nothing was said since."""
         last = self.turns[-1] if self.turns else self.message
-        return not self._placed(last.position).exists() and not self.dialog.turns.queued().exists()
+        return not self._placed_turns(last.position).exists() and not self.dialog.turns.queued().exists()
 
     @property
     def instructions(self) -> str:
@@ -101,7 +101,7 @@ class Stored:
         last = self.turns[-1] if self.turns else self.message
         client = client_of(self.dialog)
         system = list((client.system_messages if client else None) or [])
-        for turn in self._placed(0).filter(position__lte=last.position):
+        for turn in self._placed_turns(0).filter(position__lte=last.position):
             while system and system[0][0] < turn.seq:
                 chat.say("system", system.pop(0)[1], source)
             self._say(chat, turn, source)

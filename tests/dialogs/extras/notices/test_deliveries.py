@@ -134,7 +134,7 @@ def test_nobody_is_mailed_who_does_not_want_it_or_has_answered(script: Script, p
     send_due()
     PersonSettings.objects.create(user=question.dialog.owner, question_mails=False)
     assert Delivery.objects.get().sent_at is None and post.mails.empty() and not list_undelivered()
-    assert deliveries._asked(question) is None
+    assert deliveries._person_asked(question) is None
     ask(script, email="")
     assert Delivery.objects.count() == 1
 
