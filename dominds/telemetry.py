@@ -56,7 +56,7 @@ def _export(service: str) -> None:
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False) -> Iterator[Span]:
-    """Put a span around the block. An exception ends it as note_failure, by its type alone: messages may hold what
+    """Put a span around the block. An exception ends it as failed, by its type alone: messages may hold what
     people wrote.
     """
     kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
