@@ -12,7 +12,7 @@ from django.test import Client
 
 from dialogs.accounts.login import ATTEMPTS_OF_ACCOUNT, free_username
 from dialogs.accounts.names import check_name, skeleton
-from dominds.oidc.id_token import Untrusted, verified
+from dominds.oidc.id_token import Untrusted, verify
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import UserFactory
 
@@ -142,13 +142,13 @@ def test_a_group_gets_only_rights_that_its_keeper_has() -> None:
 def test_an_algorithm_of_any_type_proves_nothing(algorithm: Any) -> None:
     head = {"alg": algorithm, "typ": "JWT"}
     with pytest.raises(Untrusted):
-        verified(token_of(head, {}), [{"kty": "RSA", "n": 7, "e": []}], issuer="i", client_id="c", nonce="n")
+        verify(token_of(head, {}), [{"kty": "RSA", "n": 7, "e": []}], issuer="i", client_id="c", nonce="n")
 
 
 @pytest.mark.parametrize("key", [7, [], {}, {"kty": []}, {"kty": "RSA", "n": 7, "e": []}, {"kty": "RSA", "n": "x"}])
 def test_a_key_of_any_shape_proves_nothing(key: Any) -> None:
     with pytest.raises(Untrusted):
-        verified(token_of({"alg": "RS256"}, {"exp": 1e400}), [key], issuer="i", client_id="c", nonce="n")
+        verify(token_of({"alg": "RS256"}, {"exp": 1e400}), [key], issuer="i", client_id="c", nonce="n")
 
 
 def token_of(head: Any, claims: Any) -> str:
