@@ -6,7 +6,7 @@ from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, Unit
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, removed_from
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
-from remediation.strategies.outcome import is_ledger, touchable
+from remediation.strategies.outcome import first_user, is_ledger, touchable
 from remediation.strategies.said import find_superseded, is_by_rule
 from remediation.strategies.stand_ins import with_text
 
@@ -53,13 +53,16 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 
 
 def _with_marks(units: Units, toolbox: Toolbox) -> Units:
-    """Mark what a newer message supersedes, in those units that may be changed at all."""
+    """Mark what a newer message supersedes, in those units that may be changed at all; a person's first message is
+    the task, and stays as it was written.
+    """
     gone = find_superseded(units)
-    places = (
-        {place for place in touchable(units) if units[place].id in gone and len(units[place].messages) == 1}
-        if gone
-        else ()
-    )
+    first = first_user(units)
+    places = {
+        place
+        for place in (touchable(units) if gone else ())
+        if place != first and units[place].id in gone and len(units[place].messages) == 1
+    }
     return tuple(
         with_text(unit, gone[unit.id].text, toolbox) if place in places else unit for place, unit in enumerate(units)
     )

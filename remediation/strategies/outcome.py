@@ -55,10 +55,16 @@ def standing_tokens(units: Units) -> int:
 
 
 def newest_user(units: Units) -> int:
-    for index in range(len(units) - 1, -1, -1):
-        if units[index].role is UnitRole.USER and units[index].kind not in STAND_INS:
-            return index
-    return -1
+    return max(_of_people(units), default=-1)
+
+
+def first_user(units: Units) -> int:
+    return min(_of_people(units), default=-1)
+
+
+def _of_people(units: Units) -> list[int]:
+    """Return the indices of what people said."""
+    return [index for index, unit in enumerate(units) if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
 
 
 def task_of(units: Units) -> str:

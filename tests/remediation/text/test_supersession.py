@@ -12,6 +12,8 @@ IDLE = [
     for turn, thing in enumerate(("module", "draft", "widget", "queue", "handler", "layout", "report", "cache"), 100)
 ]
 
+PAIRS = (("one", 1), ("one", 5))
+
 
 def judged(*texts: str, role: str = "user") -> list[Statement]:
     said = [Said(role, text, 10 * place) for place, text in enumerate(texts, 1)]
@@ -27,6 +29,8 @@ def judged(*texts: str, role: str = "user") -> list[Statement]:
         ("The mirror runs on db-07.internal.", "We switched the mirror to db-12.internal."),
         ("Report all times in UTC.", "From now on report all times in Pacific Time."),
         ("The retention limit is 40 days.", "The retention limit is 90 days."),
+        ("I have a deadline of April 1, 2024, for the first sprint.", "Use the new sprint deadline of April 5, 2024."),
+        ("Our pages load in an average of 280 ms now.", "The pages load time improved from 280 ms to 220 ms."),
     ],
 )
 def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str) -> None:
@@ -45,10 +49,34 @@ def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str) -> N
         ("The launch is on 2027-03-04.", "The docs freeze moved to 2027-05-06."),
         ("Item 8.", "Item 9."),
         ("Is the budget still $900?", "The budget was reviewed now."),
+        ("The travel budget is $900.", "If the travel budget is changed to $700, tell me."),
+        ("The travel budget is $900.", "Somebody suggested that the travel budget be changed to $700."),
+        ("Cancel reservation XEHM4B and 59XX6W.", "Cancel reservation 59XX6W now, please."),
+        ("Arrival: 12:00 in Boston, then a train.", "Departure moved to 14:00 in Chicago."),
+        ("The page must load under 200 ms.", "The page load time improved to 250 ms."),
+        ("The mirror runs on db-07.internal.", "The mirror moved from db-01.internal to db-02.internal."),
+        ("The clerk of office 3 wrote that a cart came.", "The clerk of office 4 wrote that a cart came."),
+        ("The clerk wrote that the 5th cart came late.", "The clerk wrote that the 6th cart came late."),
+        ("> The travel budget is $900.", "The travel budget is changed to $700."),
     ],
 )
 def test_what_only_looks_alike_holds(one: str, other: str) -> None:
     assert all(statement.holds for statement in judged(one, other))
+
+
+def test_sentences_of_one_frame_in_one_message_are_a_series() -> None:
+    first, second = (" ".join(f"The load of {name} is {n}." for n in range(base, base + 3)) for name, base in PAIRS)
+    assert all(statement.holds for statement in judged(first, second))
+
+
+@pytest.mark.parametrize("role", ["assistant", "system", "tool"])
+def test_only_people_change_what_people_said(role: str) -> None:
+    for said, newer in ((role, "user"), ("user", role), (role, role)):
+        texts = [
+            Said(said, "The audit is due on 2027-03-04.", 1),
+            Said(newer, "The audit has moved to March 19.", 2),
+        ]
+        assert all(statement.holds for statement in marked(statements_of([*texts, *IDLE])))
 
 
 def test_a_mark_outlasts_reading_it_back() -> None:
