@@ -76,7 +76,7 @@ def test_only_people_change_what_people_said(role: str) -> None:
             Said(said, "The audit is due on 2027-03-04.", 1),
             Said(newer, "The audit has moved to March 19.", 2),
         ]
-        assert all(statement.holds for statement in marked(statements_of([*texts, *IDLE])))
+        assert all(statement.holds for statement in mark_superseded(statements_of([*texts, *IDLE])))
 
 
 def test_a_mark_outlasts_reading_it_back() -> None:
