@@ -61,7 +61,7 @@ class Incoming:
 
     @cached_property
     def exchanges(self) -> list[Exchange]:
-        """Of the whole conversation, the new message included."""
+        """Return the exchanges of the whole conversation, the new message included."""
         return exchanges_of(self.conversation.whole)
 
     @cached_property
@@ -91,7 +91,7 @@ class Incoming:
 
     @property
     def dialogs(self) -> QuerySet[Dialog]:
-        """Those that it may continue, newest first."""
+        """Return the dialogs that it may continue, newest first."""
         return _own(self.key.pk, self.request.end_user).filter(agent=self.agent).order_by("-active_at")
 
 
@@ -123,7 +123,9 @@ class Candidate:
 
 
 def find(incoming: Incoming) -> Candidate | None:
-    """The dialog that the conversation continues, or else the one that shares the longest beginning with it."""
+    """Return the dialog that the conversation continues, or else the one that shares the longest beginning with
+    it.
+    """
     has_answer = any(one.answered for one in incoming.history)
     result = _most_alike(incoming) if has_answer else _unanswered(incoming)
     # Another answer to results that were answered: never the dialog's end.
@@ -218,8 +220,11 @@ def _compared(incoming: Incoming, dialog_id: UUID, last_turn_seq: int, state: st
 
 
 def _best(seen: Sequence[Candidate]) -> Candidate | None:
-    """Of two dialogs that fit equally well and differ neither is taken, nor one that fits less well than another one
-    begins: the history may continue an older place of that."""
+    """Choose the dialog that fits best. Of two that fit equally well and differ, neither is taken.
+
+    Nor is one that fits less well than another one begins, since the history may continue an older place of that
+    one.
+    """
     if not seen:
         return None
     origin = max(seen, key=lambda one: one.shared)
@@ -231,7 +236,7 @@ def _best(seen: Sequence[Candidate]) -> Candidate | None:
 
 
 def _unanswered(incoming: Incoming) -> Candidate | None:
-    """The dialog that holds the same and has no answer: programs send again what failed."""
+    """Return the dialog that holds the same and has no answer: programs send again what failed."""
     for dialog_id, seq, state in _with_same_messages(incoming, incoming.exchanges):
         if state == State.WAITING:
             continue
@@ -281,8 +286,11 @@ def _with_outcome(incoming: Incoming, turn: Turn, asked: str) -> Candidate | Non
 
 
 def _end_of_known(dialog_id: UUID, asked: str) -> int:
-    """Where in a message that holds a dialog's newest one, and the results of the calls that answered it, these end; 0
-    where it does not begin with them, or something else was answered."""
+    """Return where a message stops repeating a dialog's newest message and the results of its calls; 0 where it
+    does not.
+
+    It is 0, too, where something else was answered.
+    """
     placed = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
     known: list[str] = []
     for turn in placed.exclude(role=Turn.Role.NOTICE)[:RETRY_TURNS]:
@@ -296,7 +304,7 @@ def _end_of_known(dialog_id: UUID, asked: str) -> int:
 
 
 def _names(call: Call, text: str) -> bool:
-    """Whether a text mentions a call: by the name of its tool in quotation marks, or by that and all its arguments."""
+    """Check whether a text mentions a call: its tool's name in quotation marks, or the name and all its arguments."""
     name = re.escape(call.name)
     if re.search(rf"""(["'`‘“«]){name}["'`’”»]""", text):
         return True
@@ -342,8 +350,9 @@ def _calls_at(dialog_id: UUID, position: int) -> tuple[Call, ...]:
 def _summarized_beside(
     incoming: Incoming, newest: Sequence[Newest], texts: Sequence[ClientMessage]
 ) -> Iterator[Candidate]:
-    """Those of the newest dialogs that a program had summarized by a request of its own, which quotes the last
-    exchange: so Goose does, and opencode. With the summary as the last exchange."""
+    """Yield the newest dialogs that a program had summarized by a separate request quoting the last exchange, as
+    Goose and opencode do. The summary becomes their last exchange.
+    """
     for beside in list(newest_of(incoming.dialogs)):
         if len(beside.exchanges) != 1 or not stands_in(beside.exchanges[0].answered, incoming.text):
             continue
@@ -363,7 +372,7 @@ def _summarized_beside(
 
 
 def after_head(conversation: Conversation, candidate: Candidate) -> Conversation:
-    """With what the client puts behind the newest exchange of the dialog as new, as far as it is not stored there."""
+    """Take as new what the client puts behind the newest exchange of the dialog, as far as it is not stored there."""
     if conversation.results:  # with a message: the dialog holds them
         conversation = replace(conversation, before=(*conversation.before, *conversation.results), results=())
     if candidate.fit and candidate.fit.summed_up:
@@ -386,15 +395,17 @@ def after_head(conversation: Conversation, candidate: Candidate) -> Conversation
 
 
 def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
-    """How many of the messages ahead recount the history, up to its summary."""
+    """Count the messages ahead that recount the history, up to its summary."""
     messages = (*conversation.ahead, ClientMessage("user", conversation.message))
     holds = (stands_in(candidate.stored[-1].answered, without_spaces([one.text])) for one in messages)
     return max((number for number, is_held in enumerate(holds, 1) if is_held), default=0)
 
 
 def quotes_newest(incoming: Incoming, prompt: str) -> bool:
-    """Whether a prompt quotes the last exchange of one of the newest dialogs: so programs ask beside a conversation for
-    its title, its tags or the next questions, in whatever words."""
+    """Check whether a prompt quotes the last exchange of one of the newest dialogs.
+
+    Programs ask so, in whatever words, beside a conversation: for its title, its tags or the next questions.
+    """
     text = "".join(prompt.split())
     dialogs = _conversations(_own(incoming.key.pk, incoming.request.end_user))
     return any(one.is_quoted_in(text) for one in newest_of(dialogs))

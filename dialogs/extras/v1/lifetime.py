@@ -43,8 +43,9 @@ _BEGINNING = 200  # characters
 
 
 def is_background(incoming: Incoming) -> bool:
-    """Whether a program asks beside a conversation of a person's: for its title, its tags,
-    a commit's message or the like."""
+    """Check whether a program asks beside a person's conversation: for its title, its tags, a commit's message or
+    the like.
+    """
     request, conversation = incoming.request, incoming.conversation
     text = "\n\n".join((*(message.text for message in conversation.ahead), conversation.message)).lstrip()
     asks_for_value = len(request.tools) == 1 and request.required_tool  # a tool in the place of a schema
@@ -64,8 +65,9 @@ def is_background(incoming: Incoming) -> bool:
 
 
 def asks_for_title(conversation: Conversation) -> bool:
-    """Whether the newest message asks for the title of what stands before it, and the program,
-    not its user, wrote it."""
+    """Check whether the newest message asks for the title of what stands before it, and the program, not its
+    user, wrote it.
+    """
     return bool(conversation.before and not conversation.results and _LAST.match(conversation.message.lstrip()))
 
 

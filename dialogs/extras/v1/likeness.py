@@ -63,8 +63,11 @@ _REMINDERS = {"</system-reminder>": re.compile(r"<system-reminder>.*?</system-re
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user said, and all that was answered up to their next word: each with single spaces, and the answer
-    without any, too, since clients trim and join differently. ``begin`` is the position of its first message."""
+    """A user's words, and all that was answered up to their next words, with single spaces.
+
+    The answer is kept without any spaces, too, since clients trim and join differently. ``begin`` is the position
+    of its first message.
+    """
 
     message: str
     answer: str
@@ -150,8 +153,9 @@ def digest(texts: Sequence[str]) -> str:
 
 
 class Agreement(IntEnum):
-    """Of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``MESSAGE``:
-    no more than the user's."""
+    """The agreement of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``MESSAGE``: no
+    more than the user's.
+    """
 
     NONE = 0
     MESSAGE = 1
@@ -161,8 +165,11 @@ class Agreement(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well a history fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after
-    that. ``summed_up``: it holds the summary that was asked for last, in the place of what is stored."""
+    """The fit of a history to a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come
+    after that.
+
+    ``summed_up``: it holds the summary that was asked for last, in the place of what is stored.
+    """
 
     exact: bool
     same: int
@@ -186,7 +193,7 @@ def agreement(exchange: Exchange, stored: Exchange) -> Agreement:
 
 
 def _are_alike(exchange: Exchange, stored: Exchange) -> bool:
-    """Whether one answer is the other one cut, or has most of its words."""
+    """Check whether one answer is the other one cut, or has most of its words."""
     half = (min(len(exchange.answered), len(stored.answered)) + 1) // 2
     if not half or exchange.answered[:half] == stored.answered[:half]:
         return half > 0
@@ -195,7 +202,7 @@ def _are_alike(exchange: Exchange, stored: Exchange) -> bool:
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one of the texts stands in the other, word for word."""
+    """Check whether one of the texts stands in the other, word for word."""
     short, long = sorted((one, other), key=len)
     start = long.find(short)
     for _ in range(OCCURRENCES):
@@ -209,7 +216,7 @@ def _is_part(one: str, other: str) -> bool:
 
 
 def same_beginning(history: Sequence[Exchange], stored: Sequence[Exchange]) -> int:
-    """How many exchanges they have in common from the beginning on."""
+    """Count the exchanges that both have in common from the beginning on."""
     count = 0
     for one, other in zip(history, stored, strict=False):
         if agreement(one, other) < Agreement.SAME:
@@ -240,13 +247,14 @@ class LastAnswer:
         return cls(asked, "".join(answer.split()), tuple(messages[:last]))
 
     def place_in(self, messages: Sequence[ClientMessage]) -> int | None:
-        """Which of these messages, system messages among them, holds the answer in the place of what was said before:
-        None where it is no summary, but repeated as the answer that it was, or quoted. It holds all of it, or what
-        stands between two tags.
+        """Find which message, system messages included, holds the answer as a summary of what was said before.
 
-        Whether the words ask for a summary is checked last, and is not enough for the newest message: there, an answer
-        may be quoted. Its place decides: in a frame that was asked for, as the answer to other words, alone and first,
-        behind the user's last words or before the last answer.
+        None means that it is no summary, but repeated as the answer that it was, or quoted. The message holds all
+        of the answer, or what stands between two tags of it.
+
+        Whether the words ask for a summary is checked last, and is not enough for the newest message: there, an
+        answer may be quoted. Its place decides: in a frame that was asked for, as the answer to other words,
+        alone and first, behind the user's last words or before the last answer.
         """
         if not any(message.role == "assistant" for message in self.before):
             return None
@@ -285,17 +293,17 @@ def asks_for_summary(message: str) -> bool:
 
 
 def stands_in(answered: str, text: str) -> bool:
-    """Whether enough of an answer, up to a tag, stands in a text; both without white space."""
+    """Check whether enough of an answer, up to a tag, stands in a text; both are without white space."""
     return any(len(part) >= DISTINCT_CHARS and part in text for part in _TAG.split(answered))
 
 
 def _framed(asked: str, answered: str) -> list[str]:
-    """What stands in the answer between tags that it was asked for by name."""
+    """Return the parts of the answer between tags that the request asked for by name."""
     return [match[2] for match in _FRAME.finditer(answered) if f"<{match[1]}" in asked]
 
 
 def _sums_up(exchange: Exchange, history: Sequence[Exchange], text: str) -> bool:
-    """Whether an answer that is stored stands in the text in the place of what was said before it."""
+    """Check whether a stored answer stands in the text in the place of what was said before it."""
     if not stands_in(exchange.answered, text) or any(one.message == exchange.message for one in history):
         return False
     to_other_words = len(exchange.answered) >= DISTINCT_CHARS and history[0].answered == exchange.answered
@@ -315,20 +323,23 @@ def fit_of_beginning(history: Sequence[Exchange], stored: Sequence[Exchange]) ->
 
 
 def not_stored(history: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchange]:
-    """Those of the history that the dialog lacks. One that comes unchanged with each request is stored already, unless
-    another took its place: two of them have the same answer."""
+    """Return the exchanges of the history that the dialog lacks.
+
+    One that comes unchanged with each request is stored already, unless another took its place: two of them have
+    the same answer.
+    """
     newest = {exchange.answered: exchange for exchange in stored}
     return [exchange for exchange in history if newest.get(exchange.answered) != exchange]
 
 
 def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
-    """How well a history fits what is stored, up to the head of both; None where it is another conversation,
-    or continues an older place of this one.
+    """Judge how well a history fits what is stored, up to the head of both. None means another conversation, or
+    an older place of this one.
 
-    Where the history holds all that the user ever wrote, each answer may be rewritten. Where something is left out or
-    replaced, most of it must agree, the last exchange included, in more text than two conversations happen to share; a
-    summary of the conversation, made here, that stands in the ``text`` of the request, without white space, is enough
-    of that.
+    Where the history holds all that the user ever wrote, each answer may be rewritten. Where something is left
+    out or replaced, most of it must agree, the last exchange included, in more text than two conversations happen
+    to share; a summary of the conversation, made here, that stands in the ``text`` of the request, without white
+    space, is enough of that.
     """
     least = min(len(history), len(stored))
     tail = 0
@@ -356,7 +367,9 @@ def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "")
 
 
 def _in_order(history: Sequence[Exchange], stored: Sequence[Exchange]) -> Iterator[Agreement]:
-    """Of exchanges that are alike and follow each other on both sides, whatever else stands between them on either."""
+    """Yield the agreement of exchanges that are alike and in the same order on both sides, whatever stands
+    between them.
+    """
     places: dict[str, list[int]] = defaultdict(list)
     for place, exchange in enumerate(stored):
         places[exchange.message].append(place)
