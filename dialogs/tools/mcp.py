@@ -16,9 +16,11 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from dialogs.context.tool_calls import Result
-from dialogs.tools.mcp_config import McpFailed, Server, current_config
+from dialogs.tools.mcp_config import McpFailed, Server, current_config, leave_out
 from dialogs.tools.tool import Invocation, Tool
 from dominds.llm.messages import ToolSpec
+from dominds.llm.models.model import Form
+from dominds.llm.providers.outgoing import fit_tools
 from dominds.redaction import redact
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
             continue
         name = server.renamed(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
         if problem := name_problem(name, taken) or schema_problem(tool.input_schema):
-            log.warning("mcp_tool_left_out", server=server.server_id, tool=tool.name, reason=problem)
+            leave_out(server.server_id, tool.name, problem)
             continue
         taken.add(name)
         hints = tool.annotations
@@ -131,6 +133,9 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
         repeatable = read_only or (hints is not None and bool(hints.idempotent_hint))
         spec = ToolSpec(name, tool.description or tool.title or "", tool.input_schema)
         caller = _Caller(server, tool.name, repeatable)
+        if unfit := fit_tools((spec,), Form())[1]:  # whatever the provider
+            leave_out(server.server_id, tool.name, unfit[0][1].rpartition(": ")[2].rstrip("."))
+            continue
         yield tool.name, Tool(spec, outside=caller, repeatable=repeatable, read_only=read_only, source=source)
 
 

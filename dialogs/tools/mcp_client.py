@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool, ToolListChangedNotification
 from pydantic import ValidationError
 
-from dialogs.tools import mcp_lenient, mcp_program
+from dialogs.tools import mcp_config, mcp_lenient, mcp_program
 from dialogs.tools.mcp_config import McpFailed, Server, resolved
 from dialogs.tools.tool import Progress, Stopped
 from dominds import budgets, outbound_http, waits
@@ -49,6 +49,7 @@ T = TypeVar("T")
 
 def list_tools(server: Server, changed: Callable[[], object] = lambda: None) -> list[Tool]:
     """Return what the server offers now; it calls ``changed`` when that is so no more. Raises ``McpFailed``."""
+    mcp_config.begin_list(server.server_id)
     return _sessions.run(_sessions.list_tools(_Place(server), changed), CONNECT_SECONDS + LIST_SECONDS)
 
 
@@ -320,7 +321,7 @@ async def _connect(session: _Session) -> AsyncIterator[Client]:
             session.changed()
 
     def leave_out(tool: str, reason: str) -> None:
-        log.warning("mcp_tool_left_out", server=server.server_id, tool=tool, reason=reason)
+        mcp_config.leave_out(server.server_id, tool, reason)
 
     if server.command:
         with _stderr_logged(server.server_id) as stderr:

@@ -28,6 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import structlog
 from django.conf import settings
 
 from dialogs.context import connected
@@ -48,6 +49,8 @@ from dominds.yaml_fields import (
     web_address,
 )
 from dominds.yaml_file import stamp_of
+
+log = structlog.get_logger(__name__)
 
 FILE_NAME = "mcp.yaml"
 SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -110,6 +113,26 @@ class Server:
         for rename in self.renames:
             tool_name = rename.of(tool_name)
         return tool_name
+
+
+_left_out: dict[str, dict[str, str]] = {}
+
+
+def leave_out(server_id: str, tool: str, reason: str) -> None:
+    """Note why a tool of a server is not offered to agents, for the log and for operators."""
+    _left_out.setdefault(server_id, {})[tool] = reason
+    log.warning("mcp_tool_left_out", server=server_id, tool=tool, reason=reason)
+
+
+def begin_list(server_id: str) -> None:
+    """Forget which tools of the server were left out: its list is read anew."""
+    _left_out.pop(server_id, None)
+
+
+def left_out_of(server_id: str) -> list[str]:
+    """Return a sentence for each tool that was left out when this process last read the server's list."""
+    reasons = _left_out.get(server_id, {}).items()
+    return [f"The tool {tool[:80]!r} is not offered to agents: {reason[:300]}." for tool, reason in reasons]
 
 
 def matches(patterns: Sequence[str], name: str) -> bool:

@@ -18,7 +18,7 @@ from dialogs.context.connected import AddedServer
 from dialogs.errors import Refusal
 from dialogs.models import Agent, ToolServer
 from dialogs.tools import mcp
-from dialogs.tools.mcp_config import SERVER_ID, McpFailed, Server, current_config, server_of
+from dialogs.tools.mcp_config import SERVER_ID, McpFailed, Server, current_config, left_out_of, server_of
 from dialogs.tools.registry import TOOLSETS
 from dialogs.views.answers import PersonRequest, for_operators
 from dialogs.views.forms import clean
@@ -136,7 +136,8 @@ def test(request: PersonRequest, server_id: str) -> HttpResponse:
     if server is None:
         raise Http404
     try:
-        return _page(request, tested=server_id, tools=mcp.offered_now(server))
+        tools = mcp.offered_now(server)
+        return _page(request, tested=server_id, tools=tools, left_out=left_out_of(server_id))
     except McpFailed as failure:
         return _page(request, tested=server_id, failure=redact(str(failure)))
 

@@ -2,6 +2,7 @@
 
 import html
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.dialogs.tools.mcp_http import mcp_over_http
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "desk-key-0123456789"
+ODD = Path(__file__).parents[2] / "tools" / "odd_mcp_server.py"
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +104,20 @@ def test_the_file_goes_before_the_page_and_is_not_edited_here(operator: Client, 
     refused = operator.post("/tool-servers/add/", {"server_id": "files", "url": url})
     assert "There is a server of this name already." in refused.content.decode()
     assert "cannot be reached" in html.unescape(operator.post("/tool-servers/files/test/").content.decode())
+
+
+def test_the_page_says_whose_a_program_is_and_what_it_offers_in_vain(
+    operator: Client, settings: Any, tmp_path: Path
+) -> None:
+    program = {"command": sys.executable, "args": [str(ODD), str(tmp_path / "notes")]}
+    servers = {"shared": program, "apart": {**program, "per_dialog": True}}
+    (Path(settings.MINDS_DIR) / "mcp.yaml").write_text(json.dumps({"servers": servers}))
+    page = operator.get("/tool-servers/").content.decode()
+    assert page.count("All dialogs share one program, and what it remembers.") == 1
+    assert page.count("Each dialog has a program of its own.") == 1
+    tested = html.unescape(operator.post("/tool-servers/shared/test/").content.decode())
+    assert "The tool 'array' is not offered to agents: inputSchema" in tested
+    mcp_client.close()
 
 
 def test_a_running_worker_hears_of_a_server(operator: Client, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
