@@ -15,7 +15,7 @@ RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 def _has_all(user: Any, permissions: set[str]) -> bool:
-    return user.is_superuser or permissions <= user.get_all_permissions()
+    return bool(user.is_superuser or permissions <= user.get_all_permissions())
 
 
 class _Named:
@@ -69,7 +69,7 @@ class RoleAdmin(_Guarded, GroupAdmin):
         rows = obj.permissions.select_related("content_type")
         return _has_all(request.user, {f"{one.content_type.app_label}.{one.codename}" for one in rows})
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
         result: Any = super().formfield_for_manytomany(db_field, request, **kwargs)
         if db_field.name == "permissions" and not request.user.is_superuser:
             own = request.user.get_all_permissions()

@@ -12,6 +12,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.http import Http404, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -23,10 +24,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from dialogs.accounts import api_keys, login
 from dialogs.accounts.language import language_of
+from dialogs.api.dialogs import download
 from dialogs.context import spending
 from dialogs.errors import Invalid
 from dialogs.models import ApiKey, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
+from dialogs.queries import person_export
 from dialogs.store import charging, wakeups
 from dialogs.views.answers import PersonRequest, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, zones
@@ -264,3 +267,10 @@ def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
     else:
         messages.error(request, _("You have no such key, or it was revoked before. Nothing was changed."))
     return redirect("create-key")
+
+
+@login_required
+@require_GET
+def export_own(request: PersonRequest) -> HttpResponseBase:
+    """Download all that is this person's."""
+    return download(person_export.of_person(request.user), "my-data.json", "application/json")

@@ -49,7 +49,7 @@ ONLY_POST = set(
     remove-queued stop retry rename pin move close choose-model add-reminder update-reminder delete-reminder clear
     complete-milestone rewrite choose-recall undo answer cancel resolve finish-task intervene fork regenerate edit-turn
     rate-turn pin-turn folder undo-act use-model remove-provider preview-agent switch-agent invite person-link
-    switch-person add-group add-tool-server test-tool-server switch-tool-server remove-tool-server answer-by-mail
-    cancel-by-mail resolve-by-mail
+    switch-person erase-person add-group add-tool-server test-tool-server switch-tool-server remove-tool-server
+    answer-by-mail cancel-by-mail resolve-by-mail
     """.split()
 )

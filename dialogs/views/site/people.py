@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.core.paginator import Paginator
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -18,10 +19,12 @@ from django.views.decorators.cache import cache_control, never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dialogs.accounts import people
+from dialogs.accounts import erasure, people
 from dialogs.accounts.names import check_name
-from dialogs.errors import Refusal
+from dialogs.api.dialogs import download
+from dialogs.errors import Conflict, Refusal
 from dialogs.permissions import ALL
+from dialogs.queries import person_export
 from dialogs.views.accounts import BACKEND, absolute
 from dialogs.views.answers import PersonRequest, for_administrators, refuse, say_not_saved
 
@@ -175,6 +178,31 @@ def switch(request: PersonRequest, user_id: int) -> HttpResponse:
     text = _("{person} can log in again.") if on else _("{person} is logged out everywhere and cannot come back.")
     messages.success(request, text.format(person=person))
     return redirect("people")
+
+
+@for_administrators
+@require_POST
+def erase(request: PersonRequest, user_id: int) -> HttpResponse:
+    """Erase somebody, once their name was typed."""
+    person = get_object_or_404(User, pk=user_id)
+    name = person.username
+    try:
+        if request.POST.get("name", "") != name:
+            raise Conflict("not_confirmed", "Type the name as it stands there. Nothing was erased.")
+        dialogs = erasure.erase(person, request.user)
+    except Refusal as refusal:
+        return refused(request, refusal, reverse("person", args=[user_id]))
+    text = _("{name} is erased, with {dialogs} dialogs. What they cost is counted under {account}.")
+    messages.success(request, text.format(name=name, dialogs=dialogs, account=person.username))
+    return redirect("people")
+
+
+@for_administrators
+@require_GET
+def export(request: PersonRequest, user_id: int) -> HttpResponseBase:
+    """Download all that is somebody's."""
+    person = get_object_or_404(User, pk=user_id)
+    return download(person_export.of_person(person), f"person-{person.pk}.json", "application/json")
 
 
 @for_administrators
