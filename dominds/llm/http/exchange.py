@@ -15,7 +15,8 @@ import stamina
 
 from dominds import budgets
 from dominds.budgets import Budget
-from dominds.llm.errors import complaint_of_response, error_of, readable
+from dominds.llm.complaints import complaint_of_response, readable
+from dominds.llm.errors import error_of
 from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.provider import (

@@ -10,8 +10,8 @@ import structlog
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
-from dominds.llm.json_text import arguments_object, dumped, is_whole
-from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.json_text import dumped, is_whole
+from dominds.llm.messages import ANY_TOOL, Request, ToolCall, ToolSpec
 from dominds.llm.models.dialects import ANTHROPIC_MESSAGES, MESSAGES, ONE_CALL, SAMPLING
 from dominds.llm.models.model import (
     MODALITIES,
@@ -25,9 +25,10 @@ from dominds.llm.models.model import (
     Thinking,
 )
 from dominds.llm.models.params import in_body
-from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
+from dominds.llm.providers.anthropic_history import CACHE_HERE, THINKING, messages_of
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken
 from dominds.llm.providers.outgoing import fit, form_of
-from dominds.llm.providers.parts import base64_of, ends_with_files, refuse_unseen
+from dominds.llm.providers.parts import ends_with_files, refuse_unseen
 from dominds.llm.providers.reading import AnswerReader, arguments_in, text_inside, whole_number
 from dominds.llm.providers.wire import WireStream
 from dominds.llm.stream import StreamEvent, ToolCallDelta
@@ -37,11 +38,9 @@ log = structlog.get_logger(__name__)
 
 DEFAULT_MAX_TOKENS = 4096  # the API insists on a number
 LEAST_BUDGET_TOKENS = 1024  # of thinking; less is refused
-CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
 # Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal forever.
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
-THINKING = ("thinking", "redacted_thinking")
 DELTAS = {"text_delta": "text", "input_json_delta": "partial_json", "thinking_delta": "thinking"}  # what each holds
 INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -154,83 +153,6 @@ def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:
     if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
         return False
     return messages[-2]["content"][0]["type"] not in THINKING
-
-
-def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
-    """Return messages in the form of this API.
-
-    Roles must alternate, so neighbours of one side are merged. Empty blocks are refused, so they are dropped. A
-    system message may stand between a user's turn and an answer only: one that came before that turn waits for
-    its end.
-    """
-    stable = _last_stable(request.messages)
-    merged: list[dict[str, Any]] = []
-    system: list[dict[str, Any]] = []
-    for position, message in enumerate(request.messages):
-        blocks = _blocks(message, owner, echo)
-        if message.role is Role.SYSTEM:
-            system += blocks
-            continue
-        role = "assistant" if message.role is Role.ASSISTANT else "user"
-        if position == stable and blocks:
-            blocks[-1] = {**blocks[-1], **CACHE_HERE}
-        if system and role == "assistant" and blocks and merged and merged[-1]["role"] == "user":
-            merged.append({"role": "system", "content": system})
-            system = []
-        if merged and merged[-1]["role"] == role:
-            merged[-1]["content"].extend(blocks)
-        elif blocks:
-            merged.append({"role": role, "content": blocks})
-    return [*merged, {"role": "system", "content": system}] if system else merged
-
-
-def _last_stable(messages: tuple[Message, ...]) -> int:
-    """Return the last message that the next request will repeat, and after which only this request's own text
-    stands.
-
-    That is the last tool result since the last answer, else the first user message since then.
-    """
-    start = next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
-    start = next((at for at in range(start, len(messages)) if messages[at].role is not Role.SYSTEM), start)
-    results = [at for at in range(start, len(messages)) if messages[at].role is Role.TOOL]
-    return results[-1] if results else start
-
-
-def _blocks(message: Message, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
-    match message.role:
-        case Role.USER | Role.SYSTEM:
-            return [*_text_blocks(message.text), *map(_part, message.parts)]
-        case Role.TOOL:
-            return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text or "(empty)"}]
-        case Role.ASSISTANT:
-            blocks = [block for piece in replayed(owner, message) for block in _answer_blocks(piece)]
-            thoughts = [block for block in blocks if block["type"] in THINKING]
-            if len(thoughts) == len(blocks):
-                return []
-            if echo is Echo.CALLS and message.tool_calls and not thoughts:
-                return [{"type": "thinking", "thinking": ""}, *blocks]
-            return blocks
-
-
-def _answer_blocks(piece: str | ToolCall | Opaque) -> list[dict[str, Any]]:
-    match piece:
-        case Opaque(item):
-            return [item] if item.get("type") in THINKING else []
-        case ToolCall(call_id, name, arguments):
-            return [{"type": "tool_use", "id": call_id, "name": name, "input": arguments_object(arguments)}]
-        case text:
-            return _text_blocks(text)
-
-
-def _text_blocks(text: str) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": text}] if text.strip() else []
-
-
-def _part(given: Part) -> dict[str, Any]:
-    source = {"type": "base64", "media_type": given.media_type, "data": base64_of(given)}
-    if isinstance(given, ImagePart):
-        return {"type": "image", "source": source}
-    return {"type": "document", "source": source, "title": given.name}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

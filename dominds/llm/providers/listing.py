@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dominds import budgets
-from dominds.llm.errors import complaint_of_response, error_of, readable
+from dominds.llm.complaints import complaint_of_response, readable
+from dominds.llm.errors import error_of
 from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.json_text import NotJson, parsed
 from dominds.llm.models.model import ProviderKind

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from dominds import budgets
-from dominds.llm.errors import complaint_of_payload
+from dominds.llm.complaints import complaint_of_payload
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.json_text import arguments_text, dumped, is_whole

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from dominds import budgets, outbound_http
-from dominds.llm.errors import readable
+from dominds.llm.complaints import readable
 from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.http.exchange import PIECE_BYTES, reason_of

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 
 from dominds import budgets
 from dominds.budgets import OverBudget
-from dominds.llm.errors import complaint_of_payload, error_of, readable, text_of_page
+from dominds.llm.complaints import complaint_of_payload, readable, text_of_page
+from dominds.llm.errors import error_of
 from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.http.exchange import Exchange

@@ -1,0 +1,137 @@
+"""Complaints of providers: what an HTTP error answer, or an error inside a stream, says went wrong."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+
+from dominds.llm.json_text import NotJson, parsed
+
+MAX_MESSAGE_CHARS = 500
+READ_CHARS = 4000  # of a refusal: some quote the whole request
+FIELD_NAME = re.compile(r"[Ii]nvalid [`'\"]([\w.\[\]]+)[`'\"]|^([a-z_]+(?:[.\[]\w+\]?)+): ")
+SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A provider's complaint. ``codes`` are its machine-readable words in lower case, and ``param`` is the field
+    of the request that it names.
+    """
+
+    text: str
+    codes: frozenset[str] = frozenset()
+    status: int | None = None
+    retry_after_seconds: float | None = None
+    param: str = ""
+    has_files: bool = False
+
+    @property
+    def field(self) -> str:
+        """Return the field of the request that it is about, as far as it says so."""
+        found = FIELD_NAME.search(self.text[:READ_CHARS])
+        return self.param or (next(filter(None, found.groups())) if found else "")
+
+
+def complaint_of_response(
+    status: int, headers: Mapping[str, str], body: bytes, *, has_files: bool = False
+) -> Complaint:
+    """Read an HTTP error answer, whatever its body is."""
+    wait = retry_after_seconds(headers)
+    try:
+        result = parsed(body)
+    except NotJson:
+        text = text_of_page(body) or _phrase(status)
+        return Complaint(text, status=status, retry_after_seconds=wait, has_files=has_files)
+    complaint = complaint_of_payload(result)
+    return replace(
+        complaint,
+        text=complaint.text or _phrase(status),
+        status=status,
+        has_files=has_files,
+        retry_after_seconds=wait or complaint.retry_after_seconds,
+    )
+
+
+def complaint_of_payload(payload: Any) -> Complaint:
+    """Read an error object: of an HTTP body or of an event inside a stream that had begun with HTTP 200."""
+    if isinstance(payload, list) and payload:  # Google's compatible endpoint wraps it in a list
+        payload = payload[0]
+    if not isinstance(payload, Mapping):
+        return Complaint(str(payload))
+    inner = payload.get("error") or payload.get("response") or payload.get("base_resp") or payload  # the last: MiniMax
+    if isinstance(inner, Mapping) and isinstance(inner.get("error"), Mapping | str):
+        inner = inner["error"]
+    if not isinstance(inner, Mapping):
+        return Complaint(str(inner), _codes_of(payload), _status_of(payload))
+    codes = _codes_of(inner) | (_codes_of(payload) - {"error"})
+    text = _text_of(inner) or _text_of(payload)
+    param = inner.get("param")
+    return Complaint(
+        text, codes, _status_of(inner) or _status_of(payload), param=param if isinstance(param, str) else ""
+    )
+
+
+def _codes_of(given: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(
+        str(value).lower()
+        for value in (given.get("code"), given.get("type"), given.get("status"))
+        if isinstance(value, str | int) and not isinstance(value, bool)
+    )
+
+
+def _status_of(given: Mapping[str, Any]) -> int | None:
+    for value in (given.get("code"), given.get("status"), given.get("status_code")):
+        number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) == 3 else value
+        if isinstance(number, int) and 400 <= number < 600:
+            return number
+    return None
+
+
+def _text_of(given: Mapping[str, Any]) -> str:
+    texts: Iterator[str] = (
+        value
+        for key in ("message", "detail", "msg", "status_msg", "error")
+        if isinstance(value := given.get(key), str) and value
+    )
+    return next(texts, "")
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return the wait a server asks for, as ``retry-after-ms``, seconds or a date; None when absent or senseless."""
+    milliseconds, value = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
+    try:
+        wait = float(milliseconds) / 1000 if milliseconds else float(value)
+    except ValueError:
+        wait = _seconds_until(value, headers.get("date", ""))
+    return wait if 0 < wait < 7 * 24 * 3600 else None
+
+
+def _seconds_until(value: str, now: str) -> float:
+    try:
+        return (parsedate_to_datetime(value) - parsedate_to_datetime(now)).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def text_of_page(body: bytes) -> str:
+    """Return the words of an HTML or plain error page: its title where it has one."""
+    text = body[:20_000].decode("utf-8", "replace")
+    title = re.search(r"<title[^>]*>([^<]{1,200})</title>", text, re.I)
+    return title.group(1) if title else re.sub(r"<[^>]{0,1000}>", " ", text)
+
+
+def readable(text: str) -> str:
+    """Return one line without control characters or keys, of at most ``MAX_MESSAGE_CHARS`` characters."""
+    printable = "".join(char if char.isprintable() else " " for char in text[: 8 * MAX_MESSAGE_CHARS])
+    line = SECRET.sub("[key]", " ".join(printable.split()))
+    return line if len(line) <= MAX_MESSAGE_CHARS else line[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "no reason given"

@@ -1,0 +1,89 @@
+"""A conversation in the words of Anthropic's Messages API: blocks in turns that alternate."""
+
+from typing import Any
+
+from dominds.llm.json_text import arguments_object
+from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall
+from dominds.llm.models.model import Echo
+from dominds.llm.providers.echoes import Opaque, Owner, replayed
+from dominds.llm.providers.parts import base64_of
+
+CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
+THINKING = ("thinking", "redacted_thinking")
+
+
+def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
+    """Return messages in the form of this API.
+
+    Roles must alternate, so neighbours of one side are merged. Empty blocks are refused, so they are dropped. A
+    system message may stand between a user's turn and an answer only: one that came before that turn waits for
+    its end.
+    """
+    stable = _last_stable(request.messages)
+    merged: list[dict[str, Any]] = []
+    system: list[dict[str, Any]] = []
+    for position, message in enumerate(request.messages):
+        blocks = _blocks(message, owner, echo)
+        if message.role is Role.SYSTEM:
+            system += blocks
+            continue
+        role = "assistant" if message.role is Role.ASSISTANT else "user"
+        if position == stable and blocks:
+            blocks[-1] = {**blocks[-1], **CACHE_HERE}
+        if system and role == "assistant" and blocks and merged and merged[-1]["role"] == "user":
+            merged.append({"role": "system", "content": system})
+            system = []
+        if merged and merged[-1]["role"] == role:
+            merged[-1]["content"].extend(blocks)
+        elif blocks:
+            merged.append({"role": role, "content": blocks})
+    return [*merged, {"role": "system", "content": system}] if system else merged
+
+
+def _last_stable(messages: tuple[Message, ...]) -> int:
+    """Return the last message that the next request will repeat, and after which only this request's own text
+    stands.
+
+    That is the last tool result since the last answer, else the first user message since then.
+    """
+    start = next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
+    start = next((at for at in range(start, len(messages)) if messages[at].role is not Role.SYSTEM), start)
+    results = [at for at in range(start, len(messages)) if messages[at].role is Role.TOOL]
+    return results[-1] if results else start
+
+
+def _blocks(message: Message, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
+    match message.role:
+        case Role.USER | Role.SYSTEM:
+            return [*_text_blocks(message.text), *map(_part, message.parts)]
+        case Role.TOOL:
+            return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text or "(empty)"}]
+        case Role.ASSISTANT:
+            blocks = [block for piece in replayed(owner, message) for block in _answer_blocks(piece)]
+            thoughts = [block for block in blocks if block["type"] in THINKING]
+            if len(thoughts) == len(blocks):
+                return []
+            if echo is Echo.CALLS and message.tool_calls and not thoughts:
+                return [{"type": "thinking", "thinking": ""}, *blocks]
+            return blocks
+
+
+def _answer_blocks(piece: str | ToolCall | Opaque) -> list[dict[str, Any]]:
+    match piece:
+        case Opaque(item):
+            return [item] if item.get("type") in THINKING else []
+        case ToolCall(call_id, name, arguments):
+            return [{"type": "tool_use", "id": call_id, "name": name, "input": arguments_object(arguments)}]
+        case text:
+            return _text_blocks(text)
+
+
+def _text_blocks(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _part(given: Part) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": given.media_type, "data": base64_of(given)}
+    if isinstance(given, ImagePart):
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": given.name}

@@ -1,0 +1,184 @@
+"""Words and codes of providers' refusals, as they were seen: what each class of refusal is known by.
+
+``tests/wordings`` holds whole messages, with their sources.
+"""
+
+import re
+
+RATE_LIMIT_CODES = {
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "rate_limit_reached_error",
+    "resource_exhausted",
+    "throttling",
+    "throttling.ratequota",
+    "too_many_requests",
+    "tokens",
+}
+OVERFLOW_CODES = {
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+    "context_window_exceeded",
+    "context_window_exceeded_error",
+    "prompt_too_long",
+    "request_too_large",
+    "1261",
+}
+AUTH_CODES = {"authentication_error", "permission_error", "invalid_api_key", "permission_denied", "unauthenticated"}
+OVERLOAD_CODES = {
+    "overloaded_error",
+    "server_error",
+    "api_error",
+    "internal_server_error",
+    "internal_error",
+    "unavailable",
+    "engine_overloaded_error",
+    "service_unavailable",
+}
+BUSY_CODES = {"overloaded_error", "unavailable", "engine_overloaded_error", "service_unavailable"}
+BUSY_STATUSES = (409, 425, 503, 529)
+REFUSAL_CODES = {"invalid_request_error", "invalid_argument", "content_filter", "invalid_prompt"}
+FINAL_CODES = {
+    "insufficient_quota",
+    "billing_error",
+    "model_not_found",
+    "not_found_error",
+    "not_found",
+    "model_not_available",
+    "model_deprecated",
+    "account_deactivated",
+}
+STALE_CODES = {"invalid_encrypted_content"}
+TIMEOUT_CODES = {"timeout_error", "deadline_exceeded"}
+
+# A quota of tokens per time is a rate limit even where it calls the request too large (OpenAI, Groq).
+RATE_LIMIT_TEXT = re.compile(
+    r"rate.?limit|too many requests|(tokens|requests|input tokens) per (second|minute|hour|day)|\b[TRI]P[MD]\b", re.I
+)
+# The same, of this one request: no wait makes it smaller (OpenAI, Groq).
+RATE_SIZE_TEXT = re.compile(r"request too large|requested tokens exceed|must be reduced|reduce your message size", re.I)
+# A field of the request that is longer than it may be.
+FIELD_CODES = {"string_above_max_length", "array_above_max_length", "string_too_long"}
+FIELD_TEXT = re.compile(
+    r"(string|array) too long|(string|list|array) should have at most|longer than the maximum length", re.I
+)
+# Of these fields only a shorter conversation makes a shorter one.
+CONVERSATION = re.compile(
+    r"^(messages|input|contents|prompt|system|instructions)"
+    r"(\[\d+\]|\.\d+)?(\.(content|parts|output|text|input_text)(\[\d+\]|\.\d+)?(\.\w*text)?)?$"
+)
+IMAGE_TEXT = re.compile(r"\bimages?\b.{0,80}(exceed|too large|too big|maximum|larger)|too much media", re.I | re.S)
+# An answer that is longer than the model ever gives; the number is its greatest.
+MAXIMUM_TEXTS = tuple(
+    re.compile(pattern, re.I | re.S)
+    for pattern in (
+        r"max\w*tokens\w* is too large.{0,80}at most (?P<most>\d[\d,]*)",  # OpenAI
+        r"`?max_tokens`?: \d+ > (?P<most>\d[\d,]*), which is the maximum",  # Anthropic
+        r"max_(output|completion)_tokens.{0,60}above maximum value.{0,60}<= (?P<most>\d[\d,]*)",  # OpenAI Responses
+        r"max_(completion_)?tokens`? must be less than or equal to `?(?P<most>\d[\d,]*)",  # Groq
+        r"valid range of max_tokens is \[\d+, ?(?P<most>\d[\d,]*)\]",  # DeepSeek
+        r"range of max_tokens should be \[\d+, ?(?P<most>\d[\d,]*)\]",  # Alibaba
+        r"maximum tokens you requested exceeds the model limit of (?P<most>\d[\d,]*)",  # Bedrock
+        # Google
+        r"maxOutputTokens value of \d+ but the supported range is from 1 \(inclusive\) to (?P<beyond>\d[\d,]*) \(excl",
+    )
+)
+# What stays as it is until somebody pays, or chooses another model.
+FINAL_TEXT = re.compile(
+    r"\bmodel\b.{0,120}(does not exist|not found|has been (retired|deprecated|shut down|removed)|is no longer available"
+    r"|decommissioned|reached its end of life)|(account|organization) (is|has been) (disabled|deactivated|suspended)",
+    re.I | re.S,
+)
+FORCING_TEXT = re.compile(r"\btool[_ ]choice\b", re.I)
+FORCING_WRONG = re.compile(  # beside a mention of it
+    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot"
+    r"|(only|must be) .{0,20}auto",
+    re.I,
+)
+SYSTEM_TEXT = re.compile(
+    "|".join(
+        (
+            r"system message must be at the beginning",  # templates of Qwen 3.5 and later, on any local server
+            r"role '?system'? is not supported on this model",  # Anthropic before Opus 4.8
+            r"messages\.\d+: .{0,40}system.{0,40}must (follow|precede)",  # Anthropic, of their places
+        )
+    ),
+    re.I,
+)
+STALE_TEXT = re.compile(
+    "|".join(
+        (
+            # Anthropic: tampered with, or bound to another conversation
+            r"invalid `?signature`? in `?thinking`? block",
+            r"bound to a different (conversation|account)",
+            r"expected `?thinking`? or `?redacted_thinking`?",  # Anthropic, with a budget
+            r"blocks in the latest assistant message cannot be modified",
+            r"without its required (following item|'?reasoning'? item|.{0,20}reasoning)",  # OpenAI Responses
+            r"encrypted content .{0,80}could not be (verified|decrypted)",
+            r"thought.?signature",  # Google: missing, or not valid
+            # DeepSeek, in both dresses; Kimi
+            r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)",
+        )
+    ),
+    re.I | re.S,
+)
+
+QUOTA_TEXT = re.compile(r"insufficient.?(quota|balance)|exceeded your current quota|credit balance is too low", re.I)
+
+OVERFLOW_TEXT = re.compile(
+    "|".join(
+        (
+            r"maximum context length",  # OpenAI (older), vLLM, DeepSeek, OpenRouter, SGLang
+            r"exceeds the context window|exceed(s)? context window",  # OpenAI Responses; llama-cpp-python
+            r"prompt is too long",  # Anthropic
+            r"exceed context limit",  # Anthropic, input plus max_tokens
+            r"input token count .{0,40}exceeds the maximum",  # Google
+            r"exceeds the available context size",  # llama.cpp
+            r"context the overflows|context length of only|context overflow",  # LM Studio (its own spelling)
+            r"exceeds the context length|exceeds maximum context",  # Ollama
+            r"longer than the (maximum model length|model's context length)",  # vLLM; SGLang
+            r"maximum prompt length",  # xAI
+            r"prompt contains \d+ tokens",  # Mistral
+            r"exceeded model token limit",  # Moonshot
+            r"context window exceeds limit",  # MiniMax
+            r"prompt exceeds max length|prompt 超长",  # Zhipu
+            r"range of input length should be",  # Alibaba DashScope
+            r"exceed max message tokens",  # Volcano Ark
+            r"reduce the length of (the|your) (messages|prompt|input)",  # Cerebras, Groq
+            r"input is too long|too many input tokens",  # Bedrock
+            r"inputs. tokens \+ .max_new_tokens. must be",  # Text Generation Inference, Together
+            r"total number of tokens in the prompt cannot exceed",  # Cohere
+            r"prompt token count of \d+ exceeds",  # GitHub Copilot
+            r"tokens to keep from the initial prompt is greater than the context length",  # LM Studio
+            r"cannot truncate prompt with n_keep",  # LM Studio
+            r"max_tokens must be at least 1, got -\d",  # vLLM: the prompt alone is longer than the window
+            r"exceeded max context length by",  # Ollama's cloud
+            r"input length \d+ exceeds the maximum length",  # vLLM of some gateways
+            r"exceeds max context window",  # gateways
+        )
+    ),
+    re.I,
+)
+
+NUMBER = r"(?P<{}>\d[\d,]*)"
+WINDOW, PROMPT, OUTPUT = (NUMBER.format(name) for name in ("window", "prompt", "output"))
+# Refusals that name the output beside the prompt.
+BUDGET_TEXTS = tuple(
+    re.compile(pattern, re.I | re.S)
+    for pattern in (
+        # vLLM
+        rf"maximum context length is {WINDOW} tokens.{{0,60}}requested {OUTPUT} output tokens"
+        rf".{{0,60}}at least {PROMPT} input",
+        # OpenAI (older), DeepSeek, vLLM (older)
+        rf"maximum context length is {WINDOW} tokens.{{0,80}}\({PROMPT} in (?:the|your) (?:messages|prompt)"
+        rf".{{0,60}}?{OUTPUT} in the completion",
+        # SGLang
+        rf"maximum context length of {WINDOW} tokens.{{0,80}}: {PROMPT} tokens from the input"
+        rf".{{0,30}} and {OUTPUT} tokens",
+        # Anthropic up to 4.1
+        rf"`max_tokens` exceed context limit: {PROMPT} \+ {OUTPUT} > {WINDOW}",
+        # Text Generation Inference
+        rf"`max_new_tokens` must be <= {WINDOW}\. Given: {PROMPT} `inputs` tokens and {OUTPUT} `max_new_tokens`",
+    )
+)
