@@ -5,6 +5,9 @@ A budget is made once for each generation and handed along. Nothing else divides
 
 from dataclasses import dataclass, replace
 
+from dominds.llm.models.model import ModelInfo
+from dominds.llm.models.room import output_room
+
 TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured otherwise
 AIM_SHARE = 0.5  # of the limit
 WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below it is not made
@@ -14,6 +17,7 @@ CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is a
 UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
 # The rooms for answer and package are at most the window divided by the first, and at least the second, in tokens.
 ANSWER_SHARE, LEAST_ANSWER = 8, 256
+DRAFT_FRAME = 500  # tokens of a request around an offered draft, and of the answer around its copy
 PACKAGE_SHARE, LEAST_PACKAGE = 16, 384
 # Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
 RECALL_SHARE = 0.35
@@ -27,6 +31,28 @@ def answer_room(output_length: int | None, window: int | None) -> int:
     """Return the tokens kept free for an answer."""
     wanted = UNKNOWN_OUTPUT if output_length is None else output_length
     return wanted if window is None else min(wanted, max(LEAST_ANSWER, window // ANSWER_SHARE))
+
+
+def percent_of(limit: int, percent: int) -> int:
+    """Return a share of a limit, in tokens: the one way in which policies take one."""
+    return limit * percent // 100
+
+
+def is_above(tokens: int, limit: int, percent: int) -> bool:
+    """Check whether tokens take more than a share of a limit, to the last one."""
+    return tokens * 100 > limit * percent
+
+
+def with_its_answer(window: int, percent: int) -> int:
+    """Return the tokens of a side question that leave its answer a share of the window."""
+    return window - percent_of(window, percent)
+
+
+def side_answer(window: int | None, wanted: int, overruns: bool) -> int:
+    """Return the tokens that a model is asked for beside the conversation, for a summary say. One that goes on past the
+    end of its window gets at most half of it, which a question leaves.
+    """
+    return wanted if window is None or not overruns else min(wanted, window // 2)
 
 
 def package_room(window: int) -> int:
@@ -148,9 +174,33 @@ class Budget:
             return True
         return last.freed > 0 and self.prompt - last.after >= last.freed
 
+    @property
+    def message_room(self) -> int:
+        """The tokens that a message may have beside what stands in every request."""
+        return max(0, (self.window or 0) - self.frame)
+
     def after_rewrite(self, before: int) -> "Budget":
         """Return the budget of a request that a rewrite made of one of ``before`` tokens."""
         return replace(self, freed=max(0, before - self.prompt))
+
+    def package_excess(self, reported: int) -> int:
+        """Return the tokens that have to be left out of a request, so that a package can be written behind it."""
+        if self.window is None:
+            return 0
+        return round(max(self.prompt * (1 + ESTIMATES_ERR), reported)) + package_room(self.window) - self.window
+
+    def holds_twice(self, package: int, used: int) -> bool:
+        """Check whether a drafted package can be offered in a request of ``used`` tokens, and copied in its answer."""
+        return not self.window or used + 2 * package + DRAFT_FRAME <= self.window
+
+    def output(self, model: ModelInfo, beside: int, wanted: int, margin: int | None) -> int:
+        """Return the tokens of an answer to ask for, with ``beside`` tokens of the request that the view does not hold.
+
+        Less than an answer of use is never asked for: a refusal is repeated with more room, and an answer of a few
+        words is not.
+        """
+        room = output_room(model, self.prompt + beside, window=self.window, wanted=wanted, margin=margin)
+        return min(wanted, max(LEAST_ANSWER, room or wanted))
 
     def units_room(self, tokens: int) -> int:
         """Return what is left for units of a request, with its answer where that counts, of so many tokens."""

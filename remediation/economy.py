@@ -10,6 +10,7 @@ from math import ceil
 
 from dominds.llm.models.prices import PER, Price
 from health.levels import Level
+from remediation.budget import is_above
 from remediation.context import Context
 from remediation.decisions import Rewrite
 
@@ -59,7 +60,7 @@ def waits(context: Context, rewrite: Rewrite, own_policy: str) -> bool:
     if context.requested or context.overflowed or context.interrupted or context.loop_detected or context.restarts:
         return False
     prompt = context.budget.prompt
-    if context.budget.taken * 100 > limit * MOST_WAITING_PERCENT:
+    if is_above(context.budget.taken, limit, MOST_WAITING_PERCENT):
         return False
     balance = balance_of(prompt, min(rewrite.target_tokens, prompt), economy.price)
     return not balance.pays_within(economy.requests)

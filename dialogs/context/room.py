@@ -9,7 +9,7 @@ from dialogs.context.view_cache import messages_of
 from dialogs.context.view_sizes import LEAST_CHARS_PER_TOKEN, ViewSizes
 from dominds.llm.messages import chars_of
 from dominds.llm.models.room import output_room
-from remediation.budget import ESTIMATES_ERR, LEAST_ANSWER, package_room
+from remediation.budget import package_room
 from remediation.strategies.masking import ALL_SHOWN, to_leave_out, without
 
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
@@ -26,8 +26,7 @@ def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported
     if max(sizes.most_tokens + FRAME_TOKENS, reported) + room <= window:
         return view
     own = sizes.own
-    excess = round(max(own.prompt * (1 + ESTIMATES_ERR), reported)) + room - window
-    left_out = to_leave_out(view.units, own.units, excess, own.count)
+    left_out = to_leave_out(view.units, own.units, own.budget.package_excess(reported), own.count)
     if left_out == ALL_SHOWN:
         return view
     units = without(view.units, left_out)
@@ -48,8 +47,5 @@ def output_tokens(
     if sizes.most_tokens + added + FRAME_TOKENS + most <= window:
         return most
     own = sizes.own
-    prompt = own.prompt + recalled.est_tokens + own.count_text(guidance)
-    room = output_room(served.model, prompt, window=window, wanted=most, margin=own.margin(prompt))
-    # A request may ask for less than there is always room for. Less than an answer of use is never asked for: a refusal
-    # is repeated with more room, and an answer of a few words is not.
-    return min(most, max(LEAST_ANSWER, room or most))
+    beside = recalled.est_tokens + own.count_text(guidance)
+    return own.budget.output(served.model, beside, most, own.margin(own.prompt + beside))

@@ -199,11 +199,12 @@ def too_large(dialog: Dialog, served: Served, text: str) -> str:
         return ""
     unit = Unit("new", UnitKind.MESSAGE, UnitRole.USER, (Message(Role.USER, text),))
     sizes = sizes_of(dialog, (unit,), model, thresholds, (), served.policy)
-    beside, own = sizes.budget.frame, sizes.budget.view
-    if (beside + own) * SURE.get(sizes.source, COARSE) <= window:
+    budget = replace(sizes.budget, window=window)
+    own = budget.view
+    if budget.prompt * SURE.get(sizes.source, COARSE) <= window:
         return ""
     return (
         f"The message is too large for {model.model_id}: it has est. {own:,} tokens, and there is room for "
-        f"{max(0, window - beside):,}. The model takes {window:,}, and instructions and reminders have est. {beside:,} "
-        "of them. Send it in parts, or choose a model with a larger context."
+        f"{budget.message_room:,}. The model takes {window:,}, and instructions and reminders have est. "
+        f"{budget.frame:,} of them. Send it in parts, or choose a model with a larger context."
     )

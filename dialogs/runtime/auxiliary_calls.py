@@ -38,6 +38,7 @@ from dominds.llm.models.params import tuned
 from dominds.llm.models.room import output_room
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
 from dominds.llm.stream import CUT_SHORT, FinishReason
+from remediation.budget import side_answer
 from remediation.prompts import Prompt, load, render
 from remediation.tokens.counting import counter_for
 
@@ -79,7 +80,7 @@ def _longest_answer(model: ModelInfo, text: str) -> int | None:
     most half of it (``split_for``).
     """
     window = thresholds_of_model(model).context_limit
-    wanted = SHORT_ANSWER if window is None or not model.kind.overruns else min(SHORT_ANSWER, window // 2)
+    wanted = side_answer(window, SHORT_ANSWER, model.kind.overruns)
     return output_room(model, counter_for(model.model_id, model.tokenizer).count(text), window=window, wanted=wanted)
 
 

@@ -5,12 +5,12 @@ from dialogs.models import Dialog, Generation
 from dominds.llm.messages import ToolCall
 from dominds.llm.models.model import ModelInfo
 from health.levels import Thresholds
+from remediation.budget import Budget
 from remediation.context import NOT_REFUSED, RefusedClear
 from remediation.guidance import CLEAR_MIND, MAX_FORCED_CLEARS
 from remediation.tokens.counting import counter_for
 
 NO_HELP = "the mind was cleared, but the context was still critical with that package; write a much shorter one"
-FRAME_TOKENS = 500  # of the request around an offered draft, and of the answer around its copy
 
 
 def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> RefusedClear:
@@ -24,7 +24,7 @@ def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> R
     draft = draft_package(dialog) if dialog.failed_clears >= MAX_FORCED_CLEARS - 1 else ""
     if draft and window:  # it is sent, and comes back in the answer
         size = counter_for(model.model_id, model.tokenizer).count(draft)
-        draft = draft if used + 2 * size + FRAME_TOKENS <= window else ""
+        draft = draft if Budget(window=window).holds_twice(size, used) else ""
     return RefusedClear(reason, used, window, draft)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dominds.llm.provider import ProviderError
+from remediation.budget import percent_of
 from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, total_tokens
 from remediation.decisions import (
     Abort,
@@ -35,6 +36,7 @@ from remediation.strategies.pruning import (
 
 MAX_RESTARTS = 3
 REQUEST_PERCENT, STREAM_PERCENT = 80, 90
+ENOUGH_PERCENT = 67  # of the limit: what a compaction leaves at most, far from the next one
 
 
 def before_generation(context: Context) -> Decision:
@@ -71,7 +73,7 @@ def _reason(context: Context) -> str:
 
 
 def while_streaming(used_tokens: int, limit: int | None) -> StreamDecision:
-    if limit is None or used_tokens * 100 < limit * STREAM_PERCENT:
+    if limit is None or used_tokens < percent_of(limit, STREAM_PERCENT):
         return Continue()
     if used_tokens >= limit:
         return Abort(
@@ -109,7 +111,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     A view with too little headroom would be compacted again at the next turn: then the smaller of both views is
     taken.
     """
-    ceiling = min(task.limit, task.request_limit * REQUEST_PERCENT // 100 - task.fixed)
+    ceiling = min(task.limit, percent_of(task.request_limit, REQUEST_PERCENT) - task.fixed)
     room = room_for_answer(task.units, ceiling)
     return with_shorter_answer(
         task.units, room, task.limit, toolbox, lambda units: _compact(replace(task, units=units), toolbox)
@@ -153,7 +155,7 @@ def _enough(task: RewriteTask) -> int:
     Where what must stay takes more than half, a request that triggers no further compaction has to do.
     """
     limit = task.request_limit
-    whole = limit * 2 // 3 if task.standing <= task.target else limit * REQUEST_PERCENT // 100
+    whole = percent_of(limit, ENOUGH_PERCENT if task.standing <= task.target else REQUEST_PERCENT)
     return max(task.target, whole - task.fixed)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from remediation.budget import TRIGGER_SHARE, Budget
+from remediation.budget import TRIGGER_SHARE, Budget, percent_of
 from remediation.config import ContextConfig, effective_limit
 from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, StreamDecision, ToolResultDecision
@@ -213,7 +213,7 @@ class Policy:
 
     def target(self, limit: int) -> int:
         """Return the tokens that an automatic rewrite aims at."""
-        return limit * self.target_percent // 100
+        return percent_of(limit, self.target_percent)
 
 
 _NAME_RULE = "it begins with a small letter and has at most 16 small letters, digits and underscores"

@@ -1,5 +1,6 @@
 """The rewrite that a person asks for by hand, whatever the agent's own policy is."""
 
+from remediation.budget import percent_of
 from remediation.context import Context
 from remediation.decisions import BY_HAND, ClearMind, Decision, Fail, Proceed, Rewrite
 from remediation.policies import registry
@@ -21,4 +22,4 @@ def before_generation(context: Context) -> Decision:
 def rewrite_by_hand(policy: Policy, limit: int | None) -> Rewrite:
     """Return the rewrite that the button performs and its preview shows."""
     percent = policy.by_hand.target_percent if policy.by_hand else policy.target_percent
-    return Rewrite(policy.name, BY_HAND, (limit or 0) * percent // 100)
+    return Rewrite(policy.name, BY_HAND, percent_of(limit or 0, percent))

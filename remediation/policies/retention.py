@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from remediation.budget import is_above
 from remediation.context import Context, Rewritten, Toolbox, Units, total_tokens
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask, due_reason
@@ -38,7 +39,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 def manage(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     """Prune where more than 80 % of the limit is taken; otherwise leave all as it is."""
     tokens, limit = total_tokens(task.units) + task.fixed, task.request_limit
-    if tokens * 100 > limit * TARGET_PERCENT:
+    if is_above(tokens, limit, TARGET_PERCENT):
         return rewrite(task, toolbox)
     says = f"est. {tokens:,} of {limit:,} tokens are taken, and pruning begins above {TARGET_PERCENT} %."
     return fail(Attempt(task.units, task.limit, toolbox.clock()), f"Nothing to manage: {says}", toolbox)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from dominds.llm.messages import Message, Role
+from remediation.budget import with_its_answer
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.prompts import render
 from remediation.strategies.digest import digest
@@ -28,7 +29,7 @@ TASK_CHARS = 600
 MOST_REPAIRS = 24  # missing statements that are named
 FEWEST_WORTH_ASKING = 2  # what is missing beyond this is asked for once
 PROMPT_OVERHEAD = 900  # tokens of instructions and frame, rounded up
-ANSWER_SHARE = 4  # of the summariser's window, left for its answer
+ANSWER_PERCENT = 25  # of the summariser's window, left for its answer
 PEOPLE_SHARE = 5  # people's messages stay whole within the limit divided by this
 
 BESIDE = (
@@ -191,7 +192,7 @@ def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[st
 
 def _parts(entries: Sequence[str], toolbox: Toolbox) -> list[list[str]]:
     window = toolbox.summariser_window or (toolbox.assistant and toolbox.assistant.window()) or 0
-    room = max(400, window - window // ANSWER_SHARE - PROMPT_OVERHEAD) if window else 0
+    room = max(400, with_its_answer(window, ANSWER_PERCENT) - PROMPT_OVERHEAD) if window else 0
     parts: list[list[str]] = [[]]
     if not room:
         return [list(entries)]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from remediation.budget import with_its_answer
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.prompts import Prompt, load, render
 from remediation.strategies.carrying import ledger_budget, ledger_reserve
@@ -309,13 +310,16 @@ def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox
     return put_in_place(lighter, gone | {i for i in range(len(units)) if i not in kept}, unit)
 
 
+MARGIN_PERCENT = 10  # of the pruner's window: what an estimate may be off by
+
+
 def split_for(units: Units, pruner_window: int) -> Batches:
     """Cut the span so that each batch fits the pruner's window together with its answer, which is asked to be 40 to
     60 % shorter, and with a tenth of the window for what an estimate may be off by.
 
     A unit that alone is too large is omitted; the caller lists it, and ``apply_pruned`` carries its facts if it goes.
     """
-    room = max(0, (pruner_window * 9 // 10 - PROMPT_OVERHEAD_TOKENS) * 5 // 8)
+    room = max(0, (with_its_answer(pruner_window, MARGIN_PERCENT) - PROMPT_OVERHEAD_TOKENS) * 5 // 8)
     batches: list[list[Unit]] = [[]]
     omitted: list[Unit] = []
     used = 0

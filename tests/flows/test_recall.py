@@ -148,7 +148,6 @@ def test_a_forced_clear_recalls_nothing(serve: Serve) -> None:
     server.brain = lambda prompt: Reply("No.", usage=(120_000, 20))
     say(dialog, QUESTION)
     say(dialog, QUESTION)
-    say(dialog, QUESTION)
     forced = dialog.generations.filter(purpose=Generation.Purpose.FORCED_CLEAR)
     assert forced.exists()
     assert all(generation.recalled == [] for generation in forced)
