@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-BY_HAND = "asked for by hand"  # the reason of a rewrite or clear that a person or a tool requested
+BY_HAND = "asked for by hand"  # the reason of a rewrite or clear that a person requested
+AT_MILESTONE = "a milestone was reached"  # of a fresh start, as a person or the agent said
 
 
 @dataclass(frozen=True, slots=True)

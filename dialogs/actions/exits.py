@@ -162,6 +162,8 @@ def _retry(change: Change, question: Question, user: User, options: Options) -> 
 def _switch_model(change: Change, question: Question, user: User, options: Options) -> None:
     dialog = change.dialog
     provider, model = options["provider"] or dialog.provider_id, options["model"]
+    if (provider, model) == (dialog.provider_id, dialog.model_id):
+        raise Invalid(f"The dialog is answered by {model} already. Choose another model, or another exit.")
     try:
         unusable = catalog().model(provider, model).unusable
     except UnknownModel as error:

@@ -15,10 +15,9 @@ from dialogs.models import Dialog, Round
 from dialogs.state import State
 from dialogs.store.change import open_change
 from remediation.models import RemediationRun
-from remediation.policies import fresh_start
 from remediation.policies.policy import Policy
 from remediation.policies.registry import by_hand, with_verb
-from remediation.policies.requested import CLEAR
+from remediation.policies.requested import CLEAR, MILESTONE
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +25,10 @@ log = structlog.get_logger(__name__)
 def request(dialog_id: UUID, verb: str, user: User) -> str:
     """Ask for a rewrite by hand: at once when the dialog is idle, after the generation when it is not."""
     policy_with(verb)
+    return _request(dialog_id, verb, user)
+
+
+def _request(dialog_id: UUID, verb: str, user: User) -> str:
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         if change.dialog.requested_rewrite not in ("", verb):
@@ -41,7 +44,7 @@ def complete_milestone(dialog_id: UUID, user: User) -> str:
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.event("notice", text=f"Milestone completed, says {user.get_username()}.")
-    return request(dialog_id, fresh_start.VERB, user)
+    return _request(dialog_id, MILESTONE, user)
 
 
 def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:

@@ -199,12 +199,16 @@ def too_large(dialog: Dialog, served: Served, text: str) -> str:
         return ""
     unit = Unit("new", UnitKind.MESSAGE, UnitRole.USER, (Message(Role.USER, text),))
     sizes = sizes_of(dialog, (unit,), model, thresholds, (), served.policy)
-    budget = replace(sizes.budget, window=window)
+    counted = (
+        dialog.generations.exclude(est_tools_tokens=None).order_by("-id").values_list("est_tools_tokens", flat=True)
+    )
+    tools = counted.first() or 0  # of the last request; a first message is held against the rest alone
+    budget = replace(sizes.budget, window=window, frame=sizes.budget.frame + tools)
     own = budget.view
     if budget.prompt * SURE.get(sizes.source, COARSE) <= window:
         return ""
     return (
         f"The message is too large for {model.model_id}: it has est. {own:,} tokens, and there is room for "
-        f"{budget.message_room:,}. The model takes {window:,}, and instructions and reminders have est. "
+        f"{budget.message_room:,}. The model takes {window:,}, and instructions, tools and reminders have est. "
         f"{budget.frame:,} of them. Send it in parts, or choose a model with a larger context."
     )

@@ -39,7 +39,7 @@ from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from remediation.policies.images_first import images_first
 from remediation.policies.laws import broken_law
 from remediation.policies.newest_whole import with_newest_whole
-from remediation.policies.policy import Policy, RewriteTask, obstacle
+from remediation.policies.policy import UNCHANGED, Policy, RewriteTask, obstacle
 from remediation.policies.registry import named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
 from remediation.prompts import Prompt, load
@@ -123,7 +123,7 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
     no texts.
     """
     units = job.sizes.units if job.policy.shows_phases else ()
-    show = partial(rewrite_progress.tell, lease, job.sizes, rewrite_progress.badge(units))
+    show = partial(rewrite_progress.tell, lease, job.sizes, rewrite_progress.badge(units), job.decision.reason)
     phases = rewrite_progress.Progress(show)
 
     def report(phase: str, tokens: int, limit: int) -> None:
@@ -380,6 +380,8 @@ def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewri
             rounds.record_context_error(
                 change.dialog, ContextEvent.Code.BREAKER_FAILED, reason, run.est_before, job.sizes.limit
             )
+        if job.policy.notices:
+            change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=UNCHANGED)
         change.event("notice", text=f"The context could not be made smaller: {reason}")
         overflow_history.after_rewrite(change, job.sizes.budget, job.decision, rewritten, run.est_before)
         if overflows and job.policy.failure_ends_message(job.sizes.config) and not by_hand:

@@ -9,6 +9,7 @@ from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds.llm.messages import Message
 from remediation.context import Toolbox, UnitRole, Units
+from remediation.decisions import AT_MILESTONE, BY_HAND
 from remediation.strategies.outcome import STAND_INS
 from remediation.text.classify import has_tag
 
@@ -18,7 +19,7 @@ WRITE_SECONDS = 0.05  # for which phases wait for others, to share one transacti
 Pill = tuple[int | None, str]  # a priority and its area
 
 
-def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM) -> str:
+def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM, reason: str = "") -> str:
     """The status message of a phase. Numbers are estimates."""
     texts = {
         "detection": "Checking context length…",
@@ -31,6 +32,8 @@ def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM) -> str:
         "recovery": "Overflow detected – starting fresh conversation",
         "handover": "Resumed from summary. Continuing task…",
     }
+    if phase == "recovery" and reason in (BY_HAND, AT_MILESTONE):
+        return "Starting fresh conversation"  # nothing has overflowed
     return texts[phase]
 
 
@@ -99,7 +102,7 @@ class Progress:
 
 
 @commits
-def tell(lease: Lease, sizes: Sizes, pill: Pill, phases: Sequence[Phase]) -> None:
+def tell(lease: Lease, sizes: Sizes, pill: Pill, reason: str, phases: Sequence[Phase]) -> None:
     aim = sizes.config.breaking_strategy.summarize_old.summary_length
     with lease.change(durable=False) as change:
         for phase, tokens, limit in phases:
@@ -107,7 +110,7 @@ def tell(lease: Lease, sizes: Sizes, pill: Pill, phases: Sequence[Phase]) -> Non
                 "contextBreakingUpdate",
                 phase=phase,
                 progress=progress(phase, tokens, limit),
-                message=message(phase, tokens, limit, aim),
+                message=message(phase, tokens, limit, aim, reason),
                 priority=pill[0],
                 area=pill[1],
                 est_tokens=tokens,

@@ -67,8 +67,10 @@ FORMS = (
     "The model ended without a word.",
     "Compacting conversation history...",
     "Context compacted, continuing...",
+    "Nothing was compacted, continuing...",
     # why a context was rewritten
     "asked for by hand",
+    "a milestone was reached",
     "utilisation over 80 %",
     "est. {number} of {limit} tokens",
     "est. over {number} % of the limit",

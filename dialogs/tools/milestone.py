@@ -4,11 +4,12 @@ from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
-from remediation.policies.fresh_start import COMPLETE_MILESTONE, VERB
+from remediation.policies.fresh_start import COMPLETE_MILESTONE
+from remediation.policies.requested import MILESTONE
 
 
 def complete_milestone(change: Change, call: Invocation) -> Result:
-    change.dialog.requested_rewrite = change.dialog.requested_rewrite or VERB
+    change.dialog.requested_rewrite = change.dialog.requested_rewrite or MILESTONE
     change.event("notice", text=f"Milestone completed: {call.arguments['summary']}")
     return Result("Milestone recorded. You go on from a handover summary of what was said so far.")
 

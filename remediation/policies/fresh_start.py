@@ -4,7 +4,7 @@ No agent's own policy."""
 import json
 
 from remediation.context import Rewritten, Toolbox, Units
-from remediation.decisions import BY_HAND
+from remediation.decisions import AT_MILESTONE, BY_HAND
 from remediation.loops import LOOP_REASON
 from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer
 from remediation.prompts import render
@@ -29,7 +29,7 @@ def opening_of(task: RewriteTask, toolbox: Toolbox) -> str:
     """Return the handover's first words, which say why the agent starts afresh."""
     if task.reason == LOOP_REASON:
         return AFTER_LOOP
-    if task.reason != BY_HAND:
+    if task.reason not in (BY_HAND, AT_MILESTONE):
         return HANDOVER_OPENING
     if name := _milestone(task.units):
         return render(toolbox.prompt("milestone"), name=name) + "\n"

@@ -140,6 +140,9 @@ class ByHand:
         )
 
 
+UNCHANGED = "Nothing was compacted, continuing..."  # where a rewrite with notices was rejected
+
+
 def no_events(_before: Units, _rewritten: Rewritten) -> Sequence[Event]:
     return ()
 

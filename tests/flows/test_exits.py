@@ -186,7 +186,7 @@ def test_an_unusable_model_is_refused_and_the_question_stays_open(
 ) -> None:
     minds.providers["studio"] = {"apiType": "lmstudio", "baseUrl": "http://127.0.0.1:9/v1", "models": {"m": {}}}
     minds.write()
-    for options in ({"model": "none such"}, {"provider": "studio", "model": "m"}):
+    for options in ({"model": "none such"}, {"provider": "studio", "model": "m"}, {"model": suspended.model_id}):
         with pytest.raises(Invalid):
             questions.resolve(suspended.questions.get().pk, staff, "switch_model", **options)
     suspended.refresh_from_db()

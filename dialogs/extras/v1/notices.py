@@ -2,9 +2,10 @@
 
 import re
 
+from remediation.policies.policy import UNCHANGED
 from remediation.policies.registry import policies
 
-NOTICES = tuple(text for policy in policies() for text in policy.notices or ())
+NOTICES = (*[text for policy in policies() for text in policy.notices or ()], UNCHANGED)
 _LINES = re.compile(rf"^[ \t]*(?:{'|'.join(map(re.escape, NOTICES))})[ \t]*\r?\n?", re.MULTILINE)
 
 

@@ -16,6 +16,7 @@ from dialogs.runtime.driver import drive
 from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
 from tests.dialogs.actions.test_rewrite_requests import talk
 from tests.dialogs.conftest import Script
+from tests.dialogs.event_lists import event_data
 from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,7 +54,8 @@ def test_a_milestone_of_the_agent_starts_afresh_with_a_handover(script: Script) 
     dialog = make_dialog(context_policy="breaking", context_limit=6_000)
     talk(dialog, 6)
     send(dialog, "milestone now")
-    assert RemediationRun.objects.get(dialog=dialog).policy == "fresh_start"
+    run = RemediationRun.objects.get(dialog=dialog)
+    assert (run.policy, run.reason) == ("fresh_start", "a milestone was reached")
     assert dialog.turns.get(text="milestone now").status == "answered"
 
 
@@ -61,7 +63,12 @@ def test_a_milestone_by_button_does_the_same(breaking: Dialog) -> None:
     talk(breaking, 5)
     rewrite_requests.complete_milestone(breaking.pk, breaking.owner)
     drive(breaking.pk)
-    assert RemediationRun.objects.get(dialog=breaking).policy == "fresh_start"
+    run = RemediationRun.objects.get(dialog=breaking)
+    assert (run.policy, run.reason) == ("fresh_start", "a milestone was reached")
+    recoveries = [
+        data["message"] for data in event_data(breaking, "contextBreakingUpdate") if data["phase"] == "recovery"
+    ]
+    assert recoveries == ["Starting fresh conversation"], "nothing has overflowed"
 
 
 def test_the_same_call_again_and_again_triggers_recovery(script: Script) -> None:
