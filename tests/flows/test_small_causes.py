@@ -33,7 +33,7 @@ def test_the_request_after_a_clear_goes_on_from_its_package_alone(serve: Serve) 
     package = "The port of the importer is 48151. Go on with the invoices."
 
     def answer(prompt: Prompt) -> Reply:
-        if prompt.last.text == "Clear your mind.":
+        if prompt.last.text == "Clear your mind." and package not in str(prompt.messages):
             return Reply(calls=(Call("clear_mind", {"reminder_content": package}),))
         return Reply("Understood.")
 
