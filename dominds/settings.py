@@ -267,8 +267,8 @@ PRIVATE_PUSH = env.flag("DOMINDS_PRIVATE_PUSH", default=False)
 # -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none ------------------------------------
 OIDC_PROVIDERS = env.openid_providers("DOMINDS_OIDC")
 
-# -- What `up` tells the worker that it starts -------------------------------------------------------
-SWEEPS = env.flag("DOMINDS_SWEEPS", default=False)
+# -- Workers ----------------------------------------------------------------------------------------
+SWEEPS = env.flag("DOMINDS_SWEEPS", default=True)
 WORKER_BEFORE = env.text("DOMINDS_WORKER_BEFORE")
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------

@@ -10,6 +10,7 @@ import structlog
 from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.db.models.functions import Now
+from redis import RedisError
 
 from dialogs.actions import expiry
 from dialogs.extension import installed_extensions
@@ -22,6 +23,7 @@ from dominds.worker import heartbeats
 log = structlog.get_logger(__name__)
 
 SWEEP_SECONDS = 5
+APART_SECONDS = 1  # between the sweeps of different processes; one that vanished is replaced within six
 GRACE_SECONDS = 1  # a fresh wake-up may still be on its way
 MOST_AT_ONCE = 1_000
 TIDY_EVERY = 3600 // SWEEP_SECONDS
@@ -33,10 +35,11 @@ def run(ending: threading.Event) -> None:
     for number in itertools.count():
         heartbeats.beat("sweeper", name)
         try:
-            sweep()
-            for extension in installed_extensions():
-                extension.sweep()
-            if number % TIDY_EVERY == 1:
+            if number == 0 or _is_free("sweeping", APART_SECONDS):
+                sweep()
+                for extension in installed_extensions():
+                    extension.sweep()
+            if number % TIDY_EVERY == 1 and _is_free("tidying", TIDY_EVERY * SWEEP_SECONDS // 2):
                 tidy()
         except DatabaseError as error:
             log.warning("sweep_failed", error=str(error))
@@ -44,6 +47,15 @@ def run(ending: threading.Event) -> None:
         if ending.wait(SWEEP_SECONDS):
             break
     heartbeats.leave(name)
+
+
+def _is_free(work: str, seconds: int) -> bool:
+    """Check whether nobody else did this a moment ago: a hundred workers do not look for the same rows at once. Without
+    Redis each one does, which is harmless."""
+    try:
+        return bool(wakeups.client().set(f"dominds:{work}", 1, nx=True, ex=seconds))
+    except RedisError:
+        return True
 
 
 def run_beside(worker_before: str) -> threading.Event:

@@ -128,7 +128,7 @@ class Change:
             if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
                 poke_people(dialog)
         if self.asks_work and state in (State.QUEUED, State.GENERATING):
-            dialog.key_id = charging.paying_key()
+            dialog.key_id = charging.paying_key(dialog.pk)
         first = dialog.last_event_seq + 1
         dialog.last_event_seq += len(self._new_events)
         wakes = (self.wakes or self.asks_work) and state is State.QUEUED

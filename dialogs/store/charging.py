@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Sum, When
 from django.http import HttpRequest
@@ -19,9 +20,14 @@ from django.utils import timezone
 from django.utils.decorators import sync_only_middleware
 
 from dialogs.errors import BudgetSpent
-from dialogs.models import ApiKey, EmbeddingUse, Generation
+from dialogs.models import ApiKey, Dialog, EmbeddingUse, Generation
+from dialogs.state import State
 from dominds.web.middleware import Handler
 from remediation.spending import Spent, in_usd
+
+LEAST_RESERVED_USD = Decimal("0.01")  # for each call under way, whose cost nobody knows before its end
+UNDER_WAY = (State.QUEUED.value, State.GENERATING.value)
+UNDER_WAY_SECONDS = 10  # after which another try is worth it
 
 _key: ContextVar[ApiKey | None] = ContextVar("charged_key", default=None)
 
@@ -43,19 +49,33 @@ def of_one_request(get_response: Handler) -> Handler:
     return answer
 
 
-def paying_key() -> int | None:
-    """Return the id of the key that pays; None where no key does. Raises ``BudgetSpent``."""
+def paying_key(dialog_id: UUID) -> int | None:
+    """Return the id of the key that pays for a dialog that is set to work; None where no key does. Within a
+    transaction, at whose end the dialog counts as under way. Raises ``BudgetSpent``."""
     key = _key.get()
     if key is None:
         return None
-    check_budget_of(key)
+    if key.budget_usd is not None:
+        ApiKey.objects.select_for_update().filter(pk=key.pk).first()  # one at a time sees what is under way
+        others = Dialog.objects.filter(key=key.pk, state__in=UNDER_WAY).exclude(pk=dialog_id)
+        check_budget_of(key, others.count() * LEAST_RESERVED_USD)
     return key.pk
 
 
-def check_budget_of(key: ApiKey) -> None:
-    """Raise ``BudgetSpent`` where a key's monthly budget is used up."""
-    if key.budget_usd is not None and (spent := costs_of_keys([key.pk])[key.pk].usd) >= key.budget_usd:
+def check_budget_of(key: ApiKey, reserved: Decimal = Decimal(0)) -> None:
+    """Raise ``BudgetSpent`` where a key's monthly budget is used up, or would be by what is ``reserved`` for calls
+    under way."""
+    if key.budget_usd is None:
+        return
+    spent = costs_of_keys([key.pk])[key.pk].usd
+    if spent + reserved >= key.budget_usd:
         next_month = (month_begin() + timedelta(days=32)).replace(day=1)
+        if spent < key.budget_usd:
+            raise BudgetSpent(
+                f"The calls of the key {key} have cost {in_usd(spent)} this month, others are under way, and its "
+                f"budget is {in_usd(key.budget_usd)}. Try again when they have ended.",
+                UNDER_WAY_SECONDS,
+            )
         raise BudgetSpent(
             f"The calls of the key {key} have cost {in_usd(spent)} this month, and its budget is "
             f"{in_usd(key.budget_usd)}. Wait for the next month, or use a key with another budget.",

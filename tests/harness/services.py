@@ -47,6 +47,7 @@ def set_environment() -> None:
         DOMINDS_MINDS_DIR=str(minds),
         DOMINDS_LOG="console",
         DOMINDS_STRICT_WAITS="1",
+        DOMINDS_SWEEPS="0",  # tests sweep when it is time
         DOMINDS_LOCAL_SERVERS="off",  # whatever runs on the machine that tests
         # A multiplication that is shared among cores waits by spinning, which several workers cannot afford.
         OPENBLAS_NUM_THREADS="1",

@@ -4,6 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -12,15 +13,17 @@ from dialogs.context.spending import spent_this_month
 from dialogs.errors import Conflict
 from dialogs.extras.v1.errors import ApiError
 from dialogs.models import Agent, ApiKey, EmbeddingUse, PersonSettings
-from dialogs.store.charging import check_budget_of, quarter_of
+from dialogs.store.charging import LEAST_RESERVED_USD, check_budget_of, quarter_of
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
-from dominds.llm.models.prices import cost_of
+from dominds.llm.json_text import dumped
+from dominds.llm.models.prices import PER, cost_of, price_of
 from dominds.llm.provider import ProviderError, RequestRefused
 from dominds.llm.usage import Usage, usage_from
 from remediation.spending import Spending
 
 AWAY_SECONDS = 5
+SMALLEST = Decimal("1e-10")  # USD, as the column has it
 
 
 def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
@@ -43,39 +46,70 @@ def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
             f"The provider of {name!r} ({model.kind.name}) has no embeddings.",
             param="model",
         )
-    budget = PersonSettings.objects.filter(user=person).values_list("monthly_budget_usd", flat=True).first()
-    spending = Spending(month=spent_this_month(person.pk) if budget is not None else Decimal(0), month_budget=budget)
-    if spending.exceeded:
-        raise Conflict("budget_exceeded", spending.reason)
     began = timezone.now()
-    try:
-        answer = embed(model, body)
-    except RequestRefused as error:
-        raise ApiError(400, "refused_by_provider", str(error)) from None
-    except ProviderError as error:
-        raise ApiError(
-            503, "provider_unavailable", str(error), retry_after_seconds=AWAY_SECONDS, repeatable=True
-        ) from None
-    _note(key, agent, model, answer.get("usage"), began)
-    return answer
-
-
-def _note(key: ApiKey, agent: Agent, model: ModelInfo, reported: Any, began: datetime) -> None:
-    counts = reported if isinstance(reported, dict) else {}
-    usage = usage_from(counts.get("prompt_tokens"), 0)
-    tokens, cost = (usage.prompt_tokens, cost_of(usage, model.prices, began)) if isinstance(usage, Usage) else (0, None)
-    named: dict[str, Any] = {
-        "person": key.owner,
+    use: dict[str, Any] = {
+        "person": person,
         "key": key,
         "began_at": quarter_of(began),
         "agent": agent.pk,
         "provider": model.provider_id,
         "model": model.model_id,
     }
-    row, _ = EmbeddingUse.objects.get_or_create(**named)
-    EmbeddingUse.objects.filter(pk=row.pk).update(
+    reserved = _reserve(use, _most_cost(model, body, began))
+    try:
+        answer = embed(model, body)
+    except BaseException as error:
+        _settle(use, -reserved)
+        if isinstance(error, RequestRefused):
+            raise ApiError(400, "refused_by_provider", str(error)) from None
+        if isinstance(error, ProviderError):
+            away: dict[str, Any] = {"retry_after_seconds": AWAY_SECONDS, "repeatable": True}
+            raise ApiError(503, "provider_unavailable", str(error), **away) from None
+        raise
+    _note(use, model, answer.get("usage"), began, reserved)
+    return answer
+
+
+def _most_cost(model: ModelInfo, body: dict[str, Any], at: datetime) -> Decimal:
+    """Return what a call may cost, zero where no price is known. No tokenizer makes more tokens than there are bytes."""
+    price = price_of(0, model.prices, at)
+    if price is None:
+        return Decimal(0)
+    return max(LEAST_RESERVED_USD, (len(dumped(body.get("input"))) * price.input / PER).quantize(SMALLEST))
+
+
+def _reserve(use: dict[str, Any], usd: Decimal) -> Decimal:
+    """Charge a budget before the call, so that calls at the same time see each other, and return what was charged.
+    Raises ``Refusal`` where a budget is used up."""
+    key, person = use["key"], use["person"]
+    with transaction.atomic():
+        own = PersonSettings.objects.select_for_update().filter(user=person).first()
+        check_budget_of(ApiKey.objects.select_for_update().get(pk=key.pk))
+        budget = own.monthly_budget_usd if own else None
+        spent = spent_this_month(person.pk) if budget is not None else Decimal(0)
+        spending = Spending(month=spent, month_budget=budget)
+        if spending.exceeded:
+            raise Conflict("budget_exceeded", spending.reason)
+        if not usd or (budget is None and key.budget_usd is None):
+            return Decimal(0)
+        EmbeddingUse.objects.get_or_create(**use)
+        _settle(use, usd)
+    return usd
+
+
+def _settle(use: dict[str, Any], usd: Decimal, **counts: Any) -> None:
+    EmbeddingUse.objects.filter(**use).update(cost_usd=F("cost_usd") + usd, **counts)
+
+
+def _note(use: dict[str, Any], model: ModelInfo, reported: Any, began: datetime, reserved: Decimal) -> None:
+    counts = reported if isinstance(reported, dict) else {}
+    usage = usage_from(counts.get("prompt_tokens"), 0)
+    tokens, cost = (usage.prompt_tokens, cost_of(usage, model.prices, began)) if isinstance(usage, Usage) else (0, None)
+    EmbeddingUse.objects.get_or_create(**use)
+    _settle(
+        use,
+        (cost or Decimal(0)) - reserved,
         calls=F("calls") + 1,
         prompt_tokens=F("prompt_tokens") + tokens,
-        cost_usd=F("cost_usd") + (cost or Decimal(0)),
         unpriced=F("unpriced") + int(cost is None),
     )

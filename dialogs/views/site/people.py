@@ -191,7 +191,7 @@ def erase(request: PersonRequest, user_id: int) -> HttpResponse:
             raise Conflict("not_confirmed", "Type the name as it stands there. Nothing was erased.")
         dialogs = erasure.erase(person, request.user)
     except Refusal as refusal:
-        return refused(request, refusal, reverse("person", args=[user_id]))
+        return refuse(request, refusal, reverse("person", args=[user_id]))
     text = _("{name} is erased, with {dialogs} dialogs. What they cost is counted under {account}.")
     messages.success(request, text.format(name=name, dialogs=dialogs, account=person.username))
     return redirect("people")

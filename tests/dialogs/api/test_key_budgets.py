@@ -1,7 +1,9 @@
 """What a key has set to work counts against its budget, by whatever call;
 and each call that would is refused once that is spent."""
 
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,6 +18,7 @@ from django.utils import timezone
 
 from dialogs.accounts.api_keys import create_key, key_of
 from dialogs.actions import reminders
+from dialogs.actions.messages import create_dialog
 from dialogs.api.application import api
 from dialogs.extras.v1.mcp.tools import ACTING
 from dialogs.extras.v1.urls import urlpatterns
@@ -29,7 +32,7 @@ from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import PLAIN, Zoo
 from tests.dialogs.extras.operations.test_dashboard import generation
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import AgentFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -250,3 +253,25 @@ def test_the_command_holds_a_key_to_the_bounds_of_the_page(option: str, value: s
     with pytest.raises(CommandError, match=option):
         call_command("apikey", owner.username, f"{option}={value}")
     assert not ApiKey.objects.exists()
+
+
+def test_thirty_messages_at_once_do_not_pass_a_cent(script: Script) -> None:
+    """What a key has set to work and has not ended counts as a cent."""
+    script({"text": "Hello."})
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    key = create_key(owner, budget_usd=Decimal("0.01"))
+    dialogs = [create_dialog(owner, agent.pk) for _ in range(30)]
+
+    def post(dialog: Dialog) -> int:
+        headers = {"HTTP_AUTHORIZATION": f"Bearer {key}"}
+        return int(
+            Client()
+            .post(f"/api/dialogs/{dialog.pk}/messages", {"text": "Hi"}, content_type="application/json", **headers)
+            .status_code
+        )
+
+    with ThreadPoolExecutor(10) as threads:
+        answers = Counter(threads.map(post, dialogs))
+    assert answers == {202: 1, 429: 29}
+    drive(Dialog.objects.get(owner=owner, state="queued").pk)
+    assert post(dialogs[0]) == 202

@@ -1,5 +1,6 @@
 """``/v1/embeddings`` with the official client: the provider's vectors, in costs and budgets."""
 
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import openai
@@ -8,7 +9,7 @@ from django.contrib.auth.models import User
 from openai import OpenAI
 
 from dialogs.context.spending import spent_this_month
-from dialogs.models import Dialog, EmbeddingUse, PersonSettings
+from dialogs.models import ApiKey, Dialog, EmbeddingUse, PersonSettings
 
 
 def test_embeddings_are_the_providers(gpt: OpenAI, person: User) -> None:
@@ -37,3 +38,26 @@ def test_embeddings_count_in_costs_and_in_the_budget_of_a_month(gpt: OpenAI, per
     assert spent_this_month(person.pk) == Decimal("0.004")
     with pytest.raises(openai.ConflictError, match="this month, and the budget is"):
         gpt.with_options(max_retries=0).embeddings.create(model="embedder", input="Hi", encoding_format="float")
+
+
+@pytest.mark.parametrize("whose", ["key", "month"])
+def test_thirty_calls_at_once_do_not_pass_a_cent(gpt: OpenAI, person: User, whose: str) -> None:
+    """Each costs a fifth of a cent, and a cent is reserved for each: what is under way counts."""
+    if whose == "key":
+        ApiKey.objects.filter(owner=person).update(budget_usd="0.01")
+    else:
+        PersonSettings.objects.create(user=person, monthly_budget_usd="0.01")
+    client = gpt.with_options(max_retries=0)
+
+    def call(_: int) -> bool:
+        try:
+            client.embeddings.create(model="embedder", input="Hi", encoding_format="float")
+        except (openai.RateLimitError, openai.ConflictError):
+            return False
+        return True
+
+    with ThreadPoolExecutor(30) as threads:
+        passed = sum(threads.map(call, range(30)))
+    assert 1 <= passed <= 5
+    use = EmbeddingUse.objects.get(person=person)
+    assert (use.calls, use.cost_usd) == (passed, passed * Decimal("0.002"))
