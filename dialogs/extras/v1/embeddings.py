@@ -71,7 +71,7 @@ def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
 
 
 def _most_cost(model: ModelInfo, body: dict[str, Any], at: datetime) -> Decimal:
-    """Return what a call may cost, zero where no price is known. No tokenizer makes more tokens than there are bytes."""
+    """Return what a call may cost, zero where no price is known. A token has a byte at least."""
     price = price_of(0, model.prices, at)
     if price is None:
         return Decimal(0)
