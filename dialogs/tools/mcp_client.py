@@ -42,6 +42,7 @@ LIST_SECONDS = 15
 CALL_SECONDS = 60
 GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
 MAX_TOOL_PAGES = 20
+ASKS_PERSON = "Elicitation not supported"  # the SDK's words, for a server that asks although it was told
 MAX_LOGGED_LINE_CHARS = 2_000
 
 T = TypeVar("T")
@@ -409,6 +410,11 @@ def _reason(error: BaseException) -> str:
     """Return the innermost reason: task groups wrap what went wrong in groups of one."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
+    if ASKS_PERSON in str(error):
+        return (
+            "it asks a person in the middle of the call, and nobody is there to answer it. "
+            "Ask them with ask_human, and call it again with what they say"
+        )
     if isinstance(error, httpx2.ConnectTimeout):
         return f"it did not accept a connection within {ACCEPT_SECONDS:g} seconds"
     return str(error) or type(error).__name__

@@ -61,13 +61,18 @@ def complaint_of_payload(payload: Any) -> Complaint:
         payload = payload[0]
     if not isinstance(payload, Mapping):
         return Complaint(str(payload))
-    inner = payload.get("error") or payload.get("response") or payload.get("base_resp") or payload  # the last: MiniMax
+    errors = payload.get("errors")
+    first = errors[0] if isinstance(errors, list) and errors else errors
+    inner = payload.get("error") or first or payload.get("response") or payload.get("base_resp") or payload
     if isinstance(inner, Mapping) and isinstance(inner.get("error"), Mapping | str):
         inner = inner["error"]
     if not isinstance(inner, Mapping):
         return Complaint(str(inner), _codes_of(payload), _status_of(payload))
     codes = _codes_of(inner) | (_codes_of(payload) - {"error"})
     text = _text_of(inner) or _text_of(payload)
+    beside = inner.get("metadata")
+    if isinstance(beside, Mapping) and isinstance(raw := beside.get("raw"), str):  # OpenRouter: the provider's words
+        text = f"{text}: {raw}"
     param = inner.get("param")
     return Complaint(
         text, codes, _status_of(inner) or _status_of(payload), param=param if isinstance(param, str) else ""

@@ -155,7 +155,9 @@ OVERFLOW_TEXT = re.compile(
             r"max_tokens must be at least 1, got -\d",  # vLLM: the prompt alone is longer than the window
             r"exceeded max context length by",  # Ollama's cloud
             r"input length \d+ exceeds the maximum length",  # vLLM of some gateways
-            r"exceeds max context window",  # gateways
+            r"exceeds max context window|ContextWindowExceeded",  # gateways; LiteLLM
+            r"input token count is \d+ but model only supports",  # Google
+            r"context size has been exceeded",  # LM Studio
         )
     ),
     re.I,
