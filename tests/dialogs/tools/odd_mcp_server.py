@@ -29,6 +29,7 @@ TOOLS: list[Any] = [
     {"name": "dies", "inputSchema": ANY},
     {"name": "dies_reading", "inputSchema": ANY, "annotations": READS},
     {"name": "grow", "inputSchema": ANY},
+    {"name": "asks", "inputSchema": ANY},
     {"name": "without_type", "inputSchema": {"anyOf": [{"properties": {"a": {"type": "string"}}}]}},
     {"name": "php", "inputSchema": {"type": "object", "properties": []}},
     {"name": "odd_extras", "inputSchema": ANY, "title": 7, "icons": "none", "annotations": "none", "description": 5},
@@ -82,6 +83,12 @@ def call(number: Any, name: str, arguments: Any) -> None:
         os._exit(1)
     if name == "refused":
         say({"id": number, "error": {"code": -32602, "message": "not like this"}})
+        return
+    if name == "asks":
+        form = {"type": "object", "properties": {"region": {"type": "string"}}}
+        say({"id": "q", "method": "elicitation/create", "params": {"message": "Which one?", "requestedSchema": form}})
+        answer = next(reply for reply in map(json.loads, sys.stdin) if reply.get("id") == "q")
+        say({"id": number, "error": answer["error"]} if "error" in answer else {"id": number, "result": answer})
         return
     if name == "grow":
         TOOLS.append({"name": "grown", "inputSchema": ANY})

@@ -114,6 +114,12 @@ def test_null_for_a_required_argument_is_refused(odd: dict[str, Any]) -> None:
 # Sessions
 
 
+def test_a_server_that_asks_a_person_leads_to_ask_human(odd: dict[str, Any]) -> None:
+    with pytest.raises(McpFailed, match="Ask them with ask_human, and call it again"):
+        call("asks")
+    assert call("text_alone") == "x is 7"
+
+
 def test_a_refused_call_ends_no_session(odd: dict[str, Any]) -> None:
     assert call("count") == "1"
     with pytest.raises(McpFailed, match="not like this"):
