@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -92,7 +92,7 @@ def index(request: PersonRequest) -> HttpResponse:
 class WindowForm(forms.Form):
     """The window of a model, as a person states it; empty: as its server says."""
 
-    window = WholeNumber(1, MOST_TOKENS, "tokens", label=_lazy("Context window"), required=False)
+    window = WholeNumber(1, MOST_TOKENS, "tokens", label=gettext_lazy("Context window"), required=False)
 
 
 @login_required
