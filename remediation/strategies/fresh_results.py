@@ -126,13 +126,16 @@ def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
     """Rate pieces by the task's words in them, rare ones more, and by a failure they report. Worthless pieces are
     left out.
     """
-    results = [words & set(telling(piece)) for piece in pieces]
-    seen = Counter(word for row in results for word in row)
+    times = Counter(pieces)  # lines of logs repeat: each is read once
+    rows = {piece: words & set(telling(piece)) for piece in times}
+    seen = Counter[str]()
+    for piece, row in rows.items():
+        seen.update(dict.fromkeys(row, times[piece]))
     worths = {
-        place: sum(math.log(1 + len(pieces) / seen[word]) for word in row) + FAILURE_WORTH * is_failure(piece)
-        for place, (piece, row) in enumerate(zip(pieces, results, strict=True))
+        piece: sum(math.log(1 + len(pieces) / seen[word]) for word in row) + FAILURE_WORTH * is_failure(piece)
+        for piece, row in rows.items()
     }
-    return {place: worth for place, worth in worths.items() if worth > 0}
+    return {place: worths[piece] for place, piece in enumerate(pieces) if worths[piece] > 0}
 
 
 def _join(pieces: Sequence[str], chosen: set[int]) -> str:
