@@ -166,7 +166,9 @@ def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
     history: list[ClientMessage] = []
     for index, message in enumerate(value):
         param = f"messages[{index}]"
-        role = _mapping(message, param).get("role")
+        if not isinstance(message, dict):
+            raise invalid(f"{param} must be an object.", param)
+        role = message.get("role")
         check_offered("message", message, param)
         content = message.get("content")
         if role == "user":
@@ -279,6 +281,8 @@ def _file(part: dict[str, Any], param: str) -> tuple[str, bytes]:
     if kind == "file":
         check_offered("file", given, f"{param}.file")
     name, data = (given.get("filename"), given.get("file_data")) if kind == "file" else ("image", given.get("url"))
+    if name is not None and not isinstance(name, str):
+        raise invalid("filename must be text.", f"{param}.file.filename")
     pattern_match = DATA_URL.match(data[:LONGEST_HEADER]) if isinstance(data, str) else None
     if not isinstance(data, str) or pattern_match is None:
         raise invalid(
@@ -286,7 +290,7 @@ def _file(part: dict[str, Any], param: str) -> tuple[str, bytes]:
             "is kept here under an id.",
             param,
         )
-    return from_base64(_storable(str(name or kind), param), data[pattern_match.end() :])
+    return from_base64(_storable(name or kind, param), data[pattern_match.end() :])
 
 
 def _calls(value: Any, param: str) -> tuple[Call, ...]:

@@ -110,6 +110,13 @@ def mapping(value: Any, param: str) -> dict[str, Any]:
     return value or {}
 
 
+def worded(value: Any, param: str) -> str:
+    """Return a text that may be left out. Raises ``ApiError``."""
+    if value is not None and not isinstance(value, str):
+        raise invalid(f"{param} must be text.", param)
+    return value or ""
+
+
 def listed(value: Any, param: str) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise invalid(f"{param} must be a list.", param)

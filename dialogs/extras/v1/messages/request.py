@@ -14,7 +14,7 @@ from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.messages.answer import MessageWriter
 from dialogs.extras.v1.options import check_offered
 from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
-from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping, worded
 from dialogs.store.text import unstorable_reason
 from dominds.llm.json_text import dumped
 
@@ -119,10 +119,10 @@ def _tool(value: Any, param: str) -> dict[str, Any]:
             f"{tool['type']!r} is a tool of Anthropic's: only tools with an input_schema run here.", f"{param}.type"
         )
     check_offered("tool", tool, param)
-    description = tool.get("description")
+    description = worded(tool.get("description"), f"{param}.description")
     if examples := listed(tool.get("input_examples"), f"{param}.input_examples"):
         shown = (f"Example of its input: {dumped(example).decode()}" for example in examples)
-        description = "\n".join((str(description or ""), *shown)).strip()
+        description = "\n".join((description, *shown)).strip()
     function = {
         "name": tool.get("name"),
         "description": description,
@@ -200,9 +200,12 @@ def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
         case "text", _:
             return {"type": "text", "text": block.get("text")}
         case "tool_reference", _:
-            return {"type": "text", "text": f"The tool {block.get('tool_name')} is loaded."}
+            return {
+                "type": "text",
+                "text": f"The tool {worded(block.get('tool_name'), f'{param}.tool_name')} is loaded.",
+            }
         case "document", "text":
-            title, data = block.get("title"), source.get("data")
+            title, data = worded(block.get("title"), f"{param}.title"), source.get("data")
             return {"type": "text", "text": f"{title}\n\n{data}" if title and isinstance(data, str) else data}
         case "image", "url":
             return {"type": "image_url", "image_url": {"url": source.get("url")}}

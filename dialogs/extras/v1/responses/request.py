@@ -147,7 +147,7 @@ def _add_call(chat: ChatBody, item: dict[str, Any], param: str) -> None:
     """Put calls into the answer before them."""
     if not chat.messages or chat.messages[-1]["role"] != "assistant":
         chat.say("assistant", "", param)
-    chat.messages[-1].setdefault("tool_calls", []).append(call_of(item))
+    chat.messages[-1].setdefault("tool_calls", []).append(call_of(item, param))
 
 
 def _add_stored(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], param: str) -> None:

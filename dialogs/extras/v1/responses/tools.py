@@ -10,7 +10,7 @@ from typing import Any
 from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.options import check_offered
-from dialogs.extras.v1.wire import listed, mapping
+from dialogs.extras.v1.wire import listed, mapping, worded
 from dominds.llm.json_text import arguments_object, dumped
 
 LONGEST_NAME = 64
@@ -53,18 +53,23 @@ class Tools:
             match tool.get("type"):
                 case "function" | "custom":
                     check_offered("tool", tool, f"{param}[{index}]")
-                    self._add(tool, namespace)
+                    self._add(tool, namespace, f"{param}[{index}]")
                 case "namespace":
-                    self.add(tool.get("tools"), f"{param}[{index}].tools", str(tool.get("name") or ""))
+                    inner = worded(tool.get("name"), f"{param}[{index}].name")
+                    self.add(tool.get("tools"), f"{param}[{index}].tools", inner)
                 case kind:
                     self.left_out.append(str(kind))
 
-    def _add(self, tool: dict[str, Any], namespace: str) -> None:
+    def _add(self, tool: dict[str, Any], namespace: str, param: str) -> None:
         is_custom = tool["type"] == "custom"
-        named = Named(str(tool.get("name") or ""), namespace, is_custom)
+        named = Named(worded(tool.get("name"), f"{param}.name"), namespace, is_custom)
         function: dict[str, Any] = {"name": named.function, "description": tool.get("description")}
         if is_custom:
-            lines = (tool.get("description") or "", str(mapping(tool.get("format"), "format").get("definition") or ""))
+            definition = mapping(tool.get("format"), f"{param}.format").get("definition")
+            lines = (
+                worded(tool.get("description"), f"{param}.description"),
+                worded(definition, f"{param}.format.definition"),
+            )
             function["description"] = "\n\n".join(line for line in lines if line)
             function["parameters"] = FREE_TEXT
         else:
@@ -97,9 +102,10 @@ class Tools:
         return self.named.get(call.name, Named(call.name)).item(call)
 
 
-def call_of(item: dict[str, Any]) -> dict[str, Any]:
+def call_of(item: dict[str, Any], param: str) -> dict[str, Any]:
     """Return a call that comes back, as chat completions have it."""
     is_custom = item["type"] == "custom_tool_call"
-    named = Named(str(item.get("name") or ""), str(item.get("namespace") or ""), is_custom)
+    name, namespace = (worded(item.get(field), f"{param}.{field}") for field in ("name", "namespace"))
+    named = Named(name, namespace, is_custom)
     arguments = dumped({"input": item.get("input")}).decode() if is_custom else item.get("arguments")
     return {"id": item.get("call_id"), "type": "function", "function": {"name": named.function, "arguments": arguments}}

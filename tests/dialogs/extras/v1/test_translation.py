@@ -266,7 +266,7 @@ def test_calls_come_back_by_the_names_that_the_client_gave() -> None:
     assert tools.functions[-1]["function"]["description"] == "start: x"
     for name in names:
         item = tools.item(Call("call_1_0", name, '{"input":"x"}'))
-        assert call_of(item)["function"] == {"name": name, "arguments": '{"input":"x"}'}
+        assert call_of(item, "input[0]")["function"] == {"name": name, "arguments": '{"input":"x"}'}
     assert tools.item(Call("a", "patch", "no JSON"))["input"] == "no JSON"
 
 
