@@ -34,6 +34,8 @@ def _request(dialog_id: UUID, verb: str, user: User) -> str:
         if change.dialog.requested_rewrite not in ("", verb):
             raise Conflict("rewrite_pending", f"A rewrite is under way already: {change.dialog.requested_rewrite}.")
         change.dialog.requested_rewrite = verb
+        if change.dialog.state == State.FAILED:
+            change.dialog.wake_at = None  # when a program is to ask again concerns its message alone
         change.asks_work = True
     log.info("rewrite_requested", dialog_id=str(dialog_id), verb=verb, by=user.get_username())
     return change.dialog.state

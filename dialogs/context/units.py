@@ -18,8 +18,8 @@ def group(rows: Iterable[Any]) -> list[Unit]:
     result gets a stand-in, so that no provider ever refuses the request for it."""
     units: list[Unit] = []
     rows = list(rows)
-    results: dict[str, Any] = {row.tool_call_id: row for row in rows if row.role == "tool"}
-    for row in rows:
+    results = _results_of_calls(rows)
+    for at, row in enumerate(rows):
         if row.role == "tool":
             continue
         if not row.tool_calls:
@@ -28,7 +28,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
             continue
         calls = _calls(row.tool_calls)
         message = Message(_ROLES[row.role], row.text, calls, "", tuple(row.provider_items or ()))
-        answers = [(call, results.pop(call.id, None)) for call in calls]
+        answers = [(call, results.get((at, number))) for number, call in enumerate(calls)]
         units.append(
             Unit(
                 id=f"turn-{row.seq}",
@@ -40,6 +40,29 @@ def group(rows: Iterable[Any]) -> list[Unit]:
             )
         )
     return units
+
+
+def _results_of_calls(rows: Sequence[Any]) -> dict[tuple[int, int], Any]:
+    """Map the places of calls, each a row and a number in it, to the rows of their results.
+
+    Calls of conversations that were held elsewhere may have the same id: a result belongs to the newest reply before
+    it, and in that to the first such call without one. A call's last result counts.
+    """
+    results: dict[tuple[int, int], Any] = {}
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    for at, row in enumerate(rows):
+        if row.role == "tool":
+            if places := waiting.get(row.tool_call_id):
+                results[places[0]] = row
+                if len(places) > 1:
+                    places.pop(0)
+        elif row.tool_calls:
+            for number, call in enumerate(row.tool_calls):
+                if (places := waiting.get(call["id"], [])) and places[0][0] == at:
+                    places.append((at, number))
+                else:
+                    waiting[call["id"]] = [(at, number)]
+    return results
 
 
 def _says(row: Any) -> Unit:

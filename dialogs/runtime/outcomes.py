@@ -1,10 +1,12 @@
 """Outcomes of generations: the changes that a kept, discarded, stopped or failed reply makes in its dialog."""
 
 import re
+from datetime import timedelta
 from random import random
 from typing import Any
 
 import structlog
+from django.db.models.functions import Now
 
 from dialogs.actions import rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
@@ -43,6 +45,7 @@ from remediation.guidance import (
 )
 from remediation.tokens.calibration import calibrate
 
+LONGEST_ADVICE_SECONDS = 86_400.0
 MAX_RESTARTS = 3  # rewrites for one message of an agent that is not guided
 log = structlog.get_logger(__name__)
 
@@ -209,6 +212,8 @@ def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float
         return 0.0
     tries = f" Given up after {dialog.tries} tries." if dialog.tries > 1 else ""
     dialog.failure = (str(error) if error else reply.aborted) + tries
+    if error and error.retry_after_seconds:  # for programs, who are told when to ask again; the next message clears it
+        dialog.wake_at = Now() + timedelta(seconds=min(error.retry_after_seconds, LONGEST_ADVICE_SECONDS))
     change.end_message(Turn.Status.FAILED)
     return 0.0
 

@@ -23,6 +23,7 @@ from dominds.llm.models.learned import learn
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
 from dominds.llm.provider import (
+    AccessDenied,
     AuthFailed,
     ForcingRefused,
     OutputAboveMaximum,
@@ -41,7 +42,16 @@ ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least 
 RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
 UNFORCED, OUTPUT, STALE, SYSTEM, SHORTER = "unforced", "output", "stale", "system", "shorter"
 REFUSALS = tuple(
-    error.kind for error in (AuthFailed, RequestRefused, RefusedForGood, ForcingRefused, SystemRefused, StaleReasoning)
+    error.kind
+    for error in (
+        AccessDenied,
+        AuthFailed,
+        RequestRefused,
+        RefusedForGood,
+        ForcingRefused,
+        SystemRefused,
+        StaleReasoning,
+    )
 )
 ANSWERS = (Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR)
 # Models that refused system messages in the middle, as far as this process saw.

@@ -83,6 +83,7 @@ FORMS = (
 # What a failed call's kind says to a person, before the provider's own words.
 FAILURES = {
     "auth": "The provider did not accept the key.",
+    "forbidden": "The provider does not let this key do that.",
     "rate_limit": "The provider takes no more requests just now.",
     "overloaded": "The provider cannot answer just now.",
     "context_overflow": "This is too long for the model.",

@@ -2,6 +2,7 @@
 
 from dominds.llm.complaints import READ_CHARS, Complaint, readable
 from dominds.llm.provider import (
+    AccessDenied,
     AuthFailed,
     ContextOverflow,
     ForcingRefused,
@@ -18,6 +19,7 @@ from dominds.llm.provider import (
     TooLargeForRate,
 )
 from dominds.llm.refusal_words import (
+    ACCESS_CODES,
     AUTH_CODES,
     BUDGET_TEXTS,
     BUSY_CODES,
@@ -51,6 +53,7 @@ LEAST_ROOM = 16  # tokens of output that are worth another try
 ADVICE: dict[type[ProviderError], str] = {
     AuthFailed: "Check the provider's key: the one that was typed under Models, or the variable that apiKeyEnvVar "
     "names.",
+    AccessDenied: "The key may not use this: give it access, or choose another model.",
     TooLargeForRate: "The request has to become shorter, or the account's quota larger.",
     OutputAboveMaximum: "Set output_length of the model in llm.yaml to what it allows.",
     ContextOverflow: "The request has to become shorter, or the model's window larger.",
@@ -105,7 +108,9 @@ def _budget_in(text: str) -> dict[str, int] | None:
 def kind_of(complaint: Complaint) -> type[ProviderError]:
     """Classify a complaint. Quota words come before length words, because "request too large" occurs in both."""
     status, text = complaint.status, complaint.text[:READ_CHARS]
-    if status in (401, 403) or complaint.codes & AUTH_CODES:
+    if status == 403 or complaint.codes & ACCESS_CODES:
+        return AccessDenied
+    if status == 401 or complaint.codes & AUTH_CODES:
         return AuthFailed
     if complaint.codes & {"insufficient_quota", "billing_error"} or status == 402 or QUOTA_TEXT.search(text):
         return RefusedForGood  # waiting does not help: somebody has to pay

@@ -53,7 +53,15 @@ class ProviderError(Exception):
 
 
 class AuthFailed(ProviderError):
+    """The provider does not know the key (401)."""
+
     kind = "auth"
+
+
+class AccessDenied(AuthFailed):
+    """The provider knows the key, which may not do this (403)."""
+
+    kind = "forbidden"
 
 
 class RateLimited(ProviderError):

@@ -25,7 +25,8 @@ OVERFLOW_CODES = {
     "request_too_large",
     "1261",
 }
-AUTH_CODES = {"authentication_error", "permission_error", "invalid_api_key", "permission_denied", "unauthenticated"}
+AUTH_CODES = {"authentication_error", "invalid_api_key", "unauthenticated"}
+ACCESS_CODES = {"permission_error", "permission_denied"}
 OVERLOAD_CODES = {
     "overloaded_error",
     "server_error",

@@ -1,5 +1,6 @@
 """``/v1/embeddings``, passed on to the provider of an agent's model. Only the cost is stored."""
 
+import math
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -18,7 +19,7 @@ from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
 from dominds.llm.json_text import dumped
 from dominds.llm.models.prices import PER, cost_of, price_of
-from dominds.llm.provider import ProviderError, RequestRefused
+from dominds.llm.provider import AccessDenied, AuthFailed, ProviderError, RequestRefused
 from dominds.llm.usage import Usage, usage_from
 from remediation.spending import Spending
 
@@ -62,8 +63,13 @@ def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
         _settle(use, -reserved)
         if isinstance(error, RequestRefused):
             raise ApiError(400, "refused_by_provider", str(error)) from None
+        if isinstance(error, AccessDenied):
+            raise ApiError(403, "provider_permission", str(error)) from None
+        if isinstance(error, AuthFailed):
+            raise ApiError(401, "provider_authentication", str(error)) from None
         if isinstance(error, ProviderError):
-            away: dict[str, Any] = {"retry_after_seconds": AWAY_SECONDS, "repeatable": True}
+            wait = math.ceil(error.retry_after_seconds or AWAY_SECONDS)
+            away: dict[str, Any] = {"retry_after_seconds": wait, "repeatable": True}
             raise ApiError(503, "provider_unavailable", str(error), **away) from None
         raise
     _note(use, model, answer.get("usage"), began, reserved)

@@ -5,11 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
+from structlog.contextvars import get_contextvars
 
 from dialogs.errors import RateLimited, Refusal
 
-TYPES = {401: "authentication_error", 429: "rate_limit_error"}
+TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 CODES = {"agent_unusable": "model_unusable", "rate_limited": "rate_limit_exceeded", "not_found": "dialog_not_found"}
+
+
+def request_id() -> str:
+    """Return the id of the request under way, as the log has it."""
+    return str(get_contextvars().get("request_id", ""))
 
 
 class ApiError(Exception):

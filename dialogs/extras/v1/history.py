@@ -1,9 +1,13 @@
 """Conversations as clients tell them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 
 from dialogs.actions.attachments import Attached
+
+LONGEST_ID = 100  # characters of an id to which a number is added; a turn stores 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,41 @@ def conversation_of(history: Sequence[ClientMessage]) -> Conversation:
         newest.attached,
         tuple(_system_places(history)),
     )
+
+
+def with_ids_apart(history: Sequence[ClientMessage]) -> list[ClientMessage]:
+    """Give calls that share an id one each, and their results the same. The newest call keeps it.
+
+    A result belongs to the newest answer before it, and in that to the first such call without one.
+    """
+    left = Counter(call.id for message in history for call in message.calls)
+    if all(number == 1 for number in left.values()):
+        return list(history)
+    taken, waiting = set(left), dict[str, list[str]]()
+    apart: list[ClientMessage] = []
+    for message in history:
+        names = waiting.get(message.call_id)
+        if message.calls:
+            calls = tuple(replace(call, id=_another_id(call.id, left, taken)) for call in message.calls)
+            waiting |= {call.id: [] for call in message.calls}
+            for call, new in zip(message.calls, calls, strict=True):
+                waiting[call.id].append(new.id)
+            apart.append(replace(message, calls=calls))
+        elif names:
+            apart.append(replace(message, call_id=names.pop(0) if len(names) > 1 else names[0]))
+        else:
+            apart.append(message)
+    return apart
+
+
+def _another_id(call_id: str, left: Counter[str], taken: set[str]) -> str:
+    """Return the id itself for the last of the calls that have it; else one that none has."""
+    left[call_id] -= 1
+    if not left[call_id]:
+        return call_id
+    new = next(new for number in count(1) if (new := f"{call_id[:LONGEST_ID]}~{number}") not in taken)
+    taken.add(new)
+    return new
 
 
 LEADS = -1

@@ -10,7 +10,7 @@ import orjson
 from dialogs.actions.attachments import check_files, from_base64
 from dialogs.errors import Invalid
 from dialogs.extras.v1.errors import ApiError, invalid
-from dialogs.extras.v1.history import Call, ClientMessage
+from dialogs.extras.v1.history import Call, ClientMessage, with_ids_apart
 from dialogs.extras.v1.notices import without_notices
 from dialogs.extras.v1.options import check_offered, params_in
 from dialogs.store.text import unstorable_reason
@@ -204,7 +204,7 @@ def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
         raise invalid(
             "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
         )
-    return "\n\n".join(system), tuple(history)
+    return "\n\n".join(system), tuple(with_ids_apart(history))
 
 
 def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:

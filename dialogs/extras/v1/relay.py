@@ -4,6 +4,7 @@ As with the page's socket, Redis only says "look", and everything that counts is
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from uuid import UUID
 import structlog
 from django.db import DatabaseError
 from django.db.models import QuerySet, Subquery
+from django.utils import timezone
 
 from dialogs.context.view import unresolved_calls
 from dialogs.extras.v1.composing import Composer, Thoughts
@@ -32,6 +34,8 @@ from dialogs.store import events
 from dominds.db.prepared import Select
 from dominds.llm.circuit_breaker import NOT_CALLED
 from dominds.llm.provider import (
+    AccessDenied,
+    AuthFailed,
     MalformedStream,
     NetworkFailed,
     OutputAboveMaximum,
@@ -349,12 +353,12 @@ def _finish(run: Run, status: str, answer: str) -> Ended:
 
 def _ended(run: Run, status: str) -> Ended:
     """Return how the answer ended. Raises ``ApiError`` when there is none."""
-    if status == Turn.Status.SUSPENDED:
-        raise _suspension(run)
     if status == Turn.Status.SUPERSEDED:
         raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
     generations = _newest_calls(run.dialog_id, run.seq, run.after_generation)
     last = generations[0] if generations else None
+    if status == Turn.Status.SUSPENDED:
+        raise _suspension(run, last)
     dialog = _dialog.one(run.dialog_id)
     if status == Turn.Status.FAILED:
         raise _failure(dialog, last)
@@ -375,13 +379,13 @@ def _reason(last: Generation | None) -> str:
     return "content_filter" if last.finish_reason == FinishReason.REFUSAL else "length"
 
 
-def _suspension(run: Run) -> ApiError:
+def _suspension(run: Run, last: Generation | None) -> ApiError:
     """Explain why a person's dialog is suspended. A provider's refusal is told as where it fails a program's own
     message.
     """
     refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
     if refusal := refusals.values_list("text", flat=True).first():
-        return ApiError(400, "refused_by_provider", refusal)
+        return _refusal(last, refusal) or ApiError(400, "refused_by_provider", refusal)
     return ApiError(
         409,
         "dialog_suspended",
@@ -389,16 +393,34 @@ def _suspension(run: Run) -> ApiError:
     )
 
 
+def _refusal(last: Generation | None, words: str) -> ApiError | None:
+    """Return what the provider refused with its own status, where the refusal is one that lasts."""
+    if last is not None and last.error_kind == AuthFailed.kind:
+        return ApiError(401, "provider_authentication", words)
+    if last is not None and last.error_kind == AccessDenied.kind:
+        return ApiError(403, "provider_permission", words)
+    if last is not None and last.error_kind in REFUSALS:
+        return ApiError(400, "refused_by_provider", words)
+    return None
+
+
 def _failure(drive: Drive, last: Generation | None) -> ApiError:
     if last is not None and last.error_kind in OVERFLOWS:
         return ApiError(400, "context_length_exceeded", drive.failure, param="messages")
     if last is not None and last.error_kind == TooLargeForRate.kind:
         return ApiError(429, "rate_limit_exceeded", drive.failure)
-    if last is not None and last.error_kind in REFUSALS:
-        return ApiError(400, "refused_by_provider", drive.failure)
+    if refusal := _refusal(last, drive.failure):
+        return refusal
     if NOT_CALLED in drive.failure or (last is not None and last.error_kind in AWAY):
-        return ApiError(503, "provider_unavailable", drive.failure, retry_after_seconds=AWAY_SECONDS, repeatable=True)
+        wait = _advised_seconds(drive)
+        return ApiError(503, "provider_unavailable", drive.failure, retry_after_seconds=wait, repeatable=True)
     return ApiError(500, "generation_failed", drive.failure or "The answer failed.")
+
+
+def _advised_seconds(drive: Drive) -> int:
+    """Return what is left of the time that the provider asked to be left alone, or a usual one."""
+    left = (drive.wake_at - timezone.now()).total_seconds() if drive.wake_at else 0
+    return math.ceil(left) if left > 0 else AWAY_SECONDS
 
 
 def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:

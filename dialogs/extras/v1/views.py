@@ -21,7 +21,7 @@ from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
 from dialogs.api.sse import stream_response
 from dialogs.errors import Refusal
-from dialogs.extras.v1 import chat, conversations, lifetime, runs
+from dialogs.extras.v1 import chat, conversations, errors, lifetime, runs
 from dialogs.extras.v1.composing import Restarted
 from dialogs.extras.v1.embeddings import embeddings_of
 from dialogs.extras.v1.errors import ApiError, of_refusal
@@ -76,6 +76,8 @@ def call(*methods: str, error_body: ErrorBody | None = None) -> Callable[[View],
                 problem = _problem(request, error)
                 body = error_body or (message_error if "anthropic-version" in request.headers else attrgetter("body"))
                 response = problem.response(body(problem))
+            if request_id := errors.request_id():
+                response["request-id"] = request_id  # as Anthropic's clients read it; X-Request-Id is OpenAI's
             return _readable_by_pages(request, response, offered)
 
         return answer

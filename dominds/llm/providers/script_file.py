@@ -27,6 +27,7 @@ from typing import Any
 from dominds.llm.json_text import dumped
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import (
+    AccessDenied,
     AuthFailed,
     ContextOverflow,
     ForcingRefused,
@@ -57,6 +58,7 @@ ERRORS: dict[str, type[ProviderError]] = {
         Overloaded,
         ContextOverflow,
         AuthFailed,
+        AccessDenied,
         RequestRefused,
         RefusedForGood,
         ForcingRefused,

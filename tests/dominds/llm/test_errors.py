@@ -8,6 +8,7 @@ from dominds.llm.complaints import complaint_of_payload, complaint_of_response, 
 from dominds.llm.errors import error_of
 from dominds.llm.json_text import dumped
 from dominds.llm.provider import (
+    AccessDenied,
     AuthFailed,
     ContextOverflow,
     ForcingRefused,
@@ -27,6 +28,7 @@ WORDINGS = Path(__file__).parents[2] / "wordings"
 KINDS = {
     kind.kind: kind
     for kind in (
+        AccessDenied,
         AuthFailed,
         ForcingRefused,
         Overloaded,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dialogs.api.sse import write_event
-from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.errors import ApiError, request_id
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.relay import Ended, Reasoning, Text
 from dialogs.extras.v1.runs import Run
@@ -39,7 +39,8 @@ def error_body(error: ApiError) -> dict[str, Any]:
     message = error.message if named else f"{error.param}: {error.message}"
     if error.code == "context_length_exceeded":
         message = f"prompt is too long: {error.message}"  # by these words clients know it
-    return {"type": "error", "error": {"type": kind, "message": message, "code": error.code}}
+    error_json = {"type": kind, "message": message, "code": error.code}
+    return {"type": "error", "error": error_json, "request_id": request_id() or None}
 
 
 class MessageWriter:

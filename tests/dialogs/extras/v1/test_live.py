@@ -420,9 +420,10 @@ def test_errors_are_openais(stack: Stack, client: OpenAI) -> None:
 
 
 def test_a_failed_answer_is_an_error_and_is_not_sent_twice(client: OpenAI, person: User) -> None:
-    with pytest.raises(openai.InternalServerError) as failed:
+    with pytest.raises(openai.AuthenticationError) as failed:
         ask(client, "failing", "Hi")
-    assert failed.value.code == "generation_failed"
+    assert failed.value.code == "provider_authentication"
+    assert failed.value.request_id
     with pytest.raises(openai.APIError, match="auth"):
         list(ask(client, "failing", "Hi again", stream=True))
     assert Turn.objects.filter(dialog__owner=person).count() == 2

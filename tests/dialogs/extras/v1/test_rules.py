@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dialogs.extras.v1.composing import Composer, Restarted, Thoughts
 from dialogs.extras.v1.errors import ApiError
-from dialogs.extras.v1.history import LEADS, ClientMessage, conversation_of, placed
+from dialogs.extras.v1.history import LEADS, Call, ClientMessage, conversation_of, placed, with_ids_apart
 from dialogs.extras.v1.likeness import Fit, exchanges_of, fit, without_additions
 from dialogs.extras.v1.messages.request import chat_request_of
 from dialogs.extras.v1.notices import NOTICES, without_notices
@@ -399,3 +399,24 @@ def test_who_speaks_stands_before_what_they_say() -> None:
 def test_a_tool_choice_is_honoured(choice: Any, required: str) -> None:
     assert parse(orjson.dumps(HI | {"tools": [TOOL], "tool_choice": choice})).required_tool == required
     assert parse(orjson.dumps(HI | {"tools": [TOOL], "tool_choice": "none"})).tools == []
+
+
+# -- calls with the same id --------------------------------------------------------------------------------------------
+
+IDS = st.sampled_from(["a", "b", "a~1"])
+LOOPS = st.lists(st.lists(IDS, min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+@given(loops=LOOPS)
+def test_each_call_gets_an_id_of_its_own_and_its_result_the_same(loops: list[list[str]]) -> None:
+    """Each loop: an answer with calls, then a result for each of them in order."""
+    history = []
+    for ids in loops:
+        history.append(ClientMessage("assistant", "", tuple(Call(one, "look", "{}") for one in ids)))
+        history += [ClientMessage("tool", "dark", call_id=one) for one in ids]
+    apart = with_ids_apart(history)
+    calls = [call.id for message in apart for call in message.calls]
+    assert len(set(calls)) == len(calls)
+    assert [message.call_id for message in apart if message.role == "tool"] == calls
+    assert calls[-1] == loops[-1][-1], "the newest keeps its id, by which its dialog is found"
+    assert with_ids_apart(apart) == apart

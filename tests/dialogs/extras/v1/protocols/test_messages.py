@@ -224,11 +224,12 @@ def test_errors_of_messages_have_that_protocols_shape(stack: Stack, claude: Anth
         asked(claude, "plain", [{"role": "user", "content": "a" * 1_000_001}])
     assert not Dialog.objects.filter(owner=person).exists()
     for stream in (False, True):
-        with pytest.raises(anthropic.APIStatusError, match="api_error"):
+        with pytest.raises(anthropic.AuthenticationError, match="provider_authentication") as failed:
             asked(claude, "failing", [{"role": "user", "content": f"Hi {stream}"}], stream=stream)
+        assert failed.value.request_id, "by which the log is searched"
     assert Turn.objects.filter(dialog__owner=person).count() == 2, "no client asked twice"
     with (
-        pytest.raises(anthropic.APIStatusError, match="api_error"),
+        pytest.raises(anthropic.APIStatusError, match="authentication_error"),
         claude.messages.stream(model="breaks", max_tokens=100, messages=hi) as events,  # type: ignore[arg-type]
     ):
         frame = ""

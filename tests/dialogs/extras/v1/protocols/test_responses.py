@@ -193,13 +193,13 @@ def test_errors_of_responses_name_the_field(gpt: OpenAI, person: User) -> None:
             gpt.responses.create(**{"model": "plain", "input": "Hi", **options})  # type: ignore[call-overload]
         assert refused.value.param == field
     assert not Dialog.objects.filter(owner=person).exists()
-    with pytest.raises(openai.InternalServerError):
+    with pytest.raises(openai.AuthenticationError):
         responded(gpt, "failing", "Hi")
     *_, last = gpt.responses.create(model="breaks", input="Hi", stream=True)
     assert (last.type, last.response.status, last.response.error.code) == (
         "response.failed",
         "failed",
-        "generation_failed",
+        "provider_authentication",
     )
 
 
