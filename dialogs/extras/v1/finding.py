@@ -104,7 +104,8 @@ class Candidate:
     """A dialog as it was when its last turn was ``last_turn_seq``. Its first ``shared`` exchanges are those of the
     history; ``fit`` is None where the history does not continue it. ``again``: the history repeats its newest message,
     which has no answer. ``results`` are of calls that the history leaves out: they are taken from the newest message,
-    or refer to it where a ``summary`` takes the place of the calls. ``is_held_up``: it is closed or suspended."""
+    or refer to it where a ``summary`` takes the place of the calls.
+    ``is_held_up``: it is closed or suspended. Of the new messages it holds the first ``held_ahead`` already."""
 
     dialog_id: UUID
     last_turn_seq: int
@@ -115,6 +116,7 @@ class Candidate:
     results: tuple[ClientMessage, ...] = ()
     summary: ClientMessage | None = None
     is_held_up: bool = False
+    held_ahead: int = 0
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -134,13 +136,21 @@ def find(incoming: Incoming) -> Candidate | None:
         return replace(result, fit=None, shared=shared) if result and shared else None
     if result and result.fit:
         return result
-    return _after_failed_call(incoming) or _summarized(incoming) or result
+    return _after_failed_call(incoming) or _summarized(incoming) or _with_answer_left_out(incoming) or result
 
 
 def calls_in_text(message: ClientMessage) -> list[str]:
     """Ids of calls made here that an answer repeats as text, as agents do whose models need not know of tools."""
     is_text = message.role == "assistant" and not message.calls and "call_" in message.text
     return CALL_ID.findall(message.text) if is_text else []
+
+
+def _with_arguments_as_text(messages: Iterable[ClientMessage]) -> Iterator[ClientMessage]:
+    """Put what a call was made with in the place of an answer that has no words: so users of instructor tell the value
+    that they asked for by a tool."""
+    for message in messages:
+        words = "" if message.text else " ".join(call.arguments for call in message.calls)
+        yield replace(message, text=words) if words else message
 
 
 def _with_calls_as_text(messages: Iterable[ClientMessage], named: frozenset[str]) -> Iterator[ClientMessage]:
@@ -212,6 +222,8 @@ def _compared(incoming: Incoming, dialog_id: UUID, last_turn_seq: int, state: st
         result = fit(history, answered) or fit(history, answered, incoming.text)
     elif state in AT_HEAD:
         result = fit(history, compared) or fit(history, compared, incoming.text)
+        if result is None and stored and not stored[-1].answered:
+            result = fit(history, exchanges_of(_with_arguments_as_text(messages_in(dialog_id))))
         # Nothing can come between a message and its repetition, or a question and its answer.
         if not (result or again or state == State.WAITING):
             result = fit_of_beginning(history, stored)
@@ -312,6 +324,32 @@ def _names(call: Call, text: str) -> bool:
     return bool(values and re.search(rf"\b{name}\b", text) and all(value in text for value in values))
 
 
+# -- with an answer left out -------------------------------------------------------------------------------------------
+
+
+def _with_answer_left_out(incoming: Incoming) -> Candidate | None:
+    """Return the one dialog of words alone whose messages are told without their answers: so mini-swe-agent tells that
+    an answer held no call."""
+    conversation = incoming.conversation
+    if conversation.before or conversation.results or not conversation.ahead:
+        return None
+    told = exchanges_of(conversation.ahead)
+    if len(told) != 1 or len(told[0].message) < DISTINCT_CHARS:
+        return None
+    first = keys_of(exchanges_of(conversation.ahead[:1])).first
+    rows = incoming.dialogs.filter(client__first=first, state=State.IDLE).values_list("pk", "last_turn_seq")
+    results = []
+    for dialog_id, seq in rows[:CANDIDATES]:
+        stored = tuple(exchanges_of(messages := list(messages_in(dialog_id))))
+        is_told = " ".join(one.message for one in stored) == told[0].message
+        if is_told and stored[-1].answered and not any(message.calls for message in messages):
+            results.append((dialog_id, seq, stored))
+    if len(results) != 1:
+        return None
+    dialog_id, seq, stored = results[0]
+    return Candidate(dialog_id, seq, stored, 0, Fit(False, 0, 0), held_ahead=len(conversation.ahead))
+
+
 # -- behind a summary --------------------------------------------------------------------------------------------------
 
 
@@ -375,6 +413,8 @@ def after_head(conversation: Conversation, candidate: Candidate) -> Conversation
     """Take as new what the client puts behind the newest exchange of the dialog, as far as it is not stored there."""
     if conversation.results:  # with a message: the dialog holds them
         conversation = replace(conversation, before=(*conversation.before, *conversation.results), results=())
+    if candidate.held_ahead:
+        return replace(conversation, ahead=conversation.ahead[candidate.held_ahead :])
     if candidate.fit and candidate.fit.summed_up:
         ahead = conversation.ahead[_behind_summary(conversation, candidate) :]
         result = (candidate.summary,) if candidate.summary and candidate.results else ()

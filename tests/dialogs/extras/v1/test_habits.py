@@ -1,0 +1,171 @@
+"""Habits of programs, each by its name: however one tells its history, it stays one dialog."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dialogs.extras.v1 import conversations, runs
+from dialogs.extras.v1.parsing import chat_request
+from dialogs.models import ApiKey, Dialog, Turn
+from dialogs.runtime.driver import drive
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Message = dict[str, Any]
+PORT = {"type": "object", "properties": {"name": {"type": "string"}, "depth": {"type": "integer"}}}
+BASH = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+
+
+def tool(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
+
+
+class Program:
+    def __init__(self, key: ApiKey, **fields: Any) -> None:
+        self.key, self.agent, self.fields = key, str(AgentFactory.create().pk), fields
+        self.dialogs: list[Any] = []
+
+    def ask(self, messages: list[Message], **fields: Any) -> Message:
+        """Return the answer as the official client gives it back."""
+        request = chat_request({"model": self.agent, "messages": messages, **self.fields, **fields})
+        run = conversations.begin(self.key, request)
+        drive(run.dialog_id)
+        answer = Turn.objects.filter(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).latest("seq")
+        runs.note_answer(run, answer.text)
+        self.dialogs.append(run.dialog_id)
+        calls = [
+            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+            for call in answer.tool_calls or ()
+        ]
+        return {"role": "assistant", "content": answer.text or None, **({"tool_calls": calls} if calls else {})}
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def is_called(name: str, /, **arguments: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+
+@pytest.mark.parametrize("told", ["as the call", "as text"])
+def test_instructor_asks_for_a_value_by_a_tool(key: ApiKey, script: Script, told: str) -> None:
+    """A value that does not hold is asked for again by a result; in a conversation the values are told as text."""
+    script(
+        {"match": "Validation", **is_called("Port", name="Genua", depth=15)},
+        {"match": "Trieste", **is_called("Port", name="Trieste", depth=17)},
+        {"match": "Rijeka", **is_called("Port", name="Rijeka", depth=28)},
+        is_called("Port", name="genua", depth=-15),
+    )
+    chosen = {"type": "function", "function": {"name": "Port"}}
+    program = Program(key, tools=[tool("Port", PORT)], tool_choice=chosen)
+    messages = [user("The harbour of Genua is fifteen metres deep.")]
+    answer = program.ask(messages)
+    if told == "as the call":
+        messages.append(answer)
+        for call in answer["tool_calls"]:
+            failed = "Validation Error found:\n1 validation error for Port\nRecall the function correctly"
+            messages.append({"role": "tool", "tool_call_id": call["id"], "name": "Port", "content": failed})
+        answer = program.ask(messages)
+        assert json.loads(answer["tool_calls"][0]["function"]["arguments"]) == {"name": "Genua", "depth": 15}
+    else:
+        for town in ("Trieste", "Rijeka"):
+            value = json.loads(answer["tool_calls"][0]["function"]["arguments"])
+            messages.append({"role": "assistant", "content": json.dumps(value, separators=(",", ":"))})
+            messages.append(user(f"And that of {town}?"))
+            answer = program.ask(messages)
+    assert len(set(program.dialogs)) == 1
+
+
+SUMMARY_PROMPT = (
+    "<role>\nContext Extraction Assistant\n</role>\n\n<primary_objective>\nYour sole objective in this task is to "
+    "extract the highest quality/most relevant context from the conversation history below.\n</primary_objective>\n\n"
+    "<instructions>\nThe conversation history below will be replaced with the context you extract in this step."
+    "\n</instructions>\n\n<messages>\nMessages to summarize:\n{messages}\n</messages>"
+)
+SUMMED = "The harbour of Genua is fifteen metres deep, that of Trieste seventeen, and Rijeka comes next in the list."
+
+
+@pytest.mark.parametrize("with_tools", [False, True])
+def test_langchains_middleware_puts_a_summary_before_the_newest_messages(
+    key: ApiKey, script: Script, with_tools: bool
+) -> None:
+    steps = [{"match": "Context Extraction Assistant", "text": SUMMED}]
+    if with_tools:
+        steps.append({"match": "metres", "text": "Noted: it stands in the list of harbours now."})
+        steps.append(is_called("sound_depth", port="next"))
+    script(*steps, {"text": "You said {{last_user}}, and that stands in the list of harbours now."})
+    program = Program(key, tools=[tool("sound_depth", PORT)])
+    system = {"role": "system", "content": "You keep a list of harbours."}
+    messages: list[Message] = []
+
+    def turn(text: str) -> None:
+        messages.append(user(text))
+        answer = program.ask([system, *messages])
+        messages.append(answer)
+        for call in answer.get("tool_calls", ()):
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": "15 metres"})
+        if "tool_calls" in answer:
+            messages.append(program.ask([system, *messages]))
+
+    towns = ["Genua", "Trieste", "Rijeka", "Venezia", "Ancona"]
+    for town in towns[:3]:
+        turn(f"How deep is the harbour of {town}, and what may enter it?")
+    for town in towns[3:]:
+        kept = len(messages) - (4 if with_tools else 2)
+        told = "\n".join(f"{one['role'].title()}: {one['content'] or ''}" for one in messages[:kept])
+        aside = program.ask([user(SUMMARY_PROMPT.format(messages=told))], tools=[])
+        program.dialogs.pop()
+        messages[:kept] = [user(f"Here is a summary of the conversation to date:\n\n{aside['content']}")]
+        turn(f"How deep is the harbour of {town}, and what may enter it?")
+    assert len(set(program.dialogs)) == 1
+
+
+TASK = "Please solve this issue: the harbour's depth is printed in feet where the chart has it in metres. Mend it."
+NO_CALL = "Tool call error: no tool calls found in the response. Every response must include at least one tool call."
+
+
+def test_mini_swe_agent_runs_bash_by_text_and_by_a_tool(key: ApiKey, script: Script) -> None:
+    script(
+        {"match": "returncode.*0", "text": "THOUGHT: It is printed here.\n\n```bash\nsed -n 1,9p depth.py\n```"},
+        {"text": "THOUGHT: I look where it is printed.\n\n```bash\ngrep -rn feet .\n```"},
+    )
+    program = Program(key)
+    messages = [{"role": "system", "content": "You are a helpful assistant."}, user(TASK)]
+    for number in range(4):
+        messages.append(program.ask(messages))
+        messages.append(user(f"<returncode>{number}</returncode>\n<output>\nline {number}\n</output>"))
+    assert len(set(program.dialogs)) == 1
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_mini_swe_agent_leaves_out_an_answer_without_a_call(key: ApiKey, script: Script, step: int) -> None:
+    """Its next request has what was wrong in the place of that answer."""
+    script(
+        {"match": "no tool calls found", **is_called("bash", command="ls")},
+        *([is_called("bash", command="pwd")] if step else []),
+        {"text": "I would look into the directory first, and then at the file that prints the depth."},
+    )
+    if step:
+        script(
+            {"match": "no tool calls found", **is_called("bash", command="ls")},
+            {"match": "returncode", "text": "I would look into the directory first, then at what prints the depth."},
+            {"text": "Let me see where I am in the tree of files.", **is_called("bash", command="pwd")},
+        )
+    program = Program(key, tools=[tool("bash", BASH)])
+    messages = [{"role": "system", "content": "You are a helpful assistant."}, user(TASK)]
+    if step:
+        messages.append(program.ask(messages))
+        call = messages[-1]["tool_calls"][0]
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": "<returncode>0</returncode>"})
+    program.ask(messages)
+    messages.append(user(NO_CALL))
+    answer = program.ask(messages)
+    assert answer["tool_calls"][0]["function"]["name"] == "bash"
+    messages += [answer, {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "depth.py"}]
+    program.ask(messages)
+    assert len(set(program.dialogs)) == 1
+    assert Dialog.objects.count() == 1
