@@ -194,7 +194,7 @@ def _with_same_messages(incoming: Incoming, *histories: Sequence[Exchange]) -> l
 def _by_messages(key_id: int, end_user: str, agent_id: str, whole: str, again: str) -> QuerySet[Dialog, Row]:
     same = _own(key_id, end_user).filter(agent=agent_id, client__messages_digest__in=[whole, again])
     same = same.filter(state__in=(*AT_HEAD, *HELD_UP))
-    return same.order_by(_HELD_UP_LAST, "-active_at").values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
+    return same.order_by("-active_at").values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
 
 
 def _with_same_head(incoming: Incoming) -> QuerySet[Dialog]:
