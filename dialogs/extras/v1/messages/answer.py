@@ -27,6 +27,7 @@ ERROR_TYPES = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
+NO_THREADS = "thread_unsupported_request"  # by this code the official clients send the whole conversation instead
 SIGNATURE = "dominds"  # clients drop thinking that has none; it comes back unread
 NONE_YET = {"input_tokens": 0, "output_tokens": 0}  # a message begins with counts, which its end replaces
 CACHED = {"cache_read_input_tokens": "cached_tokens", "cache_creation_input_tokens": "cache_write_tokens"}
@@ -39,7 +40,9 @@ def error_body(error: ApiError) -> dict[str, Any]:
     message = error.message if named else f"{error.param}: {error.message}"
     if error.code == "context_length_exceeded":
         message = f"prompt is too long: {error.message}"  # by these words clients know it
-    error_json = {"type": kind, "message": message, "code": error.code}
+    error_json: dict[str, Any] = {"type": kind, "message": message, "code": error.code}
+    if error.code == NO_THREADS:
+        error_json["details"] = {"error_code": NO_THREADS, "unsupported": ["thread"]}
     return {"type": "error", "error": error_json, "request_id": request_id() or None}
 
 

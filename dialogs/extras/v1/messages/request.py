@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from dialogs.extras.v1.errors import invalid
-from dialogs.extras.v1.messages.answer import MessageWriter
+from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.extras.v1.messages.answer import NO_THREADS, MessageWriter
 from dialogs.extras.v1.options import check_offered
 from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
 from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping, worded
@@ -45,6 +45,8 @@ def read(sent: Sent) -> Reading:
 
 def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
     """Translate a request. Raises ``ApiError``."""
+    if body.get("thread") is not None:
+        raise ApiError(400, NO_THREADS, "Threads are not offered: send the whole conversation.", param="thread")
     chat = ChatBody({name: body[name] for name in SAME if name in body}, names=NAMES)
     for name, value in body.items():
         if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
