@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remediation.text.ledger import RULE, key_facts, redact, render_ledger
 
@@ -60,6 +60,7 @@ class Gathered:
 
 def draft(gathered: Gathered) -> str:
     """Fill in the outline that guidance asks an agent for. Sections without anything to say are left out."""
+    gathered = replace(gathered, statements=[_without_notice(one) for one in gathered.statements])
     earlier = _sections_of(gathered.package)
     facts = _facts(gathered)
     sections = {
@@ -80,6 +81,14 @@ def draft(gathered: Gathered) -> str:
         QUESTIONS: [*(_line(question) for question in gathered.open_questions), DRAFTED],
     }
     return redact("\n\n".join(_section(heading, sections[heading]) for heading in HEADINGS if sections[heading]))
+
+
+def _without_notice(one: Statement) -> Statement:
+    """Take away the runtime's own notice, which nobody else may write."""
+    text = one.text
+    while DRAFTED in text:
+        text = text.replace(DRAFTED, "")
+    return replace(one, text=text)
 
 
 def _section(heading: str, lines: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_
 from remediation.prompts import render
 from remediation.strategies.digest import digest
 from remediation.strategies.outcome import is_ledger, task_of, text_of
-from remediation.strategies.said import BY_RULE, said_in
+from remediation.strategies.said import said_in, without_labels
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.ledger import redact
@@ -100,7 +100,7 @@ def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tu
         if not written.strip():
             return "", ""
         required, problem = judged = judged or _judge_of(gone, toolbox)
-        answer = redact(without_reasoning(written).replace(BY_RULE, ""))
+        answer = redact(without_labels(without_reasoning(written)))
         if cause := problem(answer or written):
             return "", cause
         summary = answer
@@ -144,7 +144,7 @@ def _repair(
     note = ""
     if len(missing) >= FEWEST_WORTH_ASKING:
         again = toolbox.summarise(_repair_request(summary, missing, toolbox), asked)
-        answer = redact(without_reasoning(again).replace(BY_RULE, ""))
+        answer = redact(without_labels(without_reasoning(again)))
         still = missing_from(Shown(f"{answer}\n{beside}"), required)
         if not problem(answer) and len(still) < len(missing):
             note = f"asked once more for {len(missing)} missing facts, {len(still)} went to the ledger"

@@ -20,6 +20,7 @@ from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
 from remediation.strategies.outcome import STAND_INS, in_units, is_ledger, newest_user, standing, task_of
+from remediation.strategies.said import without_labels
 from remediation.strategies.stand_ins import (
     heading_tokens,
     put_in_place,
@@ -238,7 +239,7 @@ def _summary_text(units: Units, reply: PrunedReply, toolbox: Toolbox) -> str:
     """Return the reply's summary and its texts that belong to no unit, if they pass the gate; else nothing."""
     known = {unit.id for unit in units} | {unit.text for unit in units}
     strays = [entry.content for entry in reply.entries if entry.content and not {entry.id, entry.content} & known]
-    text = redact("\n".join(part for part in (reply.summary, *strays) if part))
+    text = redact(without_labels("\n".join(part for part in (reply.summary, *strays) if part)))
     original = "\n".join(unit.text for unit in units)
     return "" if _gate(text, original, total_tokens(units) // 4, toolbox) else text
 

@@ -16,6 +16,8 @@ from remediation.text.supersession import mark_superseded
 CALL = "call"  # the role of what a tool was called with, beside those of messages
 OMITTED = "[…]"
 ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|called|instructions): (.*)", re.S)
+# What the runtime's own lines begin with.
+LABEL = re.compile(r"\d{1,9}(?:-\d{1,9})? (?:person|agent|called|instructions):|\[\d{1,9} \w|Key facts from messages ")
 LABELS = {"user": "person", "assistant": "agent", "system": "instructions", CALL: "called"}
 ROLES = {label: role for role, label in LABELS.items()}
 BY_RULE = "(Quoted by rule; read_archive has the rest.)"
@@ -81,6 +83,13 @@ def is_by_rule(summary: str) -> bool:
     return BY_RULE in summary
 
 
+def without_labels(written: str) -> str:
+    """Return what a model wrote so that no line of it can pass for the runtime's or for somebody's words."""
+    while BY_RULE in written:
+        written = written.replace(BY_RULE, "")
+    return "\n".join(f"| {line}" if LABEL.match(line.strip()) else line for line in written.splitlines())
+
+
 def _read_back(text: str) -> Iterator[Said]:
     """Read a summary. Labels are believed only in an account made by rule: what a model writes is the agent's."""
     by_rule = is_by_rule(text)
@@ -93,7 +102,10 @@ def _read_back(text: str) -> Iterator[Said]:
 
 
 def labelled(said: Said, text: str) -> str:
-    return f"{said.turn} {LABELS.get(said.role, 'agent')}: {text}" if said.turn else text
+    """Say before the text when it was said, and by whom. A text that begins so itself is the agent's."""
+    if said.turn:
+        return f"{said.turn} {LABELS.get(said.role, 'agent')}: {text}"
+    return f"agent: {text}" if LABEL.match(text) else text
 
 
 def _about(arguments: str) -> str:

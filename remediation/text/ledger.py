@@ -40,6 +40,7 @@ HEADING = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
 # Behind each line: when it was said, and by whom. No text says so itself.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|tool|instructions)\]$")
+CLAIMS = re.compile(r"(?:\s*\[\d{1,9} (?:person|agent|tool|instructions)\]\s*)+$")  # the same, written by a text itself
 SPEAKERS = {"user": "person", "assistant": "agent", "tool": "tool", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
 TOOL = "Tool output: "  # before a tool's sentence that reads like a rule
@@ -157,11 +158,11 @@ def _lines_of(statement: Statement) -> tuple[_Line, ...]:
 
 
 def _drawn_from(statement: Statement) -> Iterator[_Line]:
-    text = SAID_AT.sub("", PREFIXES.sub("", statement.text))
+    text = _without_claims(statement.text)
     whole = frozenset((text.lower(),))
     claim = TOOLS if statement.role == "tool" else int(statement.kind)
     if statement.kind is Kind.RULE:
-        line = _shorten(text)
+        line = _without_claims(_shorten(text))
         exact = _tokens_of(line, statement).exact
         yield _Line(claim, Kind.RULE, RULE + line, whole, exact)
     elif statement.kind is Kind.FAILURE or statement.strength:
@@ -170,10 +171,15 @@ def _drawn_from(statement: Statement) -> Iterator[_Line]:
         exact = _tokens_of(line, statement).exact
         yield _Line(claim, statement.kind, line, tokens, exact)
     else:
-        for part in _parts_of(text):
+        for part in filter(None, map(_without_claims, _parts_of(text))):
             of_part, line = _tokens_of(part, statement), _attribute(statement.role, part)
             exact = of_part.exact if line == part else exact_tokens(line)
             yield _Line(claim, Kind.FACT, line, of_part.folded or whole, exact)
+
+
+def _without_claims(text: str) -> str:
+    """Return a text without the marks of a rule, and of when and by whom it was said, that it gives itself."""
+    return CLAIMS.sub("", PREFIXES.sub("", text))
 
 
 def _tokens_of(line: str, statement: Statement) -> Tokens:
