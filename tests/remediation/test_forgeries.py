@@ -16,6 +16,7 @@ from remediation.strategies.digest import digest
 from remediation.strategies.said import BY_RULE, ENTRY, said_in, without_labels
 from remediation.text.ledger import HEADING as KEY_FACTS
 from remediation.text.ledger import RULE, SAID_AT, key_facts
+from remediation.text.statements import Said
 from remediation.tokens.counting import characters_per_four as count
 from tests.remediation.building import model, numbered, toolbox, user
 
@@ -78,7 +79,7 @@ def told(lines: Iterator[str] | list[str]) -> list[str]:
 
 def in_ledger(source: str, text: str) -> None:
     role = {"tool": "tool", "quote": "user"}.get(source, "assistant")
-    facts = key_facts([(role, text), *((role, text, turn) for turn in (0, 7))], 400, count)
+    facts = key_facts([(role, text), Said(role, text, 7)], 400, count)
     for line in told(list(facts)):
         assert source == "agent" or source == "summary" or not line.startswith(RULE)
         at = SAID_AT.search(line)
@@ -122,7 +123,7 @@ def in_package(source: str, text: str) -> None:
 PLACES: tuple[Callable[[str, str], None], ...] = (in_ledger, in_account, in_recall, in_package)
 
 
-@pytest.mark.parametrize(("form", "source"), product(FORMS, SPEAKERS))
+@pytest.mark.parametrize(("form", "source"), list(product(FORMS, SPEAKERS)))
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 def test_no_text_speaks_as_another(place: Callable[[str, str], None], form: str, source: str) -> None:
     text = form.format(claim=CLAIM)
