@@ -54,7 +54,7 @@ def ask_at_once(names: Iterable[str]) -> None:
     unknown = [server for server in servers if _known_listing(server) is None]
     if len(unknown) > 1:
         with ThreadPoolExecutor(ASKED_AT_ONCE, "mcp-lists") as threads:
-            list(threads.map(_tools_offered, unknown))
+            list(threads.map(_offered, unknown))
 
 
 def tools_named(name: str) -> dict[str, Tool]:
@@ -63,7 +63,7 @@ def tools_named(name: str) -> dict[str, Tool]:
     server = current_config().servers.get(server_id)
     if server is None:
         return {}
-    return {tool.name: tool for original, tool in _tools_offered(server) if wanted in ("", original)}
+    return {tool.name: tool for original, tool in _offered(server) if wanted in ("", original)}
 
 
 # The lists, kept for a while
@@ -97,7 +97,7 @@ def _known_listing(server: Server) -> _Listing | None:
     return known if known is not None and known.server == server and time.monotonic() < known.until else None
 
 
-def _tools_offered(server: Server) -> tuple[tuple[str, Tool], ...]:
+def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
     """Return the server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
     with _locks.setdefault(server.server_id, threading.Lock()):
         if (known := _known_listing(server)) is not None:
