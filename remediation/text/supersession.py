@@ -131,7 +131,7 @@ _known = Bounded[tuple[_Value, ...]](REMEMBERED)
 
 
 def _find_superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Return pairs of places, older and newer. Each newer statement supersedes at most one older one."""
+    """Return pairs of places, older and newer."""
     places = [place for place, one in enumerate(statements) if _may_take_part(one)]
     places.sort(key=lambda place: (_time_of(statements[place]), place))
     pairs = dict(_find_repeated(statements, places))
@@ -189,7 +189,9 @@ def _one_value_differs(one: Statement, older: Statement) -> bool:
 def _find_changed(
     statements: Sequence[Statement], places: Sequence[int], news: Mapping[int, tuple[_Value, ...]]
 ) -> Iterator[tuple[int, int]]:
-    """Pair each statement that says that something changed with the older one that tells most of the same thing."""
+    """Pair each statement that says that something changed with the older one that tells most of the same thing, and
+    with all others that say the same value of it.
+    """
     sole = {place: _sole_values(statements[place]) for place in places}
     holding = Counter(stem for values in sole.values() for stem in {stem for value in values for stem in value.stems})
     weights = {stem: log(1 + len(sole) / number) for stem, number in holding.items() if number <= MOST_HOLDING}
@@ -199,13 +201,14 @@ def _find_changed(
         one = statements[place]
         former = [value.text for value in _values(one) if FORMER.search(one.text[: value.start])]
         alike = [
-            (_share_of_words(new, old, weights), other)
+            (share, other, old.text)
             for new in news.get(place, ())
             for other, old in {pair for stem in new.stems for pair in earlier[new.kind, stem]}
             if other not in gone and _is_other_value(new, old, former) and _may_supersede(one, statements[other])
+            if (share := _share_of_words(new, old, weights)) >= LEAST_SHARED
         ]
-        shared, older = max(alike, default=(0.0, -1))
-        if shared >= LEAST_SHARED:
+        nearest = max(alike)[2] if alike else ""
+        for older in sorted({other for _, other, value in alike if value == nearest}):
             gone.add(older)
             yield older, place
         for value in sole[place]:

@@ -79,6 +79,16 @@ def test_only_people_change_what_people_said(role: str) -> None:
         assert all(statement.holds for statement in mark_superseded(statements_of([*texts, *IDLE])))
 
 
+def test_every_mention_of_the_former_value_is_superseded() -> None:
+    first, second, other, newer, *_ = judged(
+        "The first sprint has a deadline of April 1, 2024.",
+        "I know the sprint deadline is April 1, 2024.",
+        "The docs are due on May 7, 2024.",
+        "We have a new sprint deadline of April 5, 2024.",
+    )
+    assert [first.holds, second.holds, other.holds, newer.holds] == [False, False, True, True]
+
+
 def test_a_mark_outlasts_reading_it_back() -> None:
     said = "The budget is $900 in total (until turn 20). Nobody may exceed it."
     first, second = statements_of([Said("user", said, 10, settled=True)])
