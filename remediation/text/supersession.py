@@ -199,7 +199,9 @@ def _find_changed(
     gone: set[int] = set()
     for place in places:
         one = statements[place]
-        former = [value.text for value in _values(one) if FORMER.search(one.text[: value.start])]
+        former = (
+            [value.text for value in _values(one) if FORMER.search(one.text[: value.start])] if place in news else []
+        )
         alike = [
             (share, other, old.text)
             for new in news.get(place, ())
@@ -237,11 +239,11 @@ def _new_values(one: Statement) -> tuple[_Value, ...]:
     """Return the value nearest to the words by which a statement says that something changed, and what stands for it
     directly behind it, as in "06-28 (June 28)".
     """
-    values = _values(one)
+    changes = [change for change in CHANGE.finditer(one.text) if not UNREAL.search(one.text[: change.start()])]
+    values = _values(one) if changes else ()
     near = [
         (max(value.start - change.end(), change.start() - value.end), place)
-        for change in CHANGE.finditer(one.text)
-        if not UNREAL.search(one.text[: change.start()])
+        for change in changes
         for place, value in enumerate(values)
         if not FORMER.search(one.text[: value.start])
     ]
