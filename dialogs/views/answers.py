@@ -12,6 +12,7 @@ import structlog
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -22,7 +23,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.actions.messages import check_may_act, visible_dialog
 from dialogs.errors import UNREADABLE, Invalid, RateLimited, Refusal
 from dialogs.live.frames import frames_after
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Question
 from dialogs.permissions import OPERATE, may
 from dialogs.views.forms import problems_of
 
@@ -147,9 +148,16 @@ def with_retry_after(answer: HttpResponse, refusal: Refusal) -> HttpResponse:
     return answer
 
 
+DAMAGED = (*UNREADABLE, ObjectDoesNotExist, ArithmeticError)  # also a row that is missing, and an impossible number
+
+
+def _dialog_of(question_id: UUID | None) -> UUID | None:
+    return Question.objects.filter(pk=question_id).values_list("dialog", flat=True).first() if question_id else None
+
+
 class SaysWhatIsWrong:
-    """Middleware: an error over what is stored of one dialog ends in a page about that dialog, and a form's field that
-    PostgreSQL cannot hold in a sentence."""
+    """Middleware: an error over what is stored of one dialog ends in a page about that dialog, over other rows in one
+    that says so, and a form's field that PostgreSQL cannot hold in a sentence."""
 
     sync_capable, async_capable = True, False
 
@@ -163,8 +171,13 @@ class SaysWhatIsWrong:
         if isinstance(error, DataError) and "NUL" in str(error):
             return refuse(request, Invalid("What was sent holds a NUL character, which cannot be stored."), "/")
         result = request.resolver_match
-        dialog_id = result.kwargs.get("dialog_id") if result else None
-        if dialog_id is None or not isinstance(error, UNREADABLE):
+        if result is None or not isinstance(error, DAMAGED):
             return None
+        dialog_id = result.kwargs.get("dialog_id") or _dialog_of(result.kwargs.get("question_id"))
+        if dialog_id is None:
+            if request.method != "GET" or not request.user.is_authenticated:
+                return None
+            log.exception("page_unreadable", path=request.path, exc_info=error)
+            return render(request, "damaged.html", status=500)
         log.exception("dialog_unreadable", dialog_id=str(dialog_id), path=request.path, exc_info=error)
         return render(request, "dialogs/damaged.html", {"dialog_id": dialog_id}, status=500)

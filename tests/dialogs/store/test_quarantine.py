@@ -194,3 +194,12 @@ def _pieces(answer: Any) -> list[bytes]:
         return [piece async for piece in answer]
 
     return asyncio.run(read())
+
+
+def test_a_list_that_cannot_be_read_says_that_it_is_damaged(script: Script) -> None:
+    dialog = rows_of_everything(script)
+    Dialog.objects.filter(pk=dialog.pk).update(state="x")
+    browser = Browser(raise_request_exception=False)
+    browser.force_login(dialog.owner)
+    answer = browser.get("/dialogs/")
+    assert (answer.status_code, b"is damaged" in answer.content) == (500, True)
