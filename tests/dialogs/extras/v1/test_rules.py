@@ -20,7 +20,7 @@ from dialogs.extras.v1.parsing import ChatRequest, chat_request, parse
 from dominds.budgets import CONVERSATION_MESSAGES
 from tests.pixels import coded, picture
 
-COMPACTING, COMPACTED = NOTICES
+COMPACTING, COMPACTED, *_ = NOTICES
 
 
 def user(text: str) -> ClientMessage:
