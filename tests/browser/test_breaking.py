@@ -32,7 +32,7 @@ TEXTS = {
     "discard_low_rel": r"^Removing low-relevance units…$",
     "hybrid": r"^Applying hybrid compression…$",
     "success": r"^Context reduced to [\d,]+ / 3,500 tokens$",
-    "recovery": r"^Overflow detected – starting fresh conversation$",
+    "recovery": r"^(Overflow detected – starting|Starting) fresh conversation$",
     "handover": r"^Resumed from summary\. Continuing task…$",
 }
 ICONS = {
@@ -217,6 +217,7 @@ def test_a_tag_is_shown_and_a_failed_rewrite_leaves_no_bar(
     page.get_by_role("button", name="Reset Agent Chat").click()
     assert eventually(lambda: _waited(page, network)) == "recovery"
     assert shown_in(page, "recovery") == Appearance("recovery", RED, "retry", True, "P2")
+    expect(page.locator("#breaking-message")).to_have_text("Starting fresh conversation")  # nothing overflowed
     yellow = page.locator("#breaking-priority").evaluate("pill => getComputedStyle(pill).borderTopColor")
     assert yellow == "rgb(178, 137, 0)"
     network.deliver()

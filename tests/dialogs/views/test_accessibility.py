@@ -204,7 +204,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 NO_PAGES = set(
     """
     older frames predictions details import-progress export-markdown export-json whole-turn place image shared-image mcp
-    dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
+    export-own export-person dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
     """.split()
 )
 
