@@ -34,6 +34,7 @@ pytestmark = pytest.mark.django_db  # which servers were added on the page is a 
 def http_url() -> Iterator[str]:
     with mcp_over_http() as url:
         yield url
+        mcp_client.close()  # the server waits for those who listen to it
 
 
 def call(tool: Tool, **arguments: Any) -> Result:
