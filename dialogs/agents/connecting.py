@@ -163,7 +163,7 @@ def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
 def state_window(provider_id: str, model: str, tokens: int | None) -> None:
     """Store how long a window a person says that a model has; None forgets it."""
     row = ConnectedProvider.objects.get(pk=provider_id)
-    stated = {**(row.windows or {}), model: tokens}
+    stated = {**row.stated_windows, model: tokens}
     row.windows = {name: number for name, number in stated.items() if number} or None
     connected.save(row)
 

@@ -158,7 +158,7 @@ def _entry(row: ConnectedProvider) -> dict[str, Any]:
     if urlsplit(row.base_url).netloc not in named:
         outbound_http.guard(row.base_url, allow_private=settings.PRIVATE_WEBHOOKS)
     entry: dict[str, Any] = {"name": row.name, "apiType": row.kind, "baseUrl": row.base_url}
-    windows = row.windows or {}
+    windows = row.stated_windows
     entry["models"] = {
         model: {"context_length": windows[model]} if model in windows else {} for model in row.model_ids.splitlines()
     }

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import interventions, messages
-from dialogs.models import Agent, ApiKey, Client, Dialog, Question
+from dialogs.models import Agent, ApiKey, Client, ConnectedProvider, Dialog, Question
 from dialogs.runtime.driver import drive
 from dialogs.state import State
 from dialogs.store.lease import MAX_CRASHES
@@ -70,6 +70,9 @@ def rows_of_everything(script: Script) -> Dialog:
     RewriteFactory.create(dialog=dialog, view=[{"turns": [1]}])
     PreparedRewrite.objects.create(dialog=dialog, key="x", covers=1, content={"view": []})
     ContextSettings.objects.create(config={})
+    ConnectedProvider.objects.create(
+        provider_id="desk", name="Desk", kind="openai-compatible", base_url="http://127.0.0.1:9/v1", model_ids="m"
+    )
     Question.objects.create(
         dialog=dialog, kind=Question.Kind.QUESTION, text="Which?", choices=["a"], state=Question.State.ANSWERED
     )
