@@ -19,6 +19,7 @@ from typing import Any
 from tests.benchmarks.rig import load, report, table
 from tests.harness.postgres import PostgresServer
 
+RECALLED_TOKENS = 4_096
 HEAD = [
     "database",
     "turns",
@@ -58,7 +59,7 @@ def measured(depth: int, messages: int) -> list[str]:
     from dialogs.context.retrieval.text_index import TURNS
     from dialogs.models import Agent, Dialog, Turn
     from remediation.recall.query import Query
-    from remediation.recall.recall import MOST_TOKENS, Allowance, InSight, recall
+    from remediation.recall.recall import Allowance, InSight, recall
     from remediation.tokens.counting import counter_for
 
     call_command("migrate", verbosity=0)
@@ -74,7 +75,7 @@ def measured(depth: int, messages: int) -> list[str]:
         )
         in_sight = range(seq - 40, seq + 1)
         with TURNS.at_once(dialog.pk, in_sight, ()) as index:
-            result = recall(index, asked, InSight(in_sight), Allowance(MOST_TOKENS, count))
+            result = recall(index, asked, InSight(in_sight), Allowance(RECALLED_TOKENS, count))
             assert result.pieces
             return index.corpus.entries >= depth
 

@@ -183,6 +183,7 @@ COMPARES_OWNERS = {
     "dialogs/extras/imports/store.py": "an import is its owner's",
     "dialogs/pages/home.py": "the agent that a person chose last",
     "dialogs/pages/sidebar.py": "pinned by its owner; lists of one's own use their index",
+    "dialogs/queries/person_export.py": "all that is a person's own",
     "dialogs/views/dialogs.py": "the folders that a dialog may be moved to are its owner's",
     "dialogs/views/questions.py": "the questions of one's own dialogs, of those that one may see",
 }

@@ -50,14 +50,14 @@ def test_blocks_become_messages() -> None:
     assert [(answer.role, answer.text, answer.call_id) for answer in result.messages] == [
         ("user", "Hi", ""),
         ("assistant", "Let me look.", ""),
-        ("tool", "one", "a"),
-        ("tool", f"two\n{reminder['text']}", "b"),
+        ("tool", "one", "a~1"),
+        ("tool", f"two\n{reminder['text']}", "b~1"),
         ("assistant", "", ""),
         ("tool", "one", "a"),
         ("tool", "two", "b"),
         ("user", f"Never mind.\n{reminder['text']}", ""),
     ]
-    assert result.messages[1].calls == tuple(Call(name, "weather", '{"city":"Rome"}') for name in "ab")
+    assert result.messages[1].calls == tuple(Call(f"{name}~1", "weather", '{"city":"Rome"}') for name in "ab")
 
 
 def test_system_messages_stay_where_they_were_said() -> None:
