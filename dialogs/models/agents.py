@@ -133,14 +133,14 @@ class ConnectedProvider(models.Model):
     class Meta:
         ordering = ["provider_id"]
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def stated_windows(self) -> dict[str, int]:
         """Return the windows that can be read, in tokens by model; a damaged entry is as if nobody had stated it."""
         stated = self.windows if isinstance(self.windows, dict) else {}
         return {model: tokens for model, tokens in stated.items() if type(tokens) is int and tokens > 0}
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class ToolServer(models.Model):

@@ -132,7 +132,8 @@ def _another_id(call_id: str, left: Counter[str], taken: set[str]) -> str:
     left[call_id] -= 1
     if not left[call_id]:
         return call_id
-    new = next(new for number in count(1) if (new := f"{call_id[:LONGEST_ID]}~{number}") not in taken)
+    numbers = count(left[call_id])  # of those that are left: no other call of this id has it
+    new = next(new for number in numbers if (new := f"{call_id[:LONGEST_ID]}~{number}") not in taken)
     taken.add(new)
     return new
 
