@@ -119,12 +119,12 @@ def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.L
 def test_a_process_that_was_frozen_was_not_held_up() -> None:
     program = textwrap.dedent("""
         import asyncio
-        from dominds.web.watchdog import watched
+        from dominds.web.watchdog import watch
         async def application(scope, receive, send):
             print("here", flush=True)
             await asyncio.sleep(4)
         async def run():
-            await watched(application)({}, None, None)
+            await watch(application)({}, None, None)
         asyncio.run(run())
     """)
     with subprocess.Popen(
