@@ -11,7 +11,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -139,7 +139,7 @@ def bars(points: list[dict[str, Any]]) -> SafeString:
 def changed_lines(lines: Iterable[str]) -> SafeString:
     """Mark the lines of a comparison that begin with "+" or "-" as added or removed."""
     marked = {"+": "<ins>{}</ins>\n", "-": "<del>{}</del>\n"}
-    return mark_safe("".join(format_html(marked.get(line[:1], "{}\n"), line) for line in lines))
+    return format_html_join("", "{}", ((format_html(marked.get(line[:1], "{}\n"), line),) for line in lines))
 
 
 @register.simple_tag

@@ -1,8 +1,9 @@
 """The tag ``{% pieces "place" %}``, a builtin of all templates, which shows what extensions add to the pages."""
 
 from django import template
+from django.utils.html import format_html_join
 from django.utils.module_loading import import_string
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from dialogs.extension import pieces_at
 
@@ -18,4 +19,4 @@ def pieces(context: template.Context, place: str) -> SafeString:
         variables = import_string(piece.variables)(context["request"]) if piece.variables else {}
         with context.push(**variables):
             parts.append(shown.render(context))
-    return mark_safe("".join(parts))
+    return format_html_join("", "{}", ((part,) for part in parts))
