@@ -14,7 +14,7 @@ class HealthSnapshot(models.Model):
     completion_tokens = models.PositiveIntegerField(null=True)
     total_tokens = models.PositiveIntegerField(null=True)
     model_context_limit = models.PositiveIntegerField(null=True)
-    limit_source = models.CharField(max_length=60, blank=True)
+    limit_source = models.CharField(max_length=24, blank=True)
     optimal_max_tokens = models.PositiveIntegerField()
     critical_max_tokens = models.PositiveIntegerField(null=True)
     hard_util = models.FloatField(null=True)

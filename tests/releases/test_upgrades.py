@@ -10,6 +10,7 @@ from tests.releases.databases import DUMPS, RELEASES, VENDORS, Column, Database,
 
 pytestmark = pytest.mark.postgresql
 
+RELEASED = "0.1.0"  # PostgreSQL refuses its prepared statements once a column has another type, a longer one too
 WIDER = {("smallint", "integer"), ("integer", "bigint"), ("character varying", "text"), ("varchar", "text")}
 OURS = ("dialogs_", "health_", "remediation_")
 
@@ -81,7 +82,7 @@ def test_the_release_before_can_go_on_with_the_tables(upgraded: Upgraded) -> Non
             old = before[name]
             assert column.type == old.type or (old.type, column.type) in WIDER, f"{where} was {old.type}"
             assert column.may_be_null or not old.may_be_null, f"{where} could be null"
-            assert column.length is None or column.length >= (old.length or 0), f"{where} is shorter than before"
+            assert column.length == old.length or upgraded.release != RELEASED, f"{where} had {old.length} characters"
 
 
 def test_staff_keeps_its_rights(upgraded: Upgraded) -> None:

@@ -48,5 +48,5 @@ def _stated_window(entry: dict[str, Any], fields: tuple[tuple[str, ...], ...]) -
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         if tokens := tokens_in(value):
-            return LoadedLimit(tokens, ".".join(path))
+            return LoadedLimit(tokens, path[-1])
     return None

@@ -24,11 +24,11 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
         return LimitUnavailable(entries)
     tokens = running_window(entries, model)
     if tokens is not None:
-        return LoadedLimit(tokens, "context_length of /api/ps")
+        return LoadedLimit(tokens, "context_length, /api/ps")
     shown = read(f"{root_of(base_url)}/api/show", key, NAME, {"model": model})
     tokens = set_window(shown.document)
     if tokens is not None:
-        return LoadedLimit(tokens, "num_ctx of /api/show")
+        return LoadedLimit(tokens, "num_ctx, /api/show")
     return LimitUnavailable(
         f"Ollama does not run '{model}' now, and its file sets no num_ctx. Its window is known from its first answer "
         "on."

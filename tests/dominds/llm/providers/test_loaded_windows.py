@@ -30,10 +30,10 @@ def answers(*documents: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("model", "documents", "limit"),
     [
-        ("qwen3", [{"models": [RUNNING]}], LoadedLimit(4096, "context_length of /api/ps")),
-        ("qwen3:latest", [{"models": [RUNNING]}], LoadedLimit(4096, "context_length of /api/ps")),
-        ("qwen3:8b", [{"models": [RUNNING]}, SHOWN], LoadedLimit(16384, "num_ctx of /api/show")),
-        ("qwen3", [{"models": []}, SHOWN], LoadedLimit(16384, "num_ctx of /api/show")),
+        ("qwen3", [{"models": [RUNNING]}], LoadedLimit(4096, "context_length, /api/ps")),
+        ("qwen3:latest", [{"models": [RUNNING]}], LoadedLimit(4096, "context_length, /api/ps")),
+        ("qwen3:8b", [{"models": [RUNNING]}, SHOWN], LoadedLimit(16384, "num_ctx, /api/show")),
+        ("qwen3", [{"models": []}, SHOWN], LoadedLimit(16384, "num_ctx, /api/show")),
     ],
 )
 def test_ollama_runs_a_model_or_its_file_sets_the_window(
@@ -143,8 +143,8 @@ def test_a_list_byte_by_byte_is_waited_for_no_longer_than_a_silent_one(server: M
 @pytest.mark.parametrize(
     ("double", "base", "limit"),
     [
-        (OpenRouterDouble(window=16_384), "/api/v1", LoadedLimit(16_384, "top_provider.context_length")),
-        (LiteLLMDouble(window=12_000), "/v1", LoadedLimit(12_000, "model_info.max_input_tokens")),
+        (OpenRouterDouble(window=16_384), "/api/v1", LoadedLimit(16_384, "context_length")),
+        (LiteLLMDouble(window=12_000), "/v1", LoadedLimit(12_000, "max_input_tokens")),
         (VLLMDouble(window=8_192), "/v1", LoadedLimit(8_192, "max_model_len")),
         (SGLangDouble(window=8_192), "/v1", LoadedLimit(8_192, "max_model_len")),
     ],

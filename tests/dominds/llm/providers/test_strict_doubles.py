@@ -401,7 +401,7 @@ def test_an_unknown_model_is_refused_for_good() -> None:
     [
         ("lmstudio", LMStudioDouble, "loaded_context_length"),
         ("llamacpp", LlamaCppDouble, "n_ctx"),
-        ("ollama", OllamaDouble, "context_length of /api/ps"),
+        ("ollama", OllamaDouble, "context_length, /api/ps"),
         ("vllm", VLLMDouble, "max_model_len"),
         ("vllm", SGLangDouble, "max_model_len"),
     ],
