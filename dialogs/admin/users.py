@@ -43,7 +43,8 @@ class _Guarded:
         return bool(super().has_delete_permission(request, obj)) and self._reaches(request, obj)  # type: ignore[misc]
 
     def _reaches(self, request: HttpRequest, obj: Any) -> bool:
-        raise NotImplementedError
+        """Return whether this person has all the rights that a row has or gives; None is a row yet to be made."""
+        raise NotImplementedError  # people and groups differ in what their rights are
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **named: Any) -> Any:
         form = super().get_form(request, obj, change=change, **named)  # type: ignore[misc]

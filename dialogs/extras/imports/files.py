@@ -73,6 +73,7 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
                     text = _within(opened, f"{name}/{member}", most)
                 most -= len(text)
                 yield text
+    # ``zipfile`` raises NotImplementedError for a compression that it does not know, RuntimeError for a password.
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise UnknownExport(f"{name} is an archive that cannot be read: {error}.") from None
 
