@@ -23,6 +23,7 @@ from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, 
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, panel_of
 from dialogs.pages.entries import Entry, address_of
+from dialogs.pages.make_room import Ways
 from dialogs.pages.meter import ANSWERS as METER_ANSWERS
 from dialogs.pages.meter import Meter, meter_of
 from dialogs.pages.versions import Versions, versions_of
@@ -70,8 +71,7 @@ class DialogPage:
     sending_error: str = ""
     text: str = ""
     request: HttpRequest | None = field(default=None, repr=False)
-    # Of rewrites by their verbs, where they were predicted; "": none.
-    outcomes: Mapping[str, str] = field(default_factory=dict)
+    room: Ways | None = None  # the ways to make some, where they were weighed
 
     @property
     def id(self) -> str:
@@ -245,16 +245,6 @@ class DialogPage:
     def by_hand(self) -> list[ByHand]:
         """Return the rewrites that people can ask for."""
         return [policy.by_hand for policy in by_hand() if policy.by_hand]
-
-    @property
-    def effective_by_hand(self) -> list[ByHand]:
-        """Return the rewrites that are not known to change nothing."""
-        return [hand for hand in self.by_hand if self.outcomes.get(hand.verb, "?")]
-
-    @property
-    def idle_by_hand(self) -> list[ByHand]:
-        """Return the rewrites that would change nothing."""
-        return [hand for hand in self.by_hand if not self.outcomes.get(hand.verb, "?")]
 
     @property
     def may_rewrite(self) -> bool:

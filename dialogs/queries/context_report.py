@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
 
 from dialogs.actions.rewrite_requests import policy_with
 from dialogs.context.retrieval import search
@@ -18,9 +17,11 @@ from dialogs.runtime import rewrite
 from dialogs.runtime.materials import Materials, materials_of
 from dialogs.runtime.next_call import next_prompt, next_recall
 from dialogs.store.json_shapes import usd, when
+from dominds.llm.catalog.catalog import UnknownModel
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.strategies.importance import score_parts
+from remediation.strategies.stand_ins import without_heading
 
 TEXT_SHOWN = 400
 
@@ -69,24 +70,32 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
 
 def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
     result, sizes = rewrite.preview(dialog, materials, verb), materials.sizes.under(policy_with(verb))
-    before = next_prompt(dialog, materials, sizes)
+    before, standing = next_prompt(dialog, materials, sizes), {unit.id for unit in result.units}
     return {
         "kind": verb,
+        "limit": sizes.limit,
         "est_before": before,
         "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result, before),
+        "summary": "" if result.failure else without_heading(result.summary).strip(),
+        "shortened": sum(unit.id in standing for unit in result.removed),
         "removed": [_removed_json(unit) for unit in result.removed],
         "problem": result.failure or None,
     }
 
 
-def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
-    """Say in a few words, by verb, what each rewrite would come to now; empty where it would change nothing."""
-    materials, predictions = materials_of(dialog), dict[str, str]()
-    for verb in verbs:
-        result = _preview(dialog, materials, verb)
-        sizes = _("est. {before:,} → {after:,} tokens").format(before=result["est_before"], after=result["est_after"])
-        predictions[verb] = "" if result["problem"] else sizes
-    return predictions
+def previews_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return, by verb, what each rewrite would come to now."""
+    materials = materials_of(dialog)
+    return {verb: _preview(dialog, materials, verb) for verb in verbs}
+
+
+def next_size(dialog: Dialog) -> int | None:
+    """Return the est. tokens of the request as it would be sent now; None while the dialog's model is not known."""
+    try:
+        materials = materials_of(dialog)
+    except UnknownModel:
+        return None
+    return next_prompt(dialog, materials, materials.sizes.own)
 
 
 def _removed_json(unit: Unit) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
@@ -101,7 +102,7 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
             check_may_act(dialog, request.user)
             result = view(request, dialog, **kwargs)
         except Refusal as refusal:
-            return refuse(request, refusal, f"/d/{dialog_id}/")
+            return refuse(request, refusal, _back_to(request, dialog_id))
         if isinstance(result, HttpResponse):
             return result
         if request.htmx:
@@ -109,9 +110,15 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
             return with_toast(answer, result) if result else answer
         if result:
             messages.success(request, result)
-        return redirect("dialog", dialog_id=dialog_id)
+        return redirect(_back_to(request, dialog_id))
 
     return act
+
+
+def _back_to(request: HttpRequest, dialog_id: UUID) -> str:
+    """Return the place of the dialog's pages from which a form was sent, as its field ``back`` says."""
+    back, own = request.POST.get("back", ""), f"/d/{dialog_id}/"
+    return back if back.startswith(own) and url_has_allowed_host_and_scheme(back, None) else own
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
@@ -137,8 +144,8 @@ def say_not_saved(request: HttpRequest, *forms: Any) -> None:
     messages.error(request, _("Not saved. {reason}").format(reason=" ".join(problems_of(*forms))))
 
 
-def with_toast(answer: HttpResponse, text: str, kind: str = "success") -> HttpResponse:
-    answer["HX-Trigger"] = json.dumps({"dominds:toast": {"text": text, "kind": kind}})
+def with_toast(answer: HttpResponse, text: str, kind: str = "success", subject: str = "") -> HttpResponse:
+    answer["HX-Trigger"] = json.dumps({"dominds:toast": {"text": text, "kind": kind, "subject": subject}})
     return answer
 
 

@@ -20,8 +20,10 @@ from dialogs.pages import rewrite_page
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
+from dialogs.pages.make_room import ways_of
+from dialogs.pages.story import story_of, words_of_undo
 from dialogs.queries import coherence, context_report, facts
-from dialogs.views.answers import PersonRequest, dialog_action, dialog_page
+from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_toast
 from dialogs.views.forms import PackageForm, clean
 from dominds.db.bounded import NewestFirst
 from dominds.llm.catalog.catalog import UnknownModel
@@ -29,6 +31,7 @@ from remediation.context import UnitKind
 from remediation.policies.registry import with_verb
 
 ROWS = 50
+STORY = 5  # acts that the popover shows
 
 
 @login_required
@@ -62,8 +65,12 @@ def clear(request: PersonRequest, dialog: Dialog) -> None:
 
 
 @dialog_action
-def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> None:
-    rewrite_requests.undo(run_id, request.user, dialog.pk)
+def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse | str:
+    """Undo a rewrite, and say what is back. Other pages of the dialog hear of it in general words."""
+    before = context_report.next_size(dialog)
+    run = rewrite_requests.undo(run_id, request.user, dialog.pk)
+    words = words_of_undo(run, before, context_report.next_size(Dialog.objects.get(pk=dialog.pk)))
+    return with_toast(changed_since(request, dialog), words, subject="undo") if request.htmx else words
 
 
 @dialog_page
@@ -84,12 +91,18 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """List the rewrites by hand, each with what it would come to."""
+    """Return what a page shows of the ways to make room, and of what happened, once somebody looks."""
     page = DialogPage(dialog, request.user, request=request)
+    weigh(page)
+    pieces = [page.piece("best_way"), page.piece("ways"), page.piece("story", story=story_of(page, STORY))]
+    return HttpResponse("".join(pieces))
+
+
+def weigh(page: DialogPage) -> None:
+    """Preview the ways to make room, where the person may take one."""
     if page.may_rewrite:
         with suppress(Refusal, UnknownModel):  # their own pages say why
-            page.outcomes = context_report.predictions_of(dialog, [hand.verb for hand in page.by_hand])
-    return render(request, "dialogs/_by_hand.html", {"page": page})
+            page.room = ways_of(page.dialog)
 
 
 def _context_of_view(dialog: Dialog, verb: str) -> dict[str, object]:

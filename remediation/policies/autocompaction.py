@@ -194,6 +194,6 @@ POLICY = Policy(
         label="Compact",
         button="Compact now",
         does="Let the pruning agent compact the conversation.",
-        hint="condense older messages",
+        hint="A model shortens the older messages; the newest stay as they are.",
     ),
 )

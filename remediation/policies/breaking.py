@@ -60,7 +60,7 @@ POLICY = Policy(
         button="Report & Continue",
         does="Run the chain of breaking strategies.",
         menu="Report & Continue",
-        hint="summarize, chunk, discard",
+        hint="Old messages become a summary, long ones are shortened, and what matters least goes.",
         beside_warning=True,
     ),
 )

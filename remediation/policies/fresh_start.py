@@ -65,7 +65,8 @@ POLICY = Policy(
         button="Reset Agent Chat",
         does="Go on from a handover summary.",
         menu="Reset Agent Chat",
-        hint="fresh start",
+        hint="All messages go; the agent begins anew from a handover note.",
+        starts_over=True,
         confirm="Reset the agent's chat? It starts fresh from a handover summary; everything stays in the archive.",
     ),
 )

@@ -110,7 +110,8 @@ class ByHand:
     button: str
     does: str  # one sentence for the description of the API
     menu: str = ""  # in the list of what can be done; empty: the label
-    hint: str = ""  # beside it, a few words
+    hint: str = ""  # what it does differently from the others, in one plain sentence
+    starts_over: bool = False  # whether all that was said goes; never the best way where another one helps
     confirm: str = ""  # a question, for what is done without a preview
     preview_note: str = ""  # what decides which units go
     shows_scores: bool = False  # whether a preview shows what each score is made of

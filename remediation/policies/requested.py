@@ -1,8 +1,9 @@
 """The rewrite that a person asks for by hand, whatever the agent's own policy is."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from remediation.budget import percent_of
+from remediation.budget import LEAST_GAIN, SETTLED_SHARE, percent_of
 from remediation.context import Context
 from remediation.decisions import AT_MILESTONE, BY_HAND, ClearMind, Decision, Fail, Proceed, Rewrite
 from remediation.policies import fresh_start, registry
@@ -27,3 +28,39 @@ def rewrite_by_hand(policy: Policy, limit: int | None) -> Rewrite:
     """Return the rewrite that the button performs and its preview shows."""
     percent = policy.by_hand.target_percent if policy.by_hand else policy.target_percent
     return Rewrite(policy.name, BY_HAND, percent_of(limit or 0, percent))
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What one way to make room would come to now. Sizes are tokens of the whole request, before and after."""
+
+    before: int
+    after: int
+    limit: int | None = None  # what the dialog's own policy works within
+    is_own: bool = False  # whether the agent's own policy would do it
+    keeps_words: bool = False  # whether a text stands for what goes
+    starts_over: bool = False
+
+    @property
+    def freed(self) -> int:
+        return max(0, self.before - self.after)
+
+    @property
+    def settles(self) -> bool:
+        """Check whether it leaves as much room as a rewrite is to leave."""
+        return self.limit is None or self.after <= self.limit * SETTLED_SHARE
+
+
+def best_of(gains: Sequence[Gain]) -> int | None:
+    """Return the place of the way that a person is advised to take, or None where none frees enough.
+
+    One that leaves enough room comes before one that does not, then the agent's own, then one that leaves words for
+    what goes, then the one that frees most. Starting over is advised only where nothing else helps.
+    """
+    worth = [at for at, gain in enumerate(gains) if gain.freed and gain.freed >= gain.before * LEAST_GAIN]
+    going_on = [at for at in worth if not gains[at].starts_over]
+    return max(
+        going_on or worth,
+        key=lambda at: (gains[at].settles, gains[at].is_own, gains[at].keeps_words, gains[at].freed),
+        default=None,
+    )

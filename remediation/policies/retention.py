@@ -96,7 +96,7 @@ PRUNE = replace(
         label="Prune",
         button="Prune Context Now",
         does="Keep the most important messages.",
-        hint="drop the least important",
+        hint="The least important messages go, and nothing stands for them.",
         preview_note="What is new or pinned stays; then, within three quarters of the room, constraints and failures; "
         "then the highest scores.",
         shows_scores=True,
@@ -118,7 +118,7 @@ MANAGE = replace(
         label="Manage",
         button="Manage Context",
         does="Prune to 80 % of the limit where more is taken; otherwise nothing.",
-        hint="prune if it is nearly full",
+        hint="As pruning, but only where it is nearly full, and with an account of what went.",
         preview_note="Where more than 80 % of the limit is taken, the least important goes, and leaves an account.",
         target_percent=TARGET_PERCENT,
     ),

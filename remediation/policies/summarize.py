@@ -66,7 +66,7 @@ POLICY = Policy(
         label="Summarize",
         button="Summarize older messages",
         does="Keep the newest ten messages; a summary stands for the others.",
-        hint="keep the newest",
+        hint="The newest messages stay as they are; one summary stands for all others.",
         preview_note=f"The newest {KEPT[0]} messages stay, fewer where they are long, with what is pinned.",
     ),
 )

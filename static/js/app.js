@@ -23,7 +23,7 @@ function isOld(xhr) {
   return seq !== null && Number(seq) <= Number(document.getElementById("dialog")?.dataset.seq);
 }
 
-document.addEventListener("dominds:toast", (event) => toast(event.detail.text, event.detail.kind));
+document.addEventListener("dominds:toast", ({ detail }) => toast(detail.text, detail.kind, "", detail.subject));
 // A piece comes in the language of its page.
 document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-Page-Language"] = language;

@@ -3,7 +3,7 @@ import { Choices, element, narrowed } from "./choices.js";
 import { textOf } from "./page.js";
 import { tr } from "./words.js";
 
-/** Of a button or link a click; of something folded, that it opens with `rest` in its field. */
+/** Of a button or link a click; of a section or something folded, that it is shown, with `rest` in its field. */
 export function commands() {
   return [...document.querySelectorAll("[data-do]")]
     .filter((source) => !source.disabled && !source.closest("[hidden]"))
@@ -16,7 +16,7 @@ export function commands() {
         title,
         note,
         hint: note ? `${title} · ${note}` : title,
-        run: (rest = "") => (source.matches("details") ? reveal(source, rest) : source.click()),
+        run: (rest = "") => (source.matches("details, section") ? reveal(source, rest) : source.click()),
       };
     });
 }
@@ -25,8 +25,9 @@ const isInMenu = (source) => Number(Boolean(source.closest(".menu")));
 
 /** What it is called, and what is said beside it: where it leads, or what it saves. */
 function wordsOf(source) {
-  if (source.dataset.words) return [source.dataset.words, ""];
+  if (source.dataset.words) return [source.dataset.words, textOf(source.querySelector(".note") ?? new Text())];
   const copy = (source.querySelector("summary") ?? source).cloneNode(true);
+  copy.querySelectorAll(".differs").forEach((node) => node.remove());
   const notes = [...copy.querySelectorAll(".muted")];
   notes.forEach((node) => node.remove());
   return [textOf(copy), notes.map(textOf).join(" ")];
@@ -36,7 +37,7 @@ function reveal(details, rest) {
   const popover = details.closest("[popover]");
   if (popover && !popover.checkVisibility()) popover.showPopover();
   for (let outer = details; outer; outer = outer.parentElement.closest("details")) outer.open = true;
-  const field = details.querySelector("textarea, input:not([type='hidden'])");
+  const field = details.matches("section") ? details : details.querySelector("textarea, input:not([type='hidden'])");
   if (rest) field.value = rest;
   field.focus();
   field.scrollIntoView({ block: "nearest" });

@@ -112,7 +112,7 @@ export function startComposer(dialogId) {
   const obey = () => {
     const { maySend, mayRewrite } = document.getElementById("composer-state").dataset;
     const may = maySend === "yes";
-    document.getElementById("context-actions")?.toggleAttribute("hidden", mayRewrite !== "yes");
+    document.querySelector("#context-actions .ways")?.toggleAttribute("hidden", mayRewrite !== "yes");
     if (field.disabled !== may) return;
     field.disabled = !may;
     attachments.allow(may);

@@ -59,7 +59,8 @@ function receive(frame) {
   else if (frame.type === "contextBreakingUpdate") showBreaking(frame.data);
   else if (frame.type === "context:pruned")
     toast(tr("Context pruned: {number} items removed", { number: frame.data.removed }));
-  else if (frame.type === "remediation" && frame.data.undone) toast(tr("Undone: what was removed is seen again."));
+  else if (frame.type === "remediation" && frame.data.undone)
+    toast(tr("Undone: what was removed is seen again."), "success", "", "undo");
   else if (frame.type === "notice") told(frame.data.text);
   else if (frame.type === "state") showState(frame.data.state);
 }

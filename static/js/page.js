@@ -99,9 +99,14 @@ export function failureOf(xhr) {
   return heading ? `${textOf(heading)}.` : tr("The server failed at this.");
 }
 
-export function toast(text, kind = "success", href = "") {
+/** Of two toasts about one `subject` the later one stays, or the one that says more. */
+export function toast(text, kind = "success", href = "", subject = "") {
   const box = document.createElement("div");
   box.className = `toast ${kind}`;
+  const same = subject && document.querySelector(`.toast[data-subject="${CSS.escape(subject)}"]`);
+  if (same && same.textContent.length > text.length) return;
+  if (same) same.remove();
+  if (subject) box.dataset.subject = subject;
   const words = href ? Object.assign(document.createElement("a"), { href }) : box;
   words.textContent = text;
   if (words !== box) box.append(words);

@@ -40,9 +40,10 @@ export function startSide() {
  * then.
  */
 export function refreshDetails(kind) {
-  if (waits || !CHANGES.has(kind) || !document.getElementById("details").checkVisibility()) return;
+  if (waits || !CHANGES.has(kind)) return;
   waits = setTimeout(() => {
     waits = 0;
-    window.htmx.trigger("#details", "stale");
+    for (const place of document.querySelectorAll("#details, #context-actions"))
+      if (place.checkVisibility()) window.htmx.trigger(place, "stale");
   }, GATHERED_MS);
 }

@@ -163,6 +163,10 @@ def test_a_huge_turn_is_cut_on_the_page_and_whole_at_its_own_address(script: Scr
     assert browser_of(UserFactory.create()).get(f"/d/{dialog.pk}/turn/1/").status_code == 404
 
 
+def number_of(words: str) -> int:
+    return int(words.replace(",", ""))
+
+
 WITHOUT_A_WHOLE = re.compile(r"exceeds 80%|80 % of|\+20 %")  # fixed texts, and thresholds in words
 
 
@@ -238,15 +242,42 @@ def test_reminders_are_edited_on_the_page(script: Script) -> None:
     assert not dialog.reminders.exists()
 
 
-def test_what_would_change_nothing_is_folded(script: Script) -> None:
-    script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 7}})
-    dialog = make_dialog()
-    send(dialog, "Hi")
-    shown = browser_of(dialog.owner).get(f"/d/{dialog.pk}/predictions/").content.decode()
-    effective, _, idle = shown.partition('<details class="idle">')
-    assert "more that would change nothing now" in idle and "Prune…" in idle
-    assert effective.count("data-do") + idle.count("data-do") == len(by_hand())
-    assert idle.count("tokens") == 0
+def test_one_way_to_make_room_is_advised_and_undo_says_what_it_brought_back(script: Script) -> None:
+    script({"text": "A long answer about the importer. " * 60}, context_length=9_000)
+    dialog = send(make_dialog(context_policy="summarize"), *("one", "two", "three", "four", "five", "six", "seven"))
+    client = browser_of(dialog.owner)
+    page = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode())
+    assert page.count(">Make room</button>") == 1
+    advised, _, others = page.partition('id="ways"')
+    sizes = re.search(r"frees est. ([\d,]+) tokens.*?est. ([\d,]+) → ([\d,]+) tokens", advised)
+    assert sizes
+    frees, before, after = map(number_of, sizes.groups())
+    assert f"/d/{dialog.pk}/context/summarize/" in advised and before - after == frees
+    assert "messages become this summary." in advised and "Undo" not in others
+    assert all(
+        hand.hint in others
+        for hand in [policy.by_hand for policy in by_hand() if policy.by_hand]
+        if hand.verb != "summarize"
+    )
+
+    client.post(f"/d/{dialog.pk}/context/summarize/", {"confirmed": "yes"})
+    drive(dialog.pk)
+    run = RemediationRun.objects.get(dialog=dialog)
+    assert (run.est_before, run.est_after < run.est_before) == (before, True)
+    story = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode()).partition('id="story"')[2]
+    assert f"est. {run.est_before:,} → {run.est_after:,} tokens" in story and story.count(">Undo</button>") == 1
+
+    back = f"/d/{dialog.pk}/context/?at={dialog.generations.latest('pk').pk}"
+    answer = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": back})
+    assert answer["Location"] == back, "it stays at the place"
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    told = re.search(r"(\d+) messages are back. est. ([\d,]+) → ([\d,]+) tokens", page)
+    assert told and (number_of(told[2]), number_of(told[3])) == (run.est_after, run.est_before)
+    assert int(told[1]) == len({seq for unit in run.removed for seq in unit["turns"]})
+    story = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode()).partition('id="story"')[2]
+    assert ", undone</a>" in story and ">Undo</button>" not in story
+    elsewhere = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": "//elsewhere.example/"})
+    assert elsewhere["Location"] == f"/d/{dialog.pk}/"
 
 
 def test_a_dialog_without_a_title_has_a_name() -> None:

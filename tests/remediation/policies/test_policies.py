@@ -327,3 +327,31 @@ def test_a_proxys_request_fails_or_is_tried_once_after_a_rewrite() -> None:
     refused = Context(GRAY, full(9_000, 10_000), overflowed=True, is_proxy=True)
     assert isinstance(decide(named("retention"), refused), Rewrite)
     assert decide(named("retention"), replace(refused, changed=False)) == PLAIN
+
+
+# The way that a person is advised to take
+
+SHORTENS = requested.Gain(before=1_000, after=500, limit=1_000, keeps_words=True)
+DROPS = requested.Gain(before=1_000, after=400, limit=1_000)
+STARTS_OVER = requested.Gain(before=1_000, after=100, limit=1_000, keeps_words=True, starts_over=True)
+LITTLE = requested.Gain(before=1_000, after=950, limit=1_000, is_own=True, keeps_words=True)
+
+
+@pytest.mark.parametrize(
+    ("gains", "advised"),
+    [
+        ([DROPS, SHORTENS], SHORTENS),  # words stand for what goes
+        ([SHORTENS, STARTS_OVER], SHORTENS),
+        ([LITTLE, STARTS_OVER], STARTS_OVER),  # nothing else frees a tenth
+        ([SHORTENS, replace(DROPS, is_own=True)], replace(DROPS, is_own=True)),
+        ([replace(SHORTENS, after=700), DROPS], DROPS),  # it leaves enough room
+        ([replace(SHORTENS, after=600), replace(SHORTENS, after=550)], replace(SHORTENS, after=550)),
+        ([LITTLE, replace(DROPS, after=1_000)], None),
+        ([replace(DROPS, limit=None), replace(SHORTENS, limit=None)], replace(SHORTENS, limit=None)),
+    ],
+)
+def test_the_way_that_keeps_most_and_frees_enough_is_advised(
+    gains: list[requested.Gain], advised: requested.Gain | None
+) -> None:
+    at = requested.best_of(gains)
+    assert (None if at is None else gains[at]) == advised

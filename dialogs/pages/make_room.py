@@ -1,0 +1,114 @@
+"""The ways to make room in a dialog's context, each with what it would come to now, and which of them is the best."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from dialogs.context.limits import policy_of
+from dialogs.models import Dialog
+from dialogs.queries.context_report import previews_of
+from remediation.context import UnitKind
+from remediation.policies.policy import ByHand
+from remediation.policies.registry import by_hand
+from remediation.policies.requested import Gain, best_of
+
+SHOWN = 12  # messages of a preview
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One rewrite by hand, with the preview of it: what goes, what stands in its place, and the sizes."""
+
+    hand: ByHand
+    preview: dict[str, Any]
+    is_own: bool = False
+
+    @property
+    def gain(self) -> Gain:
+        preview = self.preview
+        return Gain(
+            before=preview["est_before"],
+            after=preview["est_before"] if preview["problem"] else preview["est_after"],
+            limit=preview["limit"],
+            is_own=self.is_own,
+            keeps_words=bool(preview["summary"]),
+            starts_over=self.hand.starts_over,
+        )
+
+    @property
+    def frees(self) -> str:
+        """Say in a few words how much room it makes; empty where it makes none."""
+        freed = self.gain.freed
+        return _("frees est. {number:,} tokens").format(number=freed) if freed else ""
+
+    @property
+    def sizes(self) -> str:
+        gain = self.gain
+        return _("est. {before:,} → {after:,} tokens").format(before=gain.before, after=gain.after)
+
+    @property
+    def messages(self) -> int:
+        """Return how many messages the model would no longer see."""
+        return len(self._gone) - self.preview["shortened"]
+
+    @property
+    def _gone(self) -> list[dict[str, Any]]:
+        return [unit for unit in self.preview["removed"] if unit["kind"] != UnitKind.SUMMARY]
+
+    @property
+    def shown(self) -> list[dict[str, Any]]:
+        return self._gone[:SHOWN]
+
+    @property
+    def more(self) -> int:
+        return max(0, len(self._gone) - SHOWN)
+
+    @property
+    def words(self) -> str:
+        """Say what becomes of which messages."""
+        gone, shortened = self.messages, self.preview["shortened"]
+        clauses = list[str]()
+        if gone > 0 and self.preview["summary"]:
+            clauses.append(
+                ngettext("{number} message becomes this summary.", "{number} messages become this summary.", gone)
+            )
+        elif gone > 0:
+            clauses.append(
+                ngettext(
+                    "{number} message goes to the archive, and nothing stands for it.",
+                    "{number} messages go to the archive, and nothing stands for them.",
+                    gone,
+                )
+            )
+        if shortened:
+            shorter = ngettext("{shortened} is shortened.", "{shortened} are shortened.", shortened)
+            clauses.append(shorter)
+        return " ".join(clauses).format(number=gone, shortened=shortened)
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """All ways by hand: the best one, if any frees enough, the others that help, and those that change nothing."""
+
+    best: Way | None
+    others: tuple[Way, ...]
+    idle: tuple[Way, ...]
+
+
+def ways_of(dialog: Dialog) -> Ways:
+    """Preview every rewrite by hand. Raises ``Refusal`` and ``UnknownModel`` where there is nothing to preview."""
+    hands, own = [policy.by_hand for policy in by_hand() if policy.by_hand], policy_of(dialog).policy.by_hand
+    previews = previews_of(dialog, [hand.verb for hand in hands])
+    return sort_ways([Way(hand, previews[hand.verb], hand == own) for hand in hands])
+
+
+def sort_ways(ways: Sequence[Way]) -> Ways:
+    at = best_of([way.gain for way in ways])
+    best = None if at is None else ways[at]
+    others = [way for way in ways if way is not best]
+    return Ways(
+        best, tuple(way for way in others if way.gain.freed), tuple(way for way in others if not way.gain.freed)
+    )

@@ -1,0 +1,177 @@
+"""The story of a dialog's context: each act as one line, with its size before and after, and what can be undone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import groupby
+
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
+from dialogs.context.sent import est_tokens_of
+from dialogs.models import Dialog, Generation, Question, Round
+from dialogs.pages.context_panel import RunLine, run_lines
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.entries import address_of
+from dialogs.queries.context_report import next_size
+from remediation.context import UnitKind
+from remediation.models import RemediationRun
+
+CALLS = 100  # the newest ones, among which sizes and recalled passages are looked for
+CLEARED = {
+    Round.Cause.CLEAR_MIND: gettext_noop("It cleared its mind"),
+    Round.Cause.PERSON: gettext_noop("Its mind was cleared by hand"),
+    Round.Cause.COUNTDOWN: gettext_noop("Its mind was cleared when the countdown ended"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing that happened to what the model sees. ``address`` is its place in the conversation, ``more`` the page
+    that says what went and why, or what came back.
+    """
+
+    kind: str  # rewrite, undo, clear, question, recall
+    at: datetime
+    title: str
+    note: str = ""
+    sizes: str = ""
+    address: str = ""
+    more: str = ""
+    run: RunLine | None = None
+    by_hand: str = ""  # who did it, where a person did
+
+    @property
+    def may_undo(self) -> bool:
+        return self.kind == "rewrite" and self.run is not None and self.run.may_undo
+
+
+def story_of(page: DialogPage, newest: int) -> list[Act]:
+    """Return the newest acts, the newest first."""
+    acts = sorted(_acts(page, newest), key=lambda act: act.at, reverse=True)
+    return [_joined(alike) for alike in _alike(acts)][:newest]
+
+
+def _alike(acts: Sequence[Act]) -> Iterator[list[Act]]:
+    """Group recalls that nothing else lies between; a line for each would hide the rest."""
+    for is_recall, group in groupby(acts, key=lambda act: act.kind == "recall"):
+        rows = list(group)
+        yield from [rows] if is_recall else ([act] for act in rows)
+
+
+def _joined(acts: Sequence[Act]) -> Act:
+    if len(acts) == 1:
+        return acts[0]
+    title = _("Earlier messages came back into {number} requests").format(number=len(acts))
+    return replace(acts[0], title=title)
+
+
+def _acts(page: DialogPage, newest: int) -> Iterator[Act]:
+    dialog, gauge = page.dialog, Gauge(page.dialog)
+    for line in run_lines(dialog, newest=newest):
+        yield _rewrite(dialog, line)
+        if line.run.undone_at:
+            yield _undo(dialog, line, gauge)
+    for row, address in page.rounds[:newest]:
+        if row.number > 1:
+            title = _(CLEARED.get(Round.Cause(row.cause), CLEARED[Round.Cause.CLEAR_MIND]))
+            note = _("round {number} began").format(number=row.number)
+            sizes = gauge.around(row.created_at)
+            yield Act("clear", row.created_at, title, note, sizes, address, reverse("context", args=[dialog.pk]))
+    for question in dialog.questions.order_by("-created_at").select_related("resolved_by")[:newest]:
+        yield _question(question)
+    for call in gauge.calls:
+        if call.recalled:
+            yield _recall(dialog, call)
+
+
+def _rewrite(dialog: Dialog, line: RunLine) -> Act:
+    run = line.run
+    gone = ngettext("{number} piece went to the archive", "{number} pieces went to the archive", line.removed)
+    return Act(
+        "rewrite",
+        run.created_at,
+        _(line.title),
+        gone.format(number=line.removed),
+        _("est. {before:,} → {after:,} tokens").format(before=run.est_before, after=run.est_after),
+        address_of(dialog, run.base_position, f"run-{run.pk}"),
+        reverse("archived-run", args=[dialog.pk, run.pk]),
+        line,
+    )
+
+
+def _undo(dialog: Dialog, line: RunLine, gauge: "Gauge") -> Act:
+    run = line.run
+    assert run.undone_at is not None
+    title = _("{rewrite}, undone").format(rewrite=_(line.title))
+    sizes = gauge.around(run.undone_at, since=run.created_at, before=run.est_after)
+    who = str(run.undone_by) if run.undone_by else ""
+    undone = replace(_rewrite(dialog, line), kind="undo", at=run.undone_at, title=title, sizes=sizes)
+    return replace(undone, note="", by_hand=who)
+
+
+def _question(question: Question) -> Act:
+    kind = _("Question for a human") if question.kind == Question.Kind.QUESTION else _(question.get_kind_display())
+    address = reverse("question", args=[question.pk])
+    return Act("question", question.created_at, kind, _(question.get_state_display()), "", "", address)
+
+
+def _recall(dialog: Dialog, call: Generation) -> Act:
+    number = len(call.recalled)
+    title = ngettext(
+        "{number} earlier message came back into one request",
+        "{number} earlier messages came back into one request",
+        number,
+    ).format(number=number)
+    return Act("recall", call.started_at, title, more=reverse("recalled", args=[dialog.pk, call.pk]))
+
+
+class Gauge:
+    """What the gauge showed before and after a moment: the size of the calls around it."""
+
+    def __init__(self, dialog: Dialog) -> None:
+        self._dialog = dialog
+
+    @cached_property
+    def calls(self) -> Sequence[Generation]:
+        """Return the newest calls for answers and clears, newest first."""
+        purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
+        return list(Generation.objects.newest_of(self._dialog.pk).filter(purposes)[:CALLS])
+
+    @cached_property
+    def _next(self) -> int | None:
+        return next_size(self._dialog)
+
+    def around(self, at: datetime, since: datetime | None = None, before: int | None = None) -> str:
+        """Write the sizes around a moment; empty where they are not known. ``before`` is what was estimated where no
+        call came between ``since`` and then.
+        """
+        earlier = next((call for call in self.calls if call.started_at < at), None)
+        if earlier is not None and since is not None and earlier.started_at < since:
+            earlier = None
+        first = _size(earlier) if earlier else (_est(before) if before is not None else "")
+        later = next((call for call in reversed(self.calls) if call.started_at >= at), None)
+        last = _size(later) if later else (_est(self._next) if self._next is not None else "")
+        return _("{before} → {after} tokens").format(before=first, after=last) if first and last else ""
+
+
+def _size(call: Generation) -> str:
+    return _est(est_tokens_of(call)) if call.prompt_tokens is None else f"{call.prompt_tokens:,}"
+
+
+def _est(tokens: int) -> str:
+    return _("est. {number:,}").format(number=tokens)
+
+
+def words_of_undo(run: RemediationRun, before: int | None, after: int | None) -> str:
+    """Say what an undo brought back into the model's sight."""
+    back = {seq for item in run.removed if item["kind"] != UnitKind.SUMMARY for seq in item["turns"]}
+    words = _("Undone.")
+    if back:
+        words = ngettext("{number} message is back.", "{number} messages are back.", len(back)).format(number=len(back))
+    if before is None or after is None:
+        return words
+    return words + " " + _("est. {before:,} → {after:,} tokens").format(before=before, after=after)
