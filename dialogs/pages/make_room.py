@@ -52,7 +52,7 @@ class Way:
     @property
     def messages(self) -> int:
         """Return how many messages the model would no longer see."""
-        return len(self._gone) - self.preview["shortened"]
+        return len(self._gone) - int(self.preview["shortened"])
 
     @property
     def _gone(self) -> list[dict[str, Any]]:
@@ -91,10 +91,12 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """All ways by hand: the best one, if any frees enough, the others that help, and those that change nothing."""
+    """All ways by hand: the best one, if any frees enough, those that help, it among them, and those that change
+    nothing.
+    """
 
     best: Way | None
-    others: tuple[Way, ...]
+    helpful: tuple[Way, ...]
     idle: tuple[Way, ...]
 
 
@@ -107,8 +109,5 @@ def ways_of(dialog: Dialog) -> Ways:
 
 def sort_ways(ways: Sequence[Way]) -> Ways:
     at = best_of([way.gain for way in ways])
-    best = None if at is None else ways[at]
-    others = [way for way in ways if way is not best]
-    return Ways(
-        best, tuple(way for way in others if way.gain.freed), tuple(way for way in others if not way.gain.freed)
-    )
+    best, helpful = None if at is None else ways[at], tuple(way for way in ways if way.gain.freed)
+    return Ways(best, helpful, tuple(way for way in ways if way not in helpful))

@@ -213,7 +213,7 @@ def test_a_tag_is_shown_and_a_failed_rewrite_leaves_no_bar(
     answered(page)
     page.on("dialog", lambda question: question.accept())
     page.locator("#ring-button").click()
-    page.get_by_text("Other ways").click()
+    page.get_by_text("All ways").click()
     page.get_by_role("button", name="Reset Agent Chat").click()
     assert eventually(lambda: _waited(page, network)) == "recovery"
     assert shown_in(page, "recovery") == Appearance("recovery", RED, "retry", True, "P2")

@@ -182,7 +182,7 @@ def test_a_dry_run_shows_what_would_go_and_then_it_goes(
     show(page, stack, dialog)
     page.locator("#ring-button").click()
     expect(page.locator("#context-popover").get_by_role("button", name="Make room")).to_be_visible()
-    page.get_by_text("Other ways").click()
+    page.get_by_text("All ways").click()
     page.get_by_role("link", name=link).click()
     expect(page.locator(".preview")).to_contain_text("A dry run: nothing has changed")
     going = page.locator("tr.goes").count()
