@@ -20,15 +20,15 @@ run: setup
 # servers start once, and files keep the order that tests/harness/browser.py gives them.
 WORKERS ?= 4
 # Tests run on PostgreSQL. What asks the database for most is tried once more on the one of a new install, apart from the walk
-# through every page and form, which takes as long as all the others and asks for nothing that they do not.
-ON_SQLITE := tests/dialogs/views tests/dialogs/api tests/dialogs/admin tests/dialogs/actions --deselect tests/dialogs/views/test_crawl.py
-# And some of them once more with every extension off. That the product starts and chats so is tests/platform/test_extensions.py.
+# through every page and form, which asks for nothing that the others do not.
+ON_SQLITE := tests/dialogs/views tests/dialogs/api --deselect tests/dialogs/views/test_crawl.py
+# And some of it there with every extension off. That the product starts and chats so is tests/platform/test_extensions.py.
 CORE_ALONE := tests/dialogs/actions tests/dialogs/admin
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: setup-dev browser proxies
 	$(PYTEST) $(ARGS)
 	$(if $(ARGS),,DOMINDS_ON_SQLITE=1 $(PYTEST) $(ON_SQLITE))
-	$(if $(ARGS),,DOMINDS_EXTRAS=none $(PYTEST) $(CORE_ALONE))
+	$(if $(ARGS),,DOMINDS_ON_SQLITE=1 DOMINDS_EXTRAS=none $(PYTEST) $(CORE_ALONE))
 
 # What needs no server, no other process and no embedding model: a minute at most.
 unit: setup-dev

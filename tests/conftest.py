@@ -73,6 +73,20 @@ TOGETHER = {
 }
 
 
+# Files of a minute and more come next, so that none of them is what the other workers wait for at the end.
+LONG = (
+    "tests/dialogs/views/test_crawl.py",
+    "tests/releases/",
+    "tests/dominds/local/test_up.py",
+    "tests/dialogs/store/test_quarantine.py",
+    "tests/dialogs/test_migrations.py",
+    "tests/flows/test_refusals.py",
+    "tests/platform/",
+    "tests/flows/",
+    "tests/security/",
+)
+
+
 class Scheduling(LoadFileScheduling):
     """A file stays on one worker, and so do those that share processes. The one that drives a browser does nothing
     else: from its first page on, Playwright's event loop keeps other tests from running theirs."""
@@ -102,9 +116,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if limit := item.get_closest_marker("timeout"):
             seconds[item.path] = max(seconds[item.path], limit.args[0])
 
-    def place(item: pytest.Item) -> tuple[bool, bool, float]:
+    def place(item: pytest.Item) -> tuple[bool, bool, int, float]:
         drives = item.nodeid.startswith(TOGETHER["playwright"])
-        return drives is in_one_process, not item.nodeid.startswith(together), -seconds[item.path]
+        long = next((at for at, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
+        return drives is in_one_process, not item.nodeid.startswith(together), long, -seconds[item.path]
 
     items.sort(key=place)
     for item in items:

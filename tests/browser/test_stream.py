@@ -256,13 +256,23 @@ def test_a_second_tab_sees_the_same(
     expect(page.locator("#live")).to_have_count(1)
     second = context.new_page()
     second.goto(page.url)
+    assert_whole(page, dialog)
+    assert_whole(second, dialog)
+    assert page.locator("#entries .turn").count() == second.locator("#entries .turn").count() == 2
+
+
+def test_what_waits_is_seen_and_taken_back_in_every_tab(
+    open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
+) -> None:
+    open_dialog("counts")  # for half a minute, however slow the second tab is
+    send(page, "Count")
+    expect(page.get_by_role("button", name="Stop").first).to_be_visible()
+    second = context.new_page()
+    second.goto(page.url)
     send(second, "And then?")
     expect(page.locator("#queued")).to_contain_text("And then?")
     page.locator("#queued button").click()
     expect(second.locator("#queued li")).to_have_count(0)
-    assert_whole(page, dialog)
-    assert_whole(second, dialog)
-    assert page.locator("#entries .turn").count() == second.locator("#entries .turn").count() == 2
 
 
 def test_stop_in_the_middle_keeps_what_was_said(open_dialog: Opener, page: Page, complaints: list[str]) -> None:

@@ -105,7 +105,7 @@ def regenerate(page: Page, first: Dialog) -> None:
     page.goto(second)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 def test_versions_switch_in_place_by_keys_alone(
     open_dialog: Opener, page: Page, complaints: list[str], scheme: Literal["light", "dark"], width: int
 ) -> None:
@@ -245,8 +245,7 @@ class Keys:
         self.page.keyboard.press("Enter")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)], ids=["wide-light", "phone-dark"])
 def test_a_conversation_by_keys_alone(
     open_dialog: Opener, page: Page, complaints: list[str], scheme: Scheme, size: tuple[int, int]
 ) -> None:

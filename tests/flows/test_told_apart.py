@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dialogs.accounts import api_keys
+from dialogs.context.limits import model_of
 from dialogs.extras.v1 import conversations
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
@@ -82,7 +83,7 @@ def test_too_large_for_a_rate_rewrites_once_and_ends(serve: Serve, helps: bool) 
     ]
     assert not [one for one in outcomes if one[0] == "forced_clear"]
     assert RemediationRun.objects.filter(dialog=dialog).count() == 1
-    assert circuits.open_circuits() == []
+    assert circuits.open_circuit(model_of(dialog)) is None
     assert not ContextEvent.objects.filter(dialog=dialog).exists()
     assert (dialog.state, "Request too large for m" in dialog.failure) == (
         ("idle", False) if helps else ("failed", True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from django.db import DatabaseError, connection, connections
 
@@ -75,12 +76,12 @@ async def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
 
 
 def end_their_statements() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE %s AND pid <> pg_backend_pid()",
-            ["%pg_sleep(5)%"],
+    """Cancel the slow reads over a connection of its own, since they may hold every one of the pool."""
+    with psycopg.connect(**connection.get_connection_params()) as own:
+        own.execute(
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(5)%' "
+            "AND pid <> pg_backend_pid()"
         )
-    connection.close()
 
 
 async def test_no_dialog_and_no_person_takes_every_place() -> None:

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 ELSEWHERE = ("/admin/", "/static/", "/metrics", "/api/", "/logout/")  # of other tests, or not pages
 ABSURD = ("x" * 5_000, "-1", "9" * 40, "a\x00b", "💥 <b>' OR 1=1 --")
-MOST_ALIKE = 4  # pages of one kind and one dialog: a long dialog has two hundred, and the catalog a hundred models
+MOST_ALIKE = 2  # pages of one kind and one dialog: a long dialog has two hundred, and the catalog a hundred models
 STAFF_OPENS = {"answered", "waiting", "suspended", "failed", "rewritten", "with tools", "branched"}
 OF_THE_SCRIPT = "refused_for_good"  # what the scripted provider says when it refuses
 NOT_SENT = {"csrfmiddlewaretoken"}
