@@ -12,7 +12,7 @@ TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured o
 AIM_SHARE = 0.5  # of the limit
 WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below it is not made
 LEAST_GAIN = 0.1  # of the request, by a rewrite for a request that cannot be sent without harm
-SETTLED_SHARE = 0.6  # of the limit, which a request takes at most after a rewrite, recalled text included
+SETTLED_SHARE = 0.6  # of the limit, and of what it took before, that a request takes after a rewrite, recall included
 CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is above critical divided by this
 UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
 # The rooms for answer and package are at most the window divided by the first, and at least the second, in tokens.
@@ -24,7 +24,8 @@ RECALL_SHARE = 0.35
 RECALL_OF_FREED = 3  # right after a rewrite recalled text takes at most what was freed, divided by this
 UNKNOWN_LIMIT_RECALL = 1_024  # tokens of recalled text where nobody knows the window
 ESTIMATES_ERR = 0.05  # what an estimate may be off by, of a threshold that recalled text must not lift a report above
-MESSAGES_BETWEEN = 5  # at least, between two rewrites, unless as much text is new as the first one freed
+MESSAGES_BETWEEN = 5  # at least, between two rewrites, unless so much of what the first one freed is filled again
+FILLED_AGAIN = 0.8
 
 
 def answer_room(output_length: int | None, window: int | None) -> int:
@@ -152,9 +153,9 @@ class Budget:
     @property
     def presses(self) -> bool:
         """Check whether sending the request as it is does harm: it is too long, or would be critical once it is
-        reported.
+        reported, with its answer where that counts.
         """
-        return not self.fits or (self.critical is not None and self.prompt > self.critical)
+        return not self.fits or (self.critical is not None and self.taken > self.critical)
 
     @property
     def can_pay(self) -> bool:
@@ -172,7 +173,7 @@ class Budget:
         """Check whether enough was said since the last rewrite for another one."""
         if last is None or last.messages_since >= MESSAGES_BETWEEN or self.presses:
             return True
-        return last.freed > 0 and self.prompt - last.after >= last.freed
+        return last.freed > 0 and self.prompt - last.after >= int(last.freed * FILLED_AGAIN)
 
     @property
     def message_room(self) -> int:
@@ -222,5 +223,6 @@ class Budget:
                 rooms.append(int(threshold * (1 - ESTIMATES_ERR)) - self.prompt)
         if self.freed is not None:
             rooms.append(self.freed // RECALL_OF_FREED)
-            rooms += [int(self.limit * SETTLED_SHARE) - self.prompt] if self.limit is not None else []
+            most = min(self.prompt + self.freed, self.limit or self.prompt + self.freed)
+            rooms.append(int(most * SETTLED_SHARE) - self.prompt)
         return max(0, min(rooms))

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from dominds.llm.provider import ProviderError
-from remediation.budget import percent_of
-from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, total_tokens
+from remediation.budget import Budget, percent_of
+from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, Units, total_tokens
 from remediation.decisions import (
     Abort,
     Accept,
@@ -21,13 +21,17 @@ from remediation.decisions import (
 )
 from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask, due_reason
 from remediation.strategies.cut_answer import room_for_answer, with_shorter_answer
+from remediation.strategies.hand_off import SMALLEST_ROOM
+from remediation.strategies.outcome import is_ledger
 from remediation.strategies.pruning import (
+    MOST_CALLS,
     PRUNING,
     PrunedReply,
     PrunerProblem,
     apply_pruned,
     fallback,
     merged,
+    must_stay,
     parse_pruned,
     pruner_prompt,
     split_for,
@@ -44,7 +48,7 @@ def before_generation(context: Context) -> Decision:
     if limit is None:
         return Proceed()
     if not context.wants_rewrite:
-        return _too_long(prompt, limit) if prompt > limit and not context.changed else Proceed()
+        return _too_long(context.budget) if prompt > limit and not context.changed else Proceed()
     if context.restarts >= MAX_RESTARTS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
@@ -54,13 +58,14 @@ def before_generation(context: Context) -> Decision:
     return Rewrite(POLICY.name, _reason(context), context.budget.aim)
 
 
-def _too_long(prompt: int, limit: int) -> Fail:
+def _too_long(budget: Budget) -> Fail:
     """No server answers a request that is longer than its context: most cut out of its middle what they cannot hold."""
     return Fail(
         "TOKEN_LIMIT_EXCEEDED",
-        f"The request is too long to be sent: est. {prompt:,} tokens, and the model's whole context is "
-        f"{limit:,}. The newest message, with the instructions and tools that stand in every request, cannot be made "
-        "smaller. Send it in parts, or load the model with a larger context.",
+        f"The request is too long to be sent: est. {budget.prompt:,} tokens, and the model's whole context is "
+        f"{budget.limit or 0:,}. Instructions, tools and reminders take est. {budget.frame:,} of them, the newest "
+        f"message and what has to stay est. {budget.stays:,}: neither can be made smaller. Send it in parts, or load "
+        "the model with a larger context.",
     )
 
 
@@ -121,9 +126,12 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 def _compact(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     if toolbox.assistant is None:
         return _fallback(task, toolbox, "preview without the pruning agent")
+    may_go, aim = _left_to_choose(task)
+    if not may_go or aim < SMALLEST_ROOM:
+        return _fallback(task, replace(toolbox, summarise=_nothing), "what must stay leaves nothing to choose from")
     pruned: Rewritten | None = None
     try:
-        pruned = _pruned_by_agent(task, toolbox, toolbox.assistant)
+        pruned = _pruned_by_agent(task, may_go, aim, toolbox, toolbox.assistant)
         if not pruned.failure and pruned.est_after <= _enough(task):
             return pruned
         reason = pruned.failure or f"the pruned conversation still has est. {pruned.est_after:,} tokens"
@@ -159,12 +167,24 @@ def _enough(task: RewriteTask) -> int:
     return max(task.target, whole - task.fixed)
 
 
-def _pruned_by_agent(task: RewriteTask, toolbox: Toolbox, assistant: Assistant) -> Rewritten:
-    batches = split_for(task.units, assistant.window() or task.limit)
+def _left_to_choose(task: RewriteTask) -> tuple[Units, int]:
+    """Return the units that may go, and the tokens that what is left of them may take beside what must stay."""
+    stays = must_stay(task.units, task.limit, task.target)
+    standing = sum(task.units[index].est_tokens for index in stays)
+    may_go = tuple(unit for index, unit in enumerate(task.units) if index not in stays and not is_ledger(unit))
+    aim = task.target - standing
+    return may_go, aim if aim >= SMALLEST_ROOM else _enough(task) - standing
+
+
+def _pruned_by_agent(task: RewriteTask, may_go: Units, aim: int, toolbox: Toolbox, assistant: Assistant) -> Rewritten:
+    """Have the agent choose from what may go. What must stay is not shown to it, and takes no room of its calls."""
+    batches = split_for(may_go, assistant.window() or task.limit)
+    if len(batches.batches) > MOST_CALLS:
+        raise PruningFailed(f"the pruning agent's window holds the conversation only in {len(batches.batches)} parts")
     replies: list[PrunedReply] = []
-    wholes = whole_of(task.units, task.target, batches.batches)
+    wholes = whole_of(task.units, aim, batches.batches)
     for batch, whole in zip(batches.batches, wholes, strict=True):
-        share = max(1, task.target * total_tokens(batch) // max(1, total_tokens(task.units)))
+        share = max(1, aim * total_tokens(batch) // max(1, total_tokens(may_go)))
         prompt = pruner_prompt(batch, share, assistant.nonce(), whole, merged(replies).summary, toolbox.prompt(PRUNING))
         reply = parse_pruned(assistant.ask(prompt.instructions, prompt.content))
         if isinstance(reply, PrunerProblem):
@@ -172,7 +192,7 @@ def _pruned_by_agent(task: RewriteTask, toolbox: Toolbox, assistant: Assistant) 
         replies.append(reply)
     if not replies:
         raise PruningFailed("no part of the conversation fits the pruning agent's own window")
-    return apply_pruned(task.units, merged(replies), toolbox, task.limit)
+    return apply_pruned(task.units, merged(replies), toolbox, task.limit, task.target)
 
 
 POLICY = Policy(

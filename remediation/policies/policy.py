@@ -204,7 +204,7 @@ class Policy:
 
     @property
     def counts(self) -> bool:
-        """Check whether the policy asks for estimates; a dialog under one that does not is never touched by them."""
+        """Check whether the policy asks for estimates; under one that does not they are told, and decide nothing."""
         return bool(self.before_generation or self.while_streaming or self.on_tool_result)
 
     def allows(self, kind: str) -> bool:

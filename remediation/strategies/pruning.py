@@ -38,8 +38,9 @@ TASK_CHARS = 600  # of the task, and of what earlier parts removed, that a promp
 RECENT_UNITS = 5  # kept as they are; the fallback keeps as many
 FEWEST_RECENT_UNITS = 3  # when five do not fit into half the limit
 MAX_REPLY_CHARS = 2_000_000
-PROMPT_OVERHEAD_TOKENS = 600  # instructions, fence and the JSON around each unit, rounded up
-UNIT_OVERHEAD_TOKENS = 30
+PROMPT_OVERHEAD_TOKENS = 600  # instructions, task and fence, rounded up
+UNIT_OVERHEAD_TOKENS = 18  # the JSON around each unit
+MOST_CALLS = 2  # of the pruning agent for one rewrite; what needs more is rewritten by rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +83,19 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The facts about the whole conversation that every batch of it is told. Sizes are estimated tokens."""
+    """The facts about all that may go, which every batch of it is told. Sizes are estimated tokens."""
 
     task: str
     est_tokens: int
     target: int
     parts: int = 1
     part: int = 1
-    newest_here: bool = True  # the newest entries of the conversation stand in this part
 
 
 def whole_of(units: Units, target: int, batches: Sequence[Units]) -> list[Whole]:
-    """Return one for each batch: the task, the aim for all batches, and which part this is."""
-    newest = {unit.id for unit in units[-RECENT_UNITS:]}
-    return [
-        Whole(
-            task_of(units), total_tokens(units), target, len(batches), number, any(unit.id in newest for unit in batch)
-        )
-        for number, batch in enumerate(batches, 1)
-    ]
+    """Return one for each batch: the task, the size of all of them and the aim for it, and which part this is."""
+    size = sum(map(total_tokens, batches))
+    return [Whole(task_of(units), size, target, len(batches), number) for number in range(1, len(batches) + 1)]
 
 
 def pruner_prompt(
@@ -118,7 +113,8 @@ def pruner_prompt(
     """
     whole = whole or Whole(task_of(units), total_tokens(units), target)
     entries = [{"id": unit.id, "role": unit.role.value, "content": redact(unit.text)} for unit in units]
-    history = json.dumps(entries, ensure_ascii=False, indent=0).replace(nonce, "")
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries)
+    history = f"[{lines}]".replace(nonce, "")
     instructions = render(
         prompt or load(PRUNING),
         nonce=nonce,
@@ -128,16 +124,14 @@ def pruner_prompt(
         part=f"{whole.part} of {whole.parts}",
         total=whole.est_tokens,
         aim=whole.target,
-        earlier=_elsewhere(whole, earlier).replace(nonce, ""),
+        earlier=_elsewhere(earlier).replace(nonce, ""),
     )
     return PrunerPrompt(instructions, f"BEGIN {nonce}\n{history}\nEND {nonce}")
 
 
-def _elsewhere(whole: Whole, earlier: str) -> str:
-    parts = [] if whole.newest_here else ["The newest entries stand in a later part: keep none here for being recent."]
-    if earlier.strip():
-        parts.append(f"Earlier parts removed: {redact(' '.join(earlier.split()))[:TASK_CHARS]}")
-    return "\n".join(parts)
+def _elsewhere(earlier: str) -> str:
+    says = redact(" ".join(earlier.split()))[:TASK_CHARS]
+    return f"Earlier parts removed: {says}" if says else ""
 
 
 def parse_pruned(reply_text: str) -> PrunedReply | PrunerProblem:
@@ -168,14 +162,16 @@ def _entry(item: dict[str, Any]) -> PrunedEntry:
     )
 
 
-def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int) -> Rewritten:
+def apply_pruned(
+    units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int, target: int | None = None
+) -> Rewritten:
     """The view that the reply describes, with everything that must stay put back.
 
     An entry is matched by its id, else by its exact text; content of unknown entries joins the summary. A new text
     takes effect only if it passes the gate; otherwise the unit stays as it is.
     """
     attempt = Attempt(units, limit, toolbox.clock())
-    kept_by_rule = must_stay(units, limit)
+    kept_by_rule = must_stay(units, limit, target)
     wanted = _match_entries(units, reply)
     chosen = kept_by_rule | set(wanted)
     view: dict[int, Unit] = {
@@ -192,14 +188,15 @@ def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int)
     return conclude(Attempt(units, limit, attempt.started_at, (step,)), after, toolbox)
 
 
-def must_stay(units: Units, limit: int) -> set[int]:
+def must_stay(units: Units, limit: int, target: int | None = None) -> set[int]:
     """Return the indices of system prompts, pinned units, the task, the newest user message, running tool
-    exchanges, and the last five units (three when they are large).
+    exchanges, and the last five units (three where five leave less than half the limit, or miss the target).
     """
+    most = limit // 2 if target is None else min(limit // 2, target)
     since = range(max(newest_user(units) + 1, len(units) - RECENT_UNITS), len(units))
     kept = standing(units) | ({_task(units)} - {-1}) | {i for i in since if units[i].role is UnitRole.TOOL}
     recent = range(max(0, len(units) - RECENT_UNITS), len(units))
-    if sum(units[index].est_tokens for index in kept | set(recent)) > limit // 2:
+    if sum(units[index].est_tokens for index in kept | set(recent)) > most:
         recent = range(max(0, len(units) - FEWEST_RECENT_UNITS), len(units))
     return kept | set(recent)
 

@@ -145,7 +145,7 @@ class Mind:
 def test_reasoning_is_in_no_request_summary_package_index_or_title(minds: Minds, monkeypatch: Any, staff: User) -> None:
     with start("lmstudio/qwen3-14b", Mind(), window=8_000, reasoning="think") as double:
         dialog = dialog_at(double, minds, monkeypatch, "lmstudio/qwen3-14b")
-        for number in range(9):
+        for number in range(10):
             say(dialog, prose(number, 500))
         rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)
         go_on(dialog)

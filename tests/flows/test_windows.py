@@ -26,7 +26,7 @@ def talk(serve: Serve, settings: Any, shape: Shape, window: int, policy: str, re
         if dialog.state == "suspended":
             break
         say(dialog, text)
-    return measured(dialog, window, len([one for one in server.refusals if one.rule != "path"]), talker.cut_results)
+    return measured(dialog, window, len([one for one in server.refusals if one.rule != "path"]), talker)
 
 
 @pytest.mark.parametrize("recall", [True, False], ids=["recall", "alone"])
@@ -48,7 +48,11 @@ def test_a_long_talk_is_rewritten_seldom_and_loses_nothing_that_fits(
     if not result.rewrites:
         return
     assert result.rises == 0 and result.extra_calls <= 2
+    if window < 4_096:  # tools and instructions alone take half of 2,048
+        return
+    assert result.too_large == 0
+    assert result.rewrites == 1 or result.between >= 0.8 * result.held
     if not shape.results:
         assert result.gauge_after <= 0.6
         assert result.made_at >= 0.65
-        assert result.between >= 3
+        assert result.reduction >= 0.35

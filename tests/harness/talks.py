@@ -1,4 +1,4 @@
-"""Long talks of four shapes, and what a context management does to each: the table of ``docs/quality.md#windows``."""
+"""Long talks of five shapes, and what a context management does to each: the table of ``docs/quality.md#windows``."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -56,6 +56,7 @@ class Talker:
     folder: Path
     answers: int = 0
     cut_results: int = 0  # newest results that did not come whole
+    too_large: int = 0  # those of them that the product told to be larger than the room there is
     expected: str = ""
     sent: list[int] = field(default_factory=list)
 
@@ -69,7 +70,9 @@ class Talker:
         results = [message for message in prompt.messages if message.role == "tool"]
         is_result = bool(self.expected) and bool(results)
         if is_result:
-            self.cut_results += self.expected not in results[-1].text
+            is_refused = results[-1].text.startswith("The tool result has est. ")
+            self.too_large += is_refused
+            self.cut_results += not is_refused and self.expected not in results[-1].text
             self.expected = ""
             return Reply(prose(10_000 + self.answers, self.shape.answer))
         self.answers += 1
@@ -98,6 +101,7 @@ class Measured:
     rewrites: int
     rejected: int
     between: float  # messages between two rewrites, mean
+    held: float  # messages that the freed tokens hold, mean
     made_at: float  # the request that a rewrite is made for, least
     gauge_after: float  # the next reported prompt, most
     rises: int  # rewrites after which the reported prompt is not smaller
@@ -107,23 +111,36 @@ class Measured:
     clears: int
     refused: int
     cut_results: int
+    too_large: int
 
     def row(self) -> str:
         return (
             f"{self.answered}/{self.messages} {self.state} | {self.rewrites} ({self.rejected}) | {self.between:.1f} | "
+            f"{self.held:.1f} | "
             f"{self.made_at:.0%} | {self.gauge_after:.0%} | {self.rises} | {self.reduction:.0%} | "
             f"{self.extra_calls:.1f} | "
-            f"{self.flips} | {self.clears} | {self.refused} | {self.cut_results}"
+            f"{self.flips} | {self.clears} | {self.refused} | {self.cut_results} | {self.too_large}"
         )
 
 
 HEAD = (
-    "messages | rewrites (rejected) | between | made at | gauge after | rises | reduction | calls | flips | clears | "
-    "refused | cut"
+    "messages | rewrites (rejected) | between | held | made at | gauge after | rises | reduction | calls | flips | "
+    "clears | refused | cut | too large"
 )
 
 
-def measured(dialog: Dialog, window: int, refused: int, cut_results: int) -> Measured:
+def _held(runs: list[RemediationRun], numbers: list[int]) -> float:
+    """Return how many messages of this talk the tokens hold that each rewrite but the last one freed: what was freed,
+    divided by what one message added from that rewrite to the next."""
+    freed = added = messages = 0
+    for place, (one, two) in enumerate(pairwise(runs)):
+        freed += one.est_before - one.est_after
+        added += two.est_before - one.est_after
+        messages += numbers[place + 1] - numbers[place]
+    return freed / added * messages / max(1, len(runs) - 1) if added > 0 else 0.0
+
+
+def measured(dialog: Dialog, window: int, refused: int, talker: Talker) -> Measured:
     runs = list(RemediationRun.objects.filter(dialog=dialog).order_by("id"))
     kept = [run for run in runs if not getattr(run, "rejected", "")]
     replies = list(
@@ -152,6 +169,7 @@ def measured(dialog: Dialog, window: int, refused: int, cut_results: int) -> Mea
         rewrites=len(kept),
         rejected=len(runs) - len(kept),
         between=sum(gaps) / len(gaps) if gaps else 0.0,
+        held=_held(kept, numbers),
         made_at=min((run.est_before / window for run in kept), default=0.0),
         gauge_after=max(((after.prompt_tokens or 0) / window for _, after in pairs if after), default=0.0),
         rises=sum(
@@ -163,5 +181,6 @@ def measured(dialog: Dialog, window: int, refused: int, cut_results: int) -> Mea
         flips=sum(one != other for one, other in pairwise(levels)),
         clears=dialog.generations.filter(purpose=Generation.Purpose.FORCED_CLEAR).count(),
         refused=refused,
-        cut_results=cut_results,
+        cut_results=talker.cut_results,
+        too_large=talker.too_large,
     )

@@ -78,7 +78,8 @@ def test_a_default_window_is_rewritten_from_two_thirds_on_to_three_eighths() -> 
         ({"view": 200}, 1_433),  # its share
         ({"view": 1_964}, 0),
         ({"view": 9_999}, 0),
-        ({"freed": 900}, 300),  # right after a rewrite: a third of what was freed
+        ({"view": 200, "freed": 1_500}, 500),  # right after a rewrite: a third of what was freed
+        ({"freed": 1_500}, 180),  # and no more than 60 % of what the request took before it
         ({"critical": 2_000}, 100),  # 95 % of what would turn red
         ({"critical": 1_700}, 964),  # it is red anyway
         ({"limit": None, "window": None}, 1_024),
@@ -135,10 +136,10 @@ def test_a_rewrite_is_made_only_where_it_can_pay(change: dict[str, Any], pays: b
     ("last", "view", "wanted"),
     [
         (None, 2_000, True),
-        (LastRewrite(freed=1_000, after=1_600, messages_since=4), 2_000, True),  # 1,200 are new, more than was freed
-        (LastRewrite(freed=1_500, after=1_600, messages_since=4), 2_000, False),
-        (LastRewrite(freed=1_500, after=1_600, messages_since=5), 2_000, True),
-        (LastRewrite(freed=1_500, after=1_600, messages_since=0), 2_900, True),  # critical otherwise
+        (LastRewrite(freed=1_500, after=1_600, messages_since=4), 2_000, True),  # 1,200 are new, four fifths of it
+        (LastRewrite(freed=1_502, after=1_600, messages_since=4), 2_000, False),
+        (LastRewrite(freed=1_502, after=1_600, messages_since=5), 2_000, True),
+        (LastRewrite(freed=1_502, after=1_600, messages_since=0), 2_400, True),  # critical otherwise
         (LastRewrite(freed=0, after=2_000, messages_since=3), 2_000, False),  # the last one was rejected
     ],
 )
@@ -166,7 +167,7 @@ NO_ROOM = replace(STUDIO, frame=2_300, view=500, stays=100)  # 2,300 + 100 + 512
 
 @pytest.mark.parametrize("name", ["autocompaction", "breaking", "retention", "summarize"])
 def test_no_policy_rewrites_what_no_rewrite_could_mend(name: str) -> None:
-    context = Context(Level.HEALTHY, replace(NO_ROOM, view=900, stays=500))
+    context = Context(Level.HEALTHY, replace(NO_ROOM, view=850, stays=500))
     assert context.is_obstructed
     assert decide(named(name), context) == Proceed()
     assert not replace(context, requested="prune").is_obstructed, "a person's wish is tried"

@@ -314,4 +314,4 @@ def test_replies_to_batches_are_merged() -> None:
 
 def test_unit_roles_are_told_to_the_pruner() -> None:
     content = pruner_prompt(numbered(system(), tool("out", id="t")), 10, NONCE).content
-    assert f'"role": "{UnitRole.TOOL.value}"' in content
+    assert f'"role":"{UnitRole.TOOL.value}"' in content
