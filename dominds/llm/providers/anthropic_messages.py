@@ -27,6 +27,7 @@ from dominds.llm.models.model import (
 from dominds.llm.models.params import in_body
 from dominds.llm.providers.anthropic_history import CACHE_HERE, THINKING, messages_of
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken
+from dominds.llm.providers.listed_window import anthropic_window
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import ends_with_files, refuse_unseen
 from dominds.llm.providers.reading import AnswerReader, arguments_in, text_inside, whole_number
@@ -85,9 +86,15 @@ ANTHROPIC = ProviderKind(
     part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),  # since Opus 4.7; before, a third of the patches
     # platform.claude.com, "Vision": 600 where the window is above 200,000 tokens; base64 in a request of 32 MB
     image_bounds=ImageBounds(most=100, most_bytes=20_000_000, large=2_000, most_with_large=20),
+    loaded_window=anthropic_window,
 )
 ANTHROPIC_COMPATIBLE = ProviderKind(
-    "anthropic-compatible", connected, echo=Echo.SENT, params=MESSAGES, form=Form(plain_keys=True)
+    "anthropic-compatible",
+    connected,
+    echo=Echo.SENT,
+    params=MESSAGES,
+    form=Form(plain_keys=True),
+    loaded_window=anthropic_window,
 )
 
 

@@ -15,6 +15,7 @@ FIELDS = (
     ("top_provider", "context_length"),  # OpenRouter: of the provider that is asked
     ("context_length",),
     ("context_window",),  # Groq
+    ("max_input_tokens",),  # Anthropic
 )
 LITELLM_FIELDS = (("model_info", "max_input_tokens"), ("model_info", "max_tokens"))
 
@@ -30,6 +31,13 @@ def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | Lim
     more = listed(f"{root_of(base_url)}/model/info", key, NAME, "data", LIST_SECONDS)
     entry = None if isinstance(more, str) else next((one for one in more if one.get("model_name") == model), None)
     return (_stated_window(entry, LITELLM_FIELDS) if entry else None) or limit
+
+
+def anthropic_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
+    """Read the window of a model from a list of Anthropic's form, whose page of 20 is asked to hold all."""
+    url = f"{base_url.rstrip('/')}/v1/models?limit=1000"
+    entries = listed(url, key, NAME, "data", LIST_SECONDS, is_anthropic=True)
+    return LimitUnavailable(entries) if isinstance(entries, str) else limit_in(entries, model)
 
 
 def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:

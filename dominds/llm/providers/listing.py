@@ -1,7 +1,7 @@
 """The models that a server lists: asked once, for a person who connects it, at an address that somebody typed."""
 
 import http.client
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,12 +12,11 @@ from dominds.llm.errors import error_of
 from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.json_text import NotJson, parsed
 from dominds.llm.models.model import ProviderKind
-from dominds.llm.providers.server_window import entries_in, root_of
+from dominds.llm.providers.server_window import entries_in, key_headers, root_of
 from dominds.outbound_http import Refused, get
 from dominds.typed_address import with_scheme
 
 MOST_MODELS, MOST_ID_CHARS = 500, 120
-ANTHROPIC_HEADERS = {"anthropic-version": "2023-06-01"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def listed(kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds:
     try:
         status, body = get(
             f"{base_url}/v1/models" if _is_anthropic(kind) else f"{base_url}/models",
-            _headers(kind, key),
+            key_headers(key, is_anthropic=_is_anthropic(kind)),
             timeout_seconds=timeout_seconds,
             most_bytes=budgets.LISTING_BYTES.most,
             allow_private=allow_private,
@@ -85,12 +84,11 @@ SIGNS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 
 def recognised(base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool) -> str:
     """Return the kind that the server at an address shows itself to be, by its own API; empty for none of these."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
     for kind, path, is_it in SIGNS:
         try:
             status, body = get(
                 f"{root_of(base_url)}{path}",
-                headers,
+                key_headers(key),
                 timeout_seconds=timeout_seconds,
                 most_bytes=budgets.LISTING_BYTES.most,
                 allow_private=allow_private,
@@ -107,12 +105,6 @@ def recognised(base_url: str, key: str = "", *, timeout_seconds: float, allow_pr
 
 def _holds(document: dict[str, Any], name: str, field: str) -> bool:
     return any(field in entry for entry in entries_in(document, name) or ())
-
-
-def _headers(kind: ProviderKind, key: str) -> Mapping[str, str]:
-    if _is_anthropic(kind):
-        return {"x-api-key": key, **ANTHROPIC_HEADERS}
-    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def _is_anthropic(kind: ProviderKind) -> bool:

@@ -22,6 +22,7 @@ ANSWER_SECONDS = 3.0
 ADDRESS = "its address (under Models, or baseUrl in llm.yaml)"
 CACHE_SECONDS = 2.0  # a model may be reloaded with another window at any moment
 FAILURE_SECONDS = 60.0  # at most, until a server is asked again for what it did not tell
+ANTHROPIC_VERSION = "2023-06-01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,21 @@ def of_any_age() -> Iterator[None]:
         _any_age.reset(before)
 
 
+def key_headers(key: str, *, is_anthropic: bool = False) -> dict[str, str]:
+    """Return the headers with which a list of models is asked for."""
+    if is_anthropic:
+        return {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
 def read(
-    url: str, key: str, server: str, ask: dict[str, Any] | None = None, seconds: float | None = None
+    url: str,
+    key: str,
+    server: str,
+    ask: dict[str, Any] | None = None,
+    seconds: float | None = None,
+    *,
+    is_anthropic: bool = False,
 ) -> ServerAnswer:
     """Return the JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software. An
     answer stands for so many ``seconds``, or for ``CACHE_SECONDS``.
@@ -60,7 +74,7 @@ def read(
         known = _answers.get(about)
         if known is not None and (_any_age.get() or time.monotonic() - known.read_at < _lasting(known, seconds)):
             return known
-    result = _read(url, key, server, about[2])
+    result = _read(url, key, server, about[2], key_headers(key, is_anthropic=is_anthropic))
     with _lock:
         _answers[about] = result
     return result
@@ -79,8 +93,7 @@ def forget() -> None:
         _answers.clear()
 
 
-def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+def _read(url: str, key: str, server: str, ask: bytes, headers: dict[str, str]) -> ServerAnswer:
     is_reached = True
     try:
         outbound_http.check_typed(url)
@@ -144,10 +157,10 @@ def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
 
 
 def listed(
-    url: str, key: str, server: str, name: str, seconds: float | None = None
+    url: str, key: str, server: str, name: str, seconds: float | None = None, *, is_anthropic: bool = False
 ) -> tuple[dict[str, Any], ...] | str:
     """Return the entries of the list ``name`` at ``url``, or why there are none."""
-    answer = read(url, key, server, seconds=seconds)
+    answer = read(url, key, server, seconds=seconds, is_anthropic=is_anthropic)
     entries = entries_in(answer.document, name)
     return answer.failure or (strange(url, server) if entries is None else entries)
 

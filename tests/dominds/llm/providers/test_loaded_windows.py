@@ -15,6 +15,7 @@ from tests.dominds.llm.model_server import ModelServer, plain, stream_of
 from tests.doubles.chat import ChatDouble
 from tests.doubles.gateways import LiteLLMDouble, OpenRouterDouble
 from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble, OllamaDouble, SGLangDouble, VLLMDouble
+from tests.doubles.messages import MessagesDouble
 
 RUNNING = {"name": "qwen3:latest", "model": "qwen3:latest", "size_vram": 5, "context_length": 4096}
 SHOWN = {
@@ -155,6 +156,15 @@ def test_a_servers_list_names_the_window_whatever_its_kind(double: ChatDouble, b
         assert listed_window(f"{double.url}{base}", double.model, "a-key") == limit
         unknown = listed_window(f"{double.url}{base}", "another", "a-key")
     assert isinstance(unknown, LimitUnavailable) and double.model in unknown.reason
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "anthropic-compatible"])
+def test_anthropics_list_names_the_window(kind: str) -> None:
+    with MessagesDouble(window=150_000) as double:
+        ask = KINDS[kind].loaded_window
+        assert ask is not None
+        assert ask(double.url, double.model, "a-key") == LoadedLimit(150_000, "max_input_tokens")
+        assert isinstance(ask(double.url, "another", "a-key"), LimitUnavailable)
 
 
 @pytest.mark.parametrize(
