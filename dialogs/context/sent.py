@@ -194,7 +194,7 @@ def sizes_of(sent: Sent) -> dict[Category, int]:
 
 
 def est_tokens_of(generation: Generation) -> int:
-    """Estimate the tokens of a prompt: as pages told them before it was sent, where its policy counts, or by its
+    """Estimate the tokens of a prompt: as pages told them before it was sent, where it was counted, or by its
     characters.
     """
     return generation.est_tokens or generation.est_prompt_tokens or generation.request_chars // CHARS_PER_TOKEN

@@ -207,8 +207,9 @@ def too_large(dialog: Dialog, served: Served, text: str) -> str:
     own = budget.view
     if budget.prompt * SURE.get(sizes.source, COARSE) <= window:
         return ""
+    named = "instructions, tools" if tools else "instructions"
     return (
         f"The message is too large for {model.model_id}: it has est. {own:,} tokens, and there is room for "
-        f"{budget.message_room:,}. The model takes {window:,}, and instructions, tools and reminders have est. "
-        f"{budget.frame:,} of them. Send it in parts, or choose a model with a larger context."
+        f"{budget.message_room:,}. The model takes {window:,}, and {named} and reminders "
+        f"have est. {budget.frame:,} of them. Send it in parts, or choose a model with a larger context."
     )

@@ -32,7 +32,7 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
         required_tool=required_tool_of(dialog),
         output=output,
         counted=counted,
-        est_tokens=sizes.own.prompt + recalled.est_tokens if counted else None,
+        est_tokens=sizes.own.prompt + recalled.est_tokens if counted or _tells_sizes(dialog) else None,
         watch=watch,
     )
 
@@ -73,6 +73,11 @@ def next_recall(dialog: Dialog, materials: Materials, sizes: Sizes) -> Recall:
 def next_prompt(dialog: Dialog, materials: Materials, sizes: Sizes) -> int:
     """Return the est. tokens of the whole next request as it would be sent now, what is recalled included."""
     return sizes.prompt + next_recall(dialog, materials, sizes).est_tokens
+
+
+def _tells_sizes(dialog: Dialog) -> bool:
+    """Check whether an answer names the size of its request, as those of ``/v1`` do: it is counted for that alone."""
+    return dialog.origin != Dialog.Origin.PERSON
 
 
 def _at_most(dialog: Dialog, output: int | None) -> int | None:

@@ -113,5 +113,18 @@ def test_a_sent_message_changes_the_size_on_all_pages_at_once(rewritten: Dialog)
     assert panel is not None and panel.est_tokens == context_report.context_of(dialog)["est_tokens"]
 
 
+def test_without_a_policy_a_programs_request_has_the_size_that_pages_tell(script: Script) -> None:
+    script(ANSWER, context_length=60_000)
+    dialog = make_dialog(context_policy="none")
+    Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
+    send(dialog, LONG.format(n=1))
+    post_message(dialog.pk, "And now?")
+    told = context_report.context_of(Dialog.objects.get(pk=dialog.pk))["est_tokens"]
+    drive(dialog.pk)
+    reply = dialog.generations.latest("id")
+    assert est_tokens_of(reply) == told
+    assert reply.est_prompt_tokens is None, "nothing is learned from reports where no policy counts"
+
+
 def numbers_in(text: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]{2,}", text)]
