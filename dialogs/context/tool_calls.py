@@ -11,12 +11,13 @@ from remediation.guidance import CLEAR_MIND
 @dataclass(frozen=True, slots=True)
 class Result:
     """A tool's result, as the model reads it. ``pending`` means that a human answers later: there is no result
-    yet.
+    yet. ``later`` means that it comes from elsewhere, while other calls of the same reply run.
     """
 
     text: str
     failed: bool = False
     pending: bool = False
+    later: bool = False
 
     @property
     def status(self) -> str:

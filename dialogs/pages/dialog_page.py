@@ -136,7 +136,9 @@ class DialogPage:
         if self.dialog.stop_requested and self.is_busy:
             return _("Stopping…")
         if self.state == State.QUEUED:
-            return _("Waiting for the provider…") if self.dialog.wake_at else _("Waiting for a worker…")
+            if not self.dialog.wake_at:
+                return _("Waiting for a worker…")
+            return _("Waiting for the provider…") if self.awaited_kind else _("Waiting for results…")
         if self.state != State.GENERATING:
             return ""
         if self.running is None:

@@ -1,11 +1,15 @@
 """Runs of the tool calls of a kept reply: each result is stored in a transaction of its own."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
+from enum import Enum, auto
 from functools import partial
 
 import structlog
 from django.db import OperationalError, connection
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from dialogs.actions.question_rows import approval_of, ask_for_approval
 from dialogs.context.config import current_config
@@ -32,12 +36,22 @@ STOPPED = "A person pressed stop while this ran. It did not end."
 STOPPED_UNKNOWN = (
     "A person pressed stop while this ran; whether it took effect is not known. Check before you run it again."
 )
+LOOK_AGAIN_SECONDS = 60  # after which a run that waits for results is woken even if nobody woke it
 
 
 CUT = (
     "Not run: the output that you may make ended inside this call, after {:,} characters of its arguments. "
     "Make it shorter, or do it in parts."
 )
+
+
+class Ran(Enum):
+    """How far a call has come: its result is stored, comes later from elsewhere, or a human was asked for it, which
+    ended the run."""
+
+    DONE = auto()
+    LATER = auto()
+    ASKED = auto()
 
 
 def pending(dialog: Dialog) -> tuple[Call, ...]:
@@ -49,7 +63,8 @@ def pending(dialog: Dialog) -> tuple[Call, ...]:
 def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
     """Run the calls in the model's order, ``clear_mind`` last. Stops between calls when asked to.
 
-    Calls that a client of ``/v1`` runs are handed over when the others are done.
+    Calls that a client of ``/v1`` runs are handed over when the others are done. A result that comes later holds up
+    neither the calls beside it nor a worker; what clears the mind or goes to a client waits for it.
     """
     tools = offered_to(dialog)
     clients = client_tools.of_client(dialog, calls)
@@ -57,17 +72,25 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
     if clients and beside_clear:
         _hand_over(lease, clients, beside_clear=True)
     clears = [call for call in calls if call.name == CLEAR_MIND]
+    awaited: list[Call] = []
     for call in sorted(calls, key=lambda call: call.name == CLEAR_MIND):
         if call in clients:
             continue
         if lease.stopping or not lease.holds:
             return
+        if call in clears and awaited:
+            break
         if call in clears and len(clears) > 1:  # as in a forced attempt, two are invalid
             refusal = f"Refused: clear_mind was called {len(clears)} times. Call it once."
             _store(lease, call, Result(refusal, failed=True))
-        elif _run_one(lease, dialog, call, tools.get(call.name)):
-            return
-    if clients and not beside_clear:
+        else:
+            ran = _run_one(lease, dialog, call, tools.get(call.name))
+            if ran is Ran.ASKED:
+                return
+            awaited += [call] * (ran is Ran.LATER)
+    if awaited:
+        _await_results(lease, awaited)
+    elif clients and not beside_clear:
         _hand_over(lease, clients, beside_clear=False)
 
 
@@ -85,8 +108,22 @@ def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> 
     lease.released = lease.released or ended
 
 
-def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> bool:
-    """Run one call, and return whether the run now waits for a human."""
+@commits
+def _await_results(lease: Lease, calls: Sequence[Call]) -> None:
+    """End the run until its results have come. Whoever stores the last of them wakes the dialog, and until then no
+    worker is held; a result that came meanwhile, or a stop, lets the run go on.
+    """
+    with lease.change() as change:
+        unresolved = {call.id for call in unresolved_calls(change.dialog)}
+        ended = not change.dialog.stop_requested and all(call.id in unresolved for call in calls)
+        if ended:
+            change.dialog.wake_at = Now() + timedelta(seconds=LOOK_AGAIN_SECONDS)
+            release(change)
+    lease.released = lease.released or ended
+
+
+def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran:
+    """Run one call."""
     if tool is None:
         offered = ", ".join(sorted(offered_to(dialog)))
         return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
@@ -121,14 +158,14 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
 
 
 @commits
-def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
+def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
     """Have a person allow the call; it runs when the dialog is driven again."""
     with lease.change() as change:
         if change.dialog.is_leased:  # not at the repetition of a commit that did succeed
             change.dialog.running_call, change.dialog.crashes = "", 0
             ask_for_approval(change, tool.identity, call, invocation.arguments)
             release(change)
-    return True
+    return Ran.ASKED
 
 
 def _was_cut(dialog: Dialog, call: Call) -> bool:
@@ -137,7 +174,7 @@ def _was_cut(dialog: Dialog, call: Call) -> bool:
     return reply.filter(generation__finish_reason__in=CUT_SHORT).exists()
 
 
-def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
+def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
     """Run a tool in a transaction. What raised has been rolled back, and so can be repeated."""
     try:
         if tool.ahead is not None:
@@ -184,10 +221,11 @@ def _pause(lease: Lease, seconds: float) -> bool:
 @commits
 def _store(
     lease: Lease, call: Call, outcome: Result | Tool, invocation: Invocation | None = None, status: str = ""
-) -> bool:
+) -> Ran:
     with lease.change() as change:
         if not change.dialog.is_leased or _results(change.dialog, call).filter(tool_call_id=call.id).exists():
-            return not change.dialog.is_leased  # the repetition of a commit that did succeed
+            # The repetition of a commit that did succeed, or a result that came from elsewhere.
+            return Ran.DONE if change.dialog.is_leased else Ran.ASKED
         if isinstance(outcome, Tool):
             assert outcome.inside is not None and invocation is not None
             refused = call.name == CLEAR_MIND and _sibling_failed(change.dialog, call)
@@ -196,12 +234,14 @@ def _store(
             result = outcome
         change.dialog.running_call, change.dialog.crashes = "", 0
         change.dialog.changed_since_rewrite = True
+        if result.later:
+            return Ran.LATER
         if result.pending:
             release(change)
-            return True
+            return Ran.ASKED
         if call.name != CLEAR_MIND or result.failed:
             store_result(change, call.id, call.name, result, status, call.allowed_by)
-        return False
+        return Ran.DONE
 
 
 _REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. Look at its result first.", failed=True)
