@@ -8,7 +8,7 @@ are switched on is read from the environment (``DOMINDS_EXTRAS``); see docs/exte
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from django.conf import settings
 if TYPE_CHECKING:  # the models are loaded when an extension is asked, not when this is read
     from dialogs.models import Dialog, Question
     from remediation.models import RemediationRun
+    from remediation.spending import Spending
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ PLACES: Mapping[str, str] = {
     "turn-menu": "entries of a turn's menu",
     "context-links": "links below the gauge of the context",
     "usage-links": "below the usage of a turn",
+    "above-composer": "above the composer of a dialog, below the conversation",
     "call-name": "the name of a model call in a table, in place of plain words",
     "below-dialogs": "below the list of dialogs",
     "login": "below the form where people log in",
@@ -42,6 +44,11 @@ PLACES: Mapping[str, str] = {
 
 def _hear_nothing(*_: Any) -> None:
     """Stand for what an extension does not want to hear."""
+
+
+def _leave_spending(dialog: "Dialog", spending: "Spending") -> "Spending":
+    """Stand for an extension by which a dialog costs nothing more."""
+    return spending
 
 
 def _do_nothing() -> None:
@@ -79,7 +86,12 @@ class Extension:
     pages: str = ""  # a module with ``urlpatterns`` of pages
     routers: tuple[str, ...] = ()  # routers of Ninja that are added to /api
     pieces: tuple[Piece, ...] = ()
+    live_pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by type of event; of the dialog's page
     site_form: str = ""  # a ModelForm of SiteSettings, whose fields are added to the form For everybody
+
+    tools: str = ""  # a function of an agent, and of its dialog or None, that returns more ``Tool``s for it
+    spending: Callable[["Dialog", "Spending"], "Spending"] = _leave_spending
+    agent_fields: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)  # of team.yaml; see Agent.extras
 
     sweep: Callable[[], None] = _do_nothing  # every 5 seconds, by one process or several at once
     tidy: Callable[[], None] = _do_nothing  # every hour
@@ -89,6 +101,11 @@ class Extension:
     level_changed: Callable[["Dialog", str], None] = _hear_nothing
     rewritten: Callable[["Dialog", "RemediationRun"], None] = _hear_nothing
     dialogs_deleted: Callable[[Collection[UUID]], None] = _hear_nothing
+    state_changed: Callable[[Any], None] = _hear_nothing  # a ``Change``, which lies in a layer above
+    stopped: Callable[[Any], None] = _hear_nothing
+    shared: Callable[["Dialog"], None] = _hear_nothing
+    dialogs_restored: Callable[[Collection[UUID]], None] = _hear_nothing
+    dialog_erased: Callable[[UUID], None] = _hear_nothing
 
 
 @cache

@@ -21,10 +21,14 @@ class Spending:
     month: Decimal = Decimal(0)
     month_budget: Decimal | None = None
     unpriced: int = 0  # calls of the dialog whose cost is not known
+    beside: Decimal = Decimal(0)  # of the dialogs that it opened, which its own budget holds as well
+    used_up_above: str = (
+        ""  # says so where the budget of a dialog above is used up, about which a person is asked there
+    )
 
     @property
     def exceeded(self) -> Budget | None:
-        if self.dialog_budget is not None and self.dialog >= self.dialog_budget:
+        if self.dialog_budget is not None and self.dialog + self.beside >= self.dialog_budget:
             return "dialog"
         if self.month_budget is not None and self.month >= self.month_budget:
             return "month"
@@ -32,7 +36,8 @@ class Spending:
 
     def of(self, budget: Budget) -> tuple[Decimal, Decimal | None]:
         """Return what was spent, and the budget."""
-        return (self.dialog, self.dialog_budget) if budget == "dialog" else (self.month, self.month_budget)
+        whole = self.dialog + self.beside
+        return (whole, self.dialog_budget) if budget == "dialog" else (self.month, self.month_budget)
 
     @property
     def reason(self) -> str:
@@ -41,7 +46,8 @@ class Spending:
         if exceeded is None:
             return ""
         spent, budget = self.of(exceeded)
-        whose = "This dialog has cost" if exceeded == "dialog" else "The dialogs of its owner have cost"
+        alone = "This dialog and those that it opened have cost" if self.beside else "This dialog has cost"
+        whose = alone if exceeded == "dialog" else "The dialogs of its owner have cost"
         when = "" if exceeded == "dialog" else " this month"
         rest = f" {self.unpriced} of its calls have no known price and are not counted." if self.unpriced else ""
         return f"{whose} {in_usd(spent)}{when}, and the budget is {in_usd(budget or Decimal(0))}.{rest}"

@@ -13,6 +13,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from redis import RedisError
 
+from dialogs.extension import installed_extensions
 from dialogs.models import (
     Artifact,
     Attachment,
@@ -126,6 +127,8 @@ def _empty(dialog_id: UUID) -> None:
     Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None)
     Delivery.objects.filter(body__contains=str(dialog_id)).delete()  # of webhooks about no question
     LogEntry.objects.filter(object_id=str(dialog_id)).update(object_repr="erased", change_message="")
+    for extension in installed_extensions():
+        extension.dialog_erased(dialog_id)
     gone: dict[str, Any] = {
         "title": "",
         "folder": None,

@@ -154,9 +154,11 @@ def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
 
 def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
     """Bring deleted dialogs back. What a person opened is kept from now on; a program's still expires."""
-    results = Dialog.deleted.filter(owner=owner, pk__in=ids)
     kept = Case(When(origin=Dialog.Origin.PERSON, then=None), default=F("expires_at"))
-    back = results.update(removed_at=None, expires_at=kept)
+    with transaction.atomic():
+        back = Dialog.deleted.filter(owner=owner, pk__in=ids).update(removed_at=None, expires_at=kept)
+        for extension in installed_extensions():
+            extension.dialogs_restored(ids)
     return Done(ngettext("{number:,} dialog is back.", "{number:,} dialogs are back.", back).format(number=back))
 
 

@@ -22,6 +22,7 @@ from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.sizes import too_large
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
+from dialogs.extension import installed_extensions
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
 from dialogs.permissions import may_act, may_see
 from dialogs.state import State
@@ -208,6 +209,8 @@ def stop(dialog_id: UUID, by: User | None = None) -> str:
             stop_within(change)
             change.take_next_message()
             change.wakes = True
+        for extension in installed_extensions():
+            extension.stopped(change)
     return dialog.state
 
 
@@ -377,6 +380,7 @@ def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tu
         created_at__gt=minute_ago,
     )
     busy = Dialog.objects.filter(owner=owner_id, state__in=["queued", "generating"]).exclude(pk=but)
+    busy = busy.exclude(origin=Dialog.Origin.AGENT)
     counts = (
         Subquery(rows.order_by().values(owner).annotate(number=Count("pk")).values("number"))
         for rows, owner in ((recent, "dialog__owner"), (busy, "owner"))

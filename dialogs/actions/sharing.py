@@ -9,6 +9,7 @@ from django.core.signing import BadSignature, Signer
 
 from dialogs import permissions
 from dialogs.errors import Forbidden, Invalid, NotFound
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog
 from dialogs.store.change import Change, open_change, poke_people
 
@@ -61,6 +62,8 @@ def _check_may_share(dialog: Dialog, by: User) -> None:
 
 def _tell(change: Change, group: Group | None) -> None:
     change.event("sharing", group=group.name if group else None, link=change.dialog.link is not None)
+    for extension in installed_extensions():
+        extension.shared(change.dialog)
 
 
 def token_of(dialog: Dialog) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from dialogs.context.limits import catalog
+from dialogs.extension import installed_extensions
 from dialogs.models import Agent
 from dialogs.tools import mcp
 from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
@@ -74,6 +75,15 @@ FIELDS: dict[str, Field] = {
 REQUIRED = ("provider", "model")
 
 
+def all_fields() -> dict[str, Field]:
+    """Return the fields of agents, with those of the extensions that are switched on."""
+    return {**FIELDS, **fields_of_extensions()}
+
+
+def fields_of_extensions() -> dict[str, Field]:
+    return {name: read for extension in installed_extensions() for name, read in extension.agent_fields.items()}
+
+
 def check_fields(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict[str, Any], list[FieldProblem]]:
     """Return the fields that can be used, and what is wrong with the others. None and empty text count as not
     stated.
@@ -83,7 +93,7 @@ def check_fields(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple
     """
     sound: dict[str, Any] = {}
     problems: list[FieldProblem] = []
-    for name, read in FIELDS.items():
+    for name, read in all_fields().items():
         value = fields.get(name)
         if value is None or value == "":
             continue

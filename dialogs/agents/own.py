@@ -17,7 +17,9 @@ def blank(provider: str = "", model: str = "") -> Agent:
 
 def copy_of(agent: Agent) -> Agent:
     """Return a copy with another name and no id, not saved."""
-    return Agent(**{name: getattr(agent, name) for name in FIELDS} | {"name": f"{agent.name} 2"[:120]})
+    return Agent(
+        **{name: getattr(agent, name) for name in FIELDS} | {"name": f"{agent.name} 2"[:120], "extras": agent.extras}
+    )
 
 
 def save(agent: Agent) -> Agent:

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from dialogs.agents.fields import FIELDS, check_fields
+from dialogs.agents.fields import FIELDS, all_fields, check_fields, fields_of_extensions
 from dialogs.models import Agent
 from dominds.yaml_fields import Problem, Reading, anything, text, truth
 
@@ -57,7 +57,7 @@ def read_team(path: Path, *, with_models: bool = True) -> Team:
         "",
         {"member_defaults": anything, "default_responder": text, "members": anything, "demo_agents": truth},
     )
-    known = dict.fromkeys(FIELDS, anything)
+    known = dict.fromkeys(all_fields(), anything)
     defaults = reading.fields(top.get("member_defaults"), "member_defaults", known)
     members: dict[str, Fields] = {}
     for member_id, entry in reading.entries(top.get("members"), "members"):
@@ -126,6 +126,9 @@ def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
     plain = Agent()  # for the fields that are not stated
     for name in FIELDS:
         setattr(agent, name, fields.get(name, getattr(plain, name)))
+    others = fields_of_extensions()
+    of_those_off = {name: value for name, value in agent.extras.items() if name not in others}
+    agent.extras = of_those_off | {name: fields[name] for name in others if name in fields}
     agent.name = agent.name or agent_id
     if not agent.is_listed:
         agent.enabled = True

@@ -34,8 +34,11 @@ def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, 
 
 @router.get("/dialogs", response=list[DialogOut])
 def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict[str, Any]]:
-    """List the caller's own dialogs and those of their groups; whoever has the permission sees all."""
-    visible = Dialog.objects.for_user(request.auth).select_related("agent", "group")
+    """List the caller's own dialogs and those of their groups; whoever has the permission sees all. One that an agent
+    opened is named by the dialog in which it did so.
+    """
+    visible = Dialog.objects.for_user(request.auth).exclude(origin=Dialog.Origin.AGENT)
+    visible = visible.select_related("agent", "group")
     return overviews.of_dialogs(oldest_first(visible, window))
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from django.db.models import Count, Max
 from django.utils import timezone
 
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Generation
 from dialogs.store import charging
 from dominds.llm.catalog.catalog import ModelInfo
@@ -21,13 +22,16 @@ def spending_of(dialog: Dialog) -> Spending:
     not added up.
     """
     budget = dialog.monthly_budget_usd
-    return Spending(
+    spending = Spending(
         dialog=dialog.cost_usd,
         dialog_budget=dialog.budget_in_force,
         month=spent_this_month(dialog.owner_id) if budget is not None else Decimal(0),
         month_budget=budget,
         unpriced=dialog.unpriced_generations,
     )
+    for extension in installed_extensions():
+        spending = extension.spending(dialog, spending)
+    return spending
 
 
 def spent_this_month(owner_id: int) -> Decimal:

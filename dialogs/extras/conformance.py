@@ -17,6 +17,7 @@ from django.urls import URLPattern, URLResolver
 from django.utils.module_loading import import_string
 from ninja import Router
 
+from dialogs.agents.fields import FIELDS as AGENT_FIELDS
 from dialogs.extension import PLACES, Extension, installed_extensions, load
 from dialogs.models import SiteSettings
 
@@ -28,6 +29,12 @@ HEARD = {  # how many values each is called with
     "level_changed": 2,
     "rewritten": 2,
     "dialogs_deleted": 1,
+    "state_changed": 1,
+    "stopped": 1,
+    "shared": 1,
+    "dialogs_restored": 1,
+    "dialog_erased": 1,
+    "spending": 2,
 }
 
 
@@ -74,6 +81,13 @@ class ExtensionConformance:
         if self.extension.site_form:
             form = import_string(self.extension.site_form)
             assert issubclass(form, forms.ModelForm) and form.Meta.model is SiteSettings
+
+    def test_its_tools_are_a_function_and_its_fields_have_no_others_names(self) -> None:
+        if self.extension.tools:
+            signature(import_string(self.extension.tools)).bind(object(), None)
+        others = (other for other in installed_extensions() if other.name != self.extension.name)
+        taken = {*AGENT_FIELDS, *(name for other in others for name in other.agent_fields)}
+        assert not self.extension.agent_fields.keys() & taken
 
     def test_what_it_hears_takes_what_it_is_called_with(self) -> None:
         known = {field.name for field in fields(Extension)}

@@ -4,7 +4,9 @@ Pieces are rendered from the rows as they are now, so a repeated or late event c
 batch each piece is rendered once, with the last event that asks for it.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +18,7 @@ from django.template.loader import render_to_string
 
 from dialogs.actions import questions
 from dialogs.context.view import standing_runs
+from dialogs.extension import installed_extensions
 from dialogs.live.socket_auth import active_person
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages import sidebar
@@ -116,7 +119,8 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
     last_question = max((index for index, frame in enumerate(frames) if frame["type"] == "question"), default=None)
     turn_pieces = _turn_pieces(page, turns)
     for index, frame in enumerate(frames):
-        html = [page.piece(name) for name in wanted[index] if last_with[name] == index]
+        pieces = (page.piece(name) for name in wanted[index] if last_with[name] == index)
+        html = [piece for piece in pieces if not piece.isspace()]
         if frame["type"] == "turn":
             html += turn_pieces.pop(frame["data"].get("seq", 0), [])
         elif frame["type"] == "question" and last_question == index:
@@ -144,10 +148,20 @@ def _for_page(turn: Frame) -> Frame:
 
 def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:
     kind, data = frame["type"], frame["data"]
-    names = PIECES.get(kind, ())
+    names = (*PIECES.get(kind, ()), *_of_extensions().get(kind, ()))
     if (kind == "turn" and data.get("seq") == 1) or (kind == "state" and page.state == State.CLOSED):
         names = (*names, *CHANGED_BY_FIRST_AND_LAST)
     return names
+
+
+@cache
+def _of_extensions() -> Mapping[str, tuple[str, ...]]:
+    """Return the pieces that extensions show, and render anew at an event, by its type."""
+    added: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for extension in installed_extensions():
+        for kind, names in extension.live_pieces.items():
+            added[kind] += names
+    return added
 
 
 def _turn_pieces(page: DialogPage, turns: Mapping[int, Turn]) -> dict[int, list[str]]:

@@ -85,6 +85,9 @@ class Agent(models.Model):
         db_default=False,
         help_text="for programs: no tools and no words of the runtime; what a request of /v1 brings, and nothing else",
     )
+    extras = models.JSONField(
+        default=dict, db_default=EMPTY_OBJECT, blank=True, editable=False, help_text="fields of extensions, by name"
+    )
     is_default = models.BooleanField(default=False)
     is_demo = models.BooleanField(default=False)
     is_listed = models.BooleanField(

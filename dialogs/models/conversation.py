@@ -85,7 +85,10 @@ class Dialog(Drive, ContextState):
     class Origin(models.TextChoices):
         PERSON = "person", "people"
         KEY = "key", "programs"
+        AGENT = "agent", "agents"  # by a call of an agent's; found in the dialog of that call, and not listed
         BACKGROUND = "background", "background prompts"  # of a program, for a title or the like; no conversation
+
+    UNLISTED = (Origin.AGENT, Origin.BACKGROUND)  # not among the dialogs of people, unless they ask for them
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(

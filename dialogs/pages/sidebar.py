@@ -100,7 +100,7 @@ def _recent(user: User, limit: int, rows: Rows) -> list[Any]:
 
 
 def _newest(dialogs: QuerySet[Dialog], limit: int) -> QuerySet[Dialog]:
-    shown = dialogs.filter(archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
+    shown = dialogs.filter(archived_at=None).exclude(origin__in=Dialog.UNLISTED)
     return shown.order_by("-active_at")[:limit]
 
 

@@ -15,6 +15,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from dialogs.errors import NotFound
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.permissions import members_of
 from dialogs.state import Facts, State, state_of
@@ -48,6 +49,10 @@ class Change:
         self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
         self._new_events: list[events.NewEvent] = []
         self._before = dict(vars(dialog))
+
+    @property
+    def state_before(self) -> State:
+        return State(self._before["state"])
 
     def event(self, kind: str, /, **data: Any) -> None:
         self._new_events.append((kind, data))
@@ -122,7 +127,8 @@ class Change:
     def finish(self) -> None:
         dialog = self.dialog
         state = State(dialog.state) if self.keeps_state else state_of(self._facts())
-        if state != dialog.state or self._asks_more():
+        changed = state != dialog.state
+        if changed or self._asks_more():
             dialog.state = state.value
             self.event("state", state=state.value, failure=dialog.failure)
             if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
@@ -136,6 +142,9 @@ class Change:
         self._write()
         if wakes:
             wakeups.wake(dialog.pk)
+        if changed:
+            for extension in installed_extensions():
+                extension.state_changed(self)
 
     def _asks_more(self) -> bool:
         """Check whether a person asked for something that the pages show at once, though the dialog's state stays."""

@@ -1,10 +1,13 @@
 """The registry of tools that an agent can be offered. Each lives in the module of its subject."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+
+from django.utils.module_loading import import_string
 
 from dialogs.context.client import client_of
 from dialogs.context.limits import policy_of
+from dialogs.extension import installed_extensions
 from dialogs.models import Agent, Dialog
 from dialogs.tools import archive, human, mcp, memory, milestone, workspace
 from dialogs.tools.mcp_config import current_config
@@ -50,8 +53,11 @@ def tools_of(agent: Agent) -> dict[str, Tool]:
     return tools_under(policy_of(agent).policy, agent)
 
 
-def tools_under(policy: Policy, agent: Agent) -> dict[str, Tool]:
-    """Return the tools of this agent by name, in an order that never changes by itself. A proxy gets none."""
+def tools_under(policy: Policy, agent: Agent, dialog: Dialog | None = None) -> dict[str, Tool]:
+    """Return the tools of this agent by name, in an order that never changes by itself. A proxy gets none.
+
+    Extensions may offer others in a ``dialog`` than they do to the agent in general.
+    """
     if not agent.kind.is_guided:
         return {}
     builtin = builtin_tools()
@@ -64,12 +70,20 @@ def tools_under(policy: Policy, agent: Agent) -> dict[str, Tool]:
         elif name.startswith(mcp.PREFIX):
             for tool_name, tool in mcp.tools_named(name).items():
                 offered.setdefault(tool_name, tool)  # a server's tool never takes the place of our own
+    for tools_for in _tools_of_extensions():
+        for tool in tools_for(agent, dialog):
+            offered.setdefault(tool.name, tool)
     return offered
+
+
+@cache
+def _tools_of_extensions() -> tuple[Callable[[Agent, Dialog | None], Iterable[Tool]], ...]:
+    return tuple(import_string(extension.tools) for extension in installed_extensions() if extension.tools)
 
 
 def offered_to(dialog: Dialog) -> dict[str, Tool]:
     """Return the agent's tools and then the client's, which never take the place of one of the product's."""
-    offered = tools_of(dialog.agent)
+    offered = tools_under(policy_of(dialog.agent).policy, dialog.agent, dialog)
     for name, tool in _tools_of_client(dialog).items():
         offered.setdefault(name, tool)
     return offered

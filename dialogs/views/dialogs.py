@@ -135,7 +135,7 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[D
     if origin := given.get("origin"):
         dialogs = dialogs.filter(origin=origin)
     else:
-        dialogs = dialogs.exclude(origin=Dialog.Origin.BACKGROUND)
+        dialogs = dialogs.exclude(origin__in=Dialog.UNLISTED)
     if owner := given.get("owner"):
         dialogs = dialogs.filter(owner__username=owner)
     return dialogs.newest_first(request.user), among_newest
