@@ -130,7 +130,7 @@ SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 # Optional features, each an extension (see dialogs.extension): ours, and those of installed packages.
 OWN_EXTRAS = [
     f"dialogs.extras.{name}"
-    for name in ("v1", "notices", "sso", "imports", "operations", "backups", "time_travel", "sharing")
+    for name in ("v1", "notices", "sso", "imports", "operations", "backups", "time_travel", "sharing", "teams")
 ]
 EXTRAS = env.apps("DOMINDS_EXTRAS", OWN_EXTRAS, group="dominds.extensions")
 INSTALLED_APPS = [

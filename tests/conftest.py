@@ -56,6 +56,7 @@ TOGETHER = {
     "playwright": ("tests/browser/", "tests/dialogs/views/test_accessibility.py"),
     "shared_stack": (
         "tests/dialogs/api/test_live.py",
+        "tests/dialogs/extras/teams/test_live.py",
         "tests/dialogs/extras/v1/mcp/test_live.py",
         "tests/dialogs/extras/v1/protocols/",
         "tests/dialogs/extras/v1/test_live.py",

@@ -1,0 +1,22 @@
+from dialogs.extension import Extension, Piece
+from dialogs.extras.teams import following, money, rules, side_dialogs
+
+EXTENSION = Extension(
+    name="teams",
+    summary="Agents that ask other agents in side dialogs, each with a health of its own.",
+    pages="dialogs.extras.teams.urls",
+    routers=("dialogs.extras.teams.api.router",),
+    pieces=(Piece("above-composer", "dialogs/_team.html"),),
+    live_pieces={"reminder": ("team_panel",), "state": ("team_panel",)},
+    tools="dialogs.extras.teams.tools.tools_for",
+    agent_fields={"colleagues": rules.colleagues, "side_dialogs": rules.bounds},
+    spending=money.spending,
+    sweep=side_dialogs.sweep,
+    tidy=following.follow_all,
+    state_changed=side_dialogs.state_changed,
+    stopped=side_dialogs.stopped,
+    shared=following.shared,
+    dialogs_deleted=following.deleted,
+    dialogs_restored=following.follow_soon,
+    dialog_erased=following.erased,
+)

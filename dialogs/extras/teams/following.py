@@ -1,0 +1,63 @@
+"""Side dialogs follow their root: they are shared, deleted, brought back and erased with it.
+
+Their rows are changed after the commit of the root's, as rows are locked from below to above; once an hour what was
+lost with a process is made up for.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+
+from dialogs.extras.teams import side_dialogs, sight
+from dialogs.extras.teams.models import SideDialog, TaskRevision
+from dialogs.models import Dialog
+
+
+def shared(dialog: Dialog) -> None:
+    follow_soon([dialog.pk])
+
+
+def deleted(ids: Collection[UUID]) -> None:
+    """End what still works below deleted dialogs, and put all of it out of sight with them."""
+    side_dialogs.end(sight.below(*ids), "the dialog above was deleted")
+    follow_soon(ids)
+
+
+def follow_soon(ids: Collection[UUID]) -> None:
+    transaction.on_commit(lambda: _follow(SideDialog.objects.filter(root__in=ids)), robust=True)
+
+
+def follow_all() -> None:
+    """Make up for what was lost with a process."""
+    differs = (
+        ~Q(dialog__group=F("root__group"))
+        | Q(dialog__group__isnull=True, root__group__isnull=False)
+        | Q(dialog__group__isnull=False, root__group__isnull=True)
+        | Q(dialog__removed_at__isnull=True, root__removed_at__isnull=False)
+        | Q(dialog__removed_at__isnull=False, dialog__expires_at__isnull=False, root__removed_at__isnull=True)
+    )
+    _follow(SideDialog.objects.filter(differs))
+
+
+def _follow(sides: QuerySet[SideDialog]) -> None:
+    """Give side dialogs the group and the removal of their root. What is owed to them is done before they are out of
+    reach.
+    """
+    for side in sides.select_related("root"):
+        if side.owes:
+            side_dialogs.deliver(side.pk)
+        root = side.root
+        is_erased = root.removed_at is not None and root.expires_at is None
+        expires_at = Now() if is_erased else root.expires_at
+        rows = Dialog._base_manager.filter(pk=side.pk).exclude(removed_at__isnull=False, expires_at__isnull=True)
+        rows.update(group=root.group_id, removed_at=root.removed_at, expires_at=expires_at)
+
+
+def erased(dialog_id: UUID) -> None:
+    """Forget what a removed dialog was asked and called; those below a removed root are removed as well."""
+    SideDialog.objects.filter(pk=dialog_id).update(name=str(dialog_id), task="", reason="")
+    TaskRevision.objects.filter(root=dialog_id).delete()
+    follow_soon([dialog_id])

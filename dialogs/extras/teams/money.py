@@ -1,0 +1,37 @@
+"""What a team costs: each cost stands at its own dialog, is counted once, and adds up to the root."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from decimal import Decimal
+from uuid import UUID
+
+from django.db.models import Sum
+
+from dialogs.extras.teams import sight
+from dialogs.extras.teams.models import SideDialog
+from dialogs.models import Dialog
+from remediation.spending import Spending, in_usd
+
+
+def cost_of(ids: Collection[UUID]) -> Decimal:
+    """Return the known cost of these dialogs, the removed ones included."""
+    return Dialog._base_manager.filter(pk__in=ids).aggregate(usd=Sum("cost_usd"))["usd"] or Decimal(0)
+
+
+def spending(dialog: Dialog, own: Spending) -> Spending:
+    """Add what the dialogs below have cost to a budget, and heed that of the root. A dialog that asks nobody, and was
+    asked by nobody, takes no query."""
+    if own.dialog_budget is not None and dialog.agent.extras.get("colleagues"):
+        own = replace(own, beside=cost_of([side.pk for side in sight.below(dialog.pk, ended=True)]))
+    if dialog.origin != Dialog.Origin.AGENT:
+        return own
+    side = SideDialog.objects.select_related("root__agent").get(pk=dialog.pk)
+    budget = side.root.budget_in_force
+    if budget is None:
+        return own
+    team = [side.root_id, *SideDialog.objects.filter(root=side.root_id).values_list("pk", flat=True)]
+    if (cost := cost_of(team)) < budget:
+        return own
+    return replace(
+        own, used_up_above=f"The team has cost {in_usd(cost)}, and the budget of its first dialog is {in_usd(budget)}."
+    )

@@ -1,0 +1,215 @@
+"""An agent asks another one in a side dialog."""
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import transaction
+
+from dialogs.actions import expiry, folders, messages, questions, rounds, sharing
+from dialogs.context.model_calls import Answer
+from dialogs.context.request import prepare
+from dialogs.errors import Conflict
+from dialogs.extras.teams import side_dialogs
+from dialogs.extras.teams.models import SideDialog
+from dialogs.models import Agent, Artifact, Dialog, Generation, Turn
+from dialogs.runtime.driver import drive
+from dialogs.runtime.materials import materials_of
+from dialogs.store.change import open_change
+from tests.dialogs.conftest import Script
+from tests.dialogs.extras.teams.conftest import REPORT, TASK, asking, play, results, side_of, steps
+from tests.dialogs.factories import AgentFactory, make_operator, send
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_last_answer_of_a_side_dialog_is_the_calls_result(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    send(lead, "plan")
+    assert (lead.state, lead.lease_owner, results(lead)) == ("queued", "", [])
+    side = side_of(lead)
+    assert (side.dialog.owner, side.dialog.origin, side.dialog.state) == (lead.owner, "agent", "queued")
+
+    drive(side.pk)
+    lead.refresh_from_db()
+    assert (results(lead), lead.wake_at) == ([REPORT], None)
+    drive(lead.pk)
+    assert lead.turns.last().text == "So that is it."
+    sent = side.dialog.turns.get(role="user").text
+    assert sent.startswith(TASK) and "plan" not in sent
+
+
+def test_end_of_the_child_and_result_of_the_call_are_one_transaction(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    send(lead, "plan")
+    side = side_of(lead)
+    with open_change(side.pk) as change:
+        change.take_next_message()
+    with pytest.raises(RuntimeError), transaction.atomic(), open_change(side.pk) as change:
+        change.turn("assistant", "complete", text=REPORT)
+        change.end_message("answered")
+        change.finish()
+        assert results(lead) == [REPORT]
+        raise RuntimeError("the process dies before the commit")
+    assert (results(lead), side_of(lead).answered_at, side_of(lead).dialog.state) == ([], None, "queued")
+
+
+def test_calls_of_one_answer_work_side_by_side(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(), asking(name="second"), {"name": "side_dialogs", "arguments": {}}))
+    send(lead, "plan")
+    assert SideDialog.objects.filter(parent=lead, dialog__state="queued").count() == 2
+    (listed,) = results(lead)
+    assert listed.count("asked “Find the hut”: at work") == 2
+    play(lead)
+    assert (lead.state, results(lead)[1:], lead.turns.last().text) == ("idle", [REPORT, REPORT], "So that is it.")
+
+
+def test_without_waiting_the_report_comes_as_a_message(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(wait=False)))
+    send(lead, "plan")
+    assert (lead.state, lead.turns.last().text) == ("idle", "So that is it.")
+    play(lead)
+    assert lead.turns.filter(role="user").last().text == f"[Runtime: the side dialog scout reports.]\n{REPORT}"
+    assert lead.turns.filter(role="assistant", text="So that is it.").count() == 2
+
+
+def test_a_named_side_dialog_is_gone_on_in(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(name="hut")))
+    play(send(lead, "plan"))
+    play(send(lead, "plan"))
+    assert side_of(lead).dialog.turns.filter(role="user").count() == 2
+    assert results(lead) == [REPORT, REPORT]
+
+
+def test_a_refused_ask_says_why_and_opens_nothing(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(name="a"), asking(name="a"), asking(agent="lead")))
+    send(lead, "plan")
+    refused = results(lead)
+    assert refused[0] == "a is still at work. Wait for its report, or use tell_agent."
+    assert refused[1].startswith("ask_agent: agent: 'lead' is not one of")
+    assert SideDialog.objects.count() == 1
+
+
+def test_stop_ends_all_that_works_below(lead: Dialog, script: Script) -> None:
+    AgentFactory.create(id="digger", recall=False)
+    Agent.objects.filter(pk="scout").update(extras={"colleagues": ["digger"]})
+    script(*steps(asking(), asking(name="other")))
+    send(lead, "plan")
+    first = SideDialog.objects.filter(parent=lead)[0]
+    with open_change(first.pk) as change:
+        side_dialogs.ask(change, side_dialogs.Ask("call_of_first", "digger", "dig"))
+    messages.stop(lead.pk, lead.owner)
+    lead.refresh_from_db()
+    assert lead.state == "idle"
+    below = Dialog.objects.filter(origin="agent")
+    assert set(below.values_list("state", flat=True)) == {"closed"} and below.count() == 3
+    assert set(SideDialog.objects.values_list("reason", flat=True)) == {"a person pressed stop in the dialog above"}
+    before = Generation.objects.count()
+    for dialog in below:
+        drive(dialog.pk)
+    assert Generation.objects.count() == before
+    assert results(lead) == ["Not run: a person pressed stop."] * 2
+
+
+def test_a_side_dialog_that_a_person_ends_reports_so(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    send(lead, "plan")
+    messages.close(side_of(lead).pk, lead.owner)
+    assert results(lead) == ["No report. It was closed."]
+    assert "ended: it was closed" in lead.reminders.get().text
+
+
+def test_a_suspended_side_dialog_does_not_hold_up_its_parent(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    send(lead, "plan")
+    side = side_of(lead)
+    Dialog.objects.filter(pk=side.pk).update(budget_usd=0)
+    drive(side.pk)
+    side.dialog.refresh_from_db()
+    (told,) = results(lead)
+    assert side.dialog.state == "suspended" and told.startswith("scout is suspended until a person decides: This dial")
+    assert "suspended until a person decides" in lead.reminders.get().text
+    play(lead)
+    assert lead.state == "idle"
+
+    question = side.dialog.questions.get(state="open")
+    questions.resolve(question.pk, make_operator(), "raise_budget", budget_usd="5")
+    play(lead)
+    assert lead.turns.filter(role="user").last().text.endswith(REPORT)
+
+
+def test_the_roots_budget_holds_for_the_whole_team(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    Dialog.objects.filter(pk=lead.pk).update(budget_usd=1)
+    send(lead, "plan")
+    side = side_of(lead)
+    Dialog.objects.filter(pk=side.pk).update(cost_usd="1.25")
+    play(lead)
+    assert results(lead) == ["No report. The team has cost $1.25, and the budget of its first dialog is $1.00."]
+    assert lead.state == "suspended"
+    asked = lead.questions.get(state="open").text
+    assert asked.startswith("This dialog and those that it opened have cost $1.25, and the budget is $1.00.")
+    assert not side.dialog.questions.exists()
+
+
+def test_a_long_report_is_put_aside_and_can_be_read(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(), report="The hut is far away. " * 10_000))
+    play(send(lead, "plan"))
+    (shown,) = results(lead)
+    assert shown.startswith("The report has 209,999 characters.") and len(shown) < 6_500
+    assert "read_artifact" in shown
+    assert len(Artifact.objects.get(dialog=lead).text) == 209_999
+
+
+def test_side_dialogs_stay_in_sight_after_a_clear(lead: Dialog, script: Script) -> None:
+    script(*steps(*(asking(f"{TASK} {number}", name=f"s{number}", wait=False) for number in range(8))))
+    send(lead, "plan")
+    for _ in range(3):
+        with open_change(lead.pk) as change:
+            rounds.clear_within(change, "Goal: the trip.", cause="person")
+    dialog = Dialog.objects.whole().get(pk=lead.pk)
+    served, view, tools, _ = materials_of(dialog)
+    request = prepare(dialog, served.model, Answer(view=view, tools=tools, output=None)).request
+    seen = "\n".join(message.text for message in request.messages)
+    for number in range(8):
+        assert f"- s{number} (agent scout), asked “Find the hut {number}”: at work" in seen
+
+
+def test_side_dialogs_are_shared_deleted_restored_and_erased_with_their_root(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    play(send(lead, "plan"))
+    group = Group.objects.create(name="birds")
+    lead.owner.groups.add(group)
+    sharing.share(lead.pk, "birds", lead.owner)
+    side = side_of(lead)
+    assert side.dialog.group == group
+
+    folders.delete(lead.owner, [lead.pk])
+    assert not Dialog.objects.filter(pk=side.pk).exists()
+    folders.bring_back(lead.owner, [lead.pk])
+    assert Dialog.objects.filter(pk=side.pk).exists()
+    expiry.erase_now(lead.pk)
+    expiry.remove_expired()
+    assert not Turn.objects.filter(dialog=side.pk).exists()
+    assert SideDialog.objects.get(pk=side.pk).task == ""
+
+
+def test_what_was_lost_with_a_process_is_made_up_for(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    send(lead, "plan")
+    side = side_of(lead)
+    drive(side.pk)
+    SideDialog.objects.filter(pk=side.pk).update(answered_at=None, waits=True)
+    Turn.objects.filter(dialog=lead, role="tool").delete()  # as if the extension had been off meanwhile
+    side_dialogs.sweep()
+    assert results(lead) == [REPORT]
+
+
+def test_a_message_reaches_a_side_dialog_at_work_once(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    send(lead, "plan")
+    side = side_of(lead)
+    for _ in range(2):
+        side_dialogs.tell(lead.pk, "scout", "also the path", "call_7_1")
+    assert side.dialog.turns.filter(text="also the path").count() == 1
+    drive(side.pk)
+    with pytest.raises(Conflict, match="scout has reported already"):
+        side_dialogs.tell(lead.pk, "scout", "too late", "call_8_1")
