@@ -115,9 +115,9 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.actions.questions import AGES
     from dialogs.context.sent import Category
     from dialogs.extras.operations.costs import KEYS
-    from dialogs.extras.time_travel.drawing import THRESHOLDS
     from dialogs.models import Dialog, Generation, PersonSettings, Question, RecallChoice, Turn
     from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
+    from dialogs.pages.time_drawing import THRESHOLDS
     from dialogs.permissions import ALL
     from dialogs.templatetags.stored_sentences import FAILURES, FORMS
     from dialogs.views.questions import TABS

@@ -342,7 +342,7 @@ class RemovedOut(Schema):
 
 
 class MarkOut(Schema):
-    kind: Literal["rewrite", "undo", "round", "question", "crash", "failure"]
+    kind: Literal["rewrite", "undo", "round", "question", "crash", "failure", "recall"]
     text: str
 
 

@@ -65,7 +65,7 @@ class Panel:
             Card(
                 _("Tokens"),
                 _number(self.est_tokens),
-                note=_("est. of {number}").format(number=_number(self.limit)),
+                note=_("next request, est. of {number}").format(number=_number(self.limit)),
                 warns=self.warns,
             ),
             Card(

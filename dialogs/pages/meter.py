@@ -2,7 +2,7 @@
 lasts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -53,7 +53,7 @@ def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any
     held.
     """
     if tokens is None or not snapshots:
-        parts = _parts(Sent(), tokens, 0, health["model_context_limit"]) if tokens is not None else ()
+        parts = parts_of({}, tokens, 0, health["model_context_limit"]) if tokens is not None else ()
         return Meter(_standing(health, tokens), parts)
     newest = snapshots[-1]
     sent = Sent.of(newest.generation__sent)
@@ -64,7 +64,7 @@ def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any
     change, cause = _change(snapshots[-2:])
     return Meter(
         lead=_sentence(clauses[:1]) or _standing(health, tokens),
-        parts=_parts(sent, tokens, sent.output or 0, health["model_context_limit"]),
+        parts=parts_of(_split(sent, tokens), tokens, sent.output or 0, health["model_context_limit"]),
         forecast=_sentence(clauses),
         growth=round(growth or 0) if clauses else 0,
         change=change,
@@ -77,11 +77,14 @@ def _standing(health: dict[str, Any], tokens: int | None) -> str:
     return _(STANDINGS[health["level"]]) if tokens is not None and health["level"] in STANDINGS else ""
 
 
-def _parts(sent: Sent, tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
+def _split(sent: Sent, tokens: int) -> dict[str, int]:
+    return {category.value: share for category, share in split_by_chars(sizes_of(sent), tokens).items()}
+
+
+def parts_of(split: Mapping[str, int], tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
     """Return the parts by category, then what is kept for the answer and what is left of the window, where that
     is known.
     """
-    split = {category.value: share for category, share in split_by_chars(sizes_of(sent), tokens).items()}
     named = {**(split or {PROMPT: tokens}), RESERVE: reserve, FREE: max(0, (window or 0) - tokens - reserve)}
     whole, upto, parts = window or tokens + reserve, 0, list[Part]()
     for name, size in named.items():

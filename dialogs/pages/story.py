@@ -96,7 +96,7 @@ def _rewrite(dialog: Dialog, line: RunLine) -> Act:
         run.created_at,
         _(line.title),
         gone.format(number=line.removed),
-        _("est. {before:,} → {after:,} tokens").format(before=run.est_before, after=run.est_after),
+        _est_sizes(run.est_before, run.est_after),
         address_of(dialog, run.base_position, f"run-{run.pk}"),
         reverse("archived-run", args=[dialog.pk, run.pk]),
         line,
@@ -152,18 +152,34 @@ class Gauge:
         earlier = next((call for call in self.calls if call.started_at < at), None)
         if earlier is not None and since is not None and earlier.started_at < since:
             earlier = None
-        first = _size(earlier) if earlier else (_est(before) if before is not None else "")
         later = next((call for call in reversed(self.calls) if call.started_at >= at), None)
-        last = _size(later) if later else (_est(self._next) if self._next is not None else "")
-        return _("{before} → {after} tokens").format(before=first, after=last) if first and last else ""
+        first = _size(earlier) if earlier else (before, True)
+        last = _size(later) if later else (self._next, True)
+        return _sizes(first, last)
 
 
-def _size(call: Generation) -> str:
-    return _est(est_tokens_of(call)) if call.prompt_tokens is None else f"{call.prompt_tokens:,}"
+def _size(call: Generation) -> tuple[int | None, bool]:
+    """Return what the gauge showed of a call, and whether that was an estimate."""
+    is_est = call.prompt_tokens is None
+    return est_tokens_of(call) if is_est else call.prompt_tokens, is_est
+
+
+def _sizes(first: tuple[int | None, bool], last: tuple[int | None, bool]) -> str:
+    (before, is_est), (after, is_est_after) = first, last
+    if before is None or after is None:
+        return ""
+    if is_est and is_est_after:
+        return _est_sizes(before, after)
+    words = [_est(tokens) if is_est else f"{tokens:,}" for tokens, is_est in ((before, is_est), (after, is_est_after))]
+    return _("{before} → {after} tokens").format(before=words[0], after=words[1])
 
 
 def _est(tokens: int) -> str:
     return _("est. {number:,}").format(number=tokens)
+
+
+def _est_sizes(before: int, after: int) -> str:
+    return _("est. {before:,} → {after:,} tokens").format(before=before, after=after)
 
 
 def words_of_undo(run: RemediationRun, before: int | None, after: int | None) -> str:
@@ -174,4 +190,4 @@ def words_of_undo(run: RemediationRun, before: int | None, after: int | None) ->
         words = ngettext("{number} message is back.", "{number} messages are back.", len(back)).format(number=len(back))
     if before is None or after is None:
         return words
-    return words + " " + _("est. {before:,} → {after:,} tokens").format(before=before, after=after)
+    return f"{words} {_est_sizes(before, after)}"

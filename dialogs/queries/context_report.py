@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from dialogs.actions.rewrite_requests import policy_with
 from dialogs.context.retrieval import search
 from dialogs.context.sizes import Sizes
+from dialogs.errors import UNREADABLE, Refusal
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
 from dialogs.runtime.materials import Materials, materials_of
@@ -71,6 +72,8 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
 def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
     result, sizes = rewrite.preview(dialog, materials, verb), materials.sizes.under(policy_with(verb))
     before, standing = next_prompt(dialog, materials, sizes), {unit.id for unit in result.units}
+    hand = policy_with(verb).by_hand
+    points = {unit["id"]: unit["points"] for unit in _units(sizes)} if hand and hand.shows_scores else {}
     return {
         "kind": verb,
         "limit": sizes.limit,
@@ -78,7 +81,7 @@ def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
         "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result, before),
         "summary": "" if result.failure else without_heading(result.summary).strip(),
         "shortened": sum(unit.id in standing for unit in result.removed),
-        "removed": [_removed_json(unit) for unit in result.removed],
+        "removed": [_removed_json(unit) | {"points": points.get(unit.id, {})} for unit in result.removed],
         "problem": result.failure or None,
     }
 
@@ -90,12 +93,14 @@ def previews_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, dict[str, Any
 
 
 def next_size(dialog: Dialog) -> int | None:
-    """Return the est. tokens of the request as it would be sent now; None while the dialog's model is not known."""
+    """Return the est. tokens of the request as it would be sent now; None where nobody can tell, as of a damaged
+    dialog or one whose model is not known.
+    """
     try:
         materials = materials_of(dialog)
-    except UnknownModel:
+        return next_prompt(dialog, materials, materials.sizes.own)
+    except (UnknownModel, Refusal, *UNREADABLE):
         return None
-    return next_prompt(dialog, materials, materials.sizes.own)
 
 
 def _removed_json(unit: Unit) -> dict[str, Any]:

@@ -1,71 +1,129 @@
-"""Views of a dialog's context: its health over time, one turn's usage, and the whole as a file."""
+"""Views of a dialog's context: its requests over time, what stands in one of them, and the whole as a file."""
 
-from django.db.models import Q
+from typing import Any
+from urllib.parse import urlsplit
+
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 
 from dialogs.api.dialogs import send_export
+from dialogs.api.lists import number_in
 from dialogs.models import Dialog, Generation, Turn
-from dialogs.pages.dialog_page import DialogPage, highest, usage_points
-from dialogs.pages.entries import address_of, calls_of
+from dialogs.pages import rewrite_page
+from dialogs.pages.context_page import IN_PANE, ContextPage
+from dialogs.pages.context_panel import run_lines
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.entries import calls_of
+from dialogs.pages.story import story_of
+from dialogs.queries import context_report
+from dialogs.queries.moments import MOST
 from dialogs.views.answers import PersonRequest, dialog_page
+from dialogs.views.rewrites import LONG_STORY, weigh
 from dominds.db.bounded import NewestFirst
+from remediation.policies.registry import with_verb
 
 ROWS = 50
-CHART_POINTS = 200
-CHART_ROOM = 12
-FEWEST_DRAWN = 4
 
 
 @dialog_page
-def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """List every model call with the level it led to; discarded ones too, without their text."""
-    generations = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
-    points = usage_points(dialog, CHART_POINTS, CHART_ROOM)
-    top = highest(point["snapshot"] for point in points)
-    context = {
-        "page": DialogPage(dialog, request.user, request=request),
-        "points": points,
-        "is_drawn": len(points) >= FEWEST_DRAWN,
-        "ticks": [(0, f"{top:,}"), (50, f"{top / 2:,.0f}"), (100, "0")],
-        "found": NewestFirst(generations, ROWS, until=request.GET.get("until", "")).get_page(
-            request.GET.get("page") or 1
-        ),
-        "section": "dialogs",
+def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    """Show the requests over time and one of them, what happened, and how to make room; with ``preview``, what a
+    rewrite would take away, without doing it.
+    """
+    page = DialogPage(dialog, request.user, request=request)
+    pane = _pane(request, dialog)
+    shown = {"page": page, "section": "dialogs", "back": _back(request)} | pane.variables()
+    if request.htmx and request.htmx.target == "moment":
+        return render(request, "dialogs/_moment.html", shown)
+    asked, query = request.GET.get("preview", ""), request.GET.get("q", "")
+    if asked:  # else a script asks for the ways, which are weighed for seconds where very much is seen
+        weigh(page)
+        shown |= _asked(page, asked)
+    calls = NewestFirst(
+        Generation.objects.newest_of(dialog.pk).select_related("snapshot"), ROWS, until=request.GET.get("until", "")
+    )
+    shown |= {
+        "story": story_of(page, LONG_STORY),
+        "calls": calls.get_page(request.GET.get("page") or 1),
+        "is_paging": bool({"page", "until"} & request.GET.keys()),
+        "query": query,
+        "hits": _hits(dialog, query) if query else [],
     }
-    return render(request, "dialogs/health.html", context)
+    return render(request, "dialogs/context.html", shown)
+
+
+def _asked(page: DialogPage, verb: str) -> dict[str, object]:
+    """Return the way that an address asks to preview, if there is such a one."""
+    policy = with_verb(verb)
+    ways = (*page.room.helpful, *page.room.idle) if page.room and policy else ()
+    return next(({"asked": way.hand, "way": way} for way in ways if way.hand == policy.by_hand), {}) if policy else {}
+
+
+def _back(request: PersonRequest) -> str:
+    """Return where a form of the page leads back to; beside a conversation it stays there by itself."""
+    page = urlsplit(request.htmx.current_url or "").path if request.htmx else request.path
+    return request.get_full_path() if page == request.path else ""
+
+
+def _pane(request: PersonRequest, dialog: Dialog, most: int = MOST) -> ContextPage:
+    given = request.GET
+    beside, number = given.get("with", ""), number_in(given.get("before"))
+    return ContextPage(dialog, given.get("at", ""), beside, number, given.get("part") or "1", most)
+
+
+def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
+    """Return what the archive holds of these words, each piece with the rewrite that took it out."""
+    found = context_report.found_in_archive(dialog, query, ROWS)
+    numbers = [text.number for _, hit in found for text in (hit.text, *hit.beside)]
+    beside = context_report.archive(dialog).filter(pk__in=numbers).only("role", "kind") if numbers else ()
+    written = {unit.pk for unit in beside if rewrite_page.is_markdown(unit)}
+    units: list[Any] = [unit for unit, _ in found]
+    lines = {line.run.pk: line for line in run_lines(dialog, pk__in={unit.run_id for unit in units})}
+    for unit in units:
+        unit.line = lines.get(unit.run_id)
+    rewrite_page.link_summaries(dialog, units)
+    return [(unit, hit.without_marks(written)) for unit, hit in found]
 
 
 @dialog_page
 def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Render the panels beside a conversation that weigh its whole context; a page fetches them while they are in
-    view.
-    """
+    """Render the pane beside a conversation, which weighs its whole context; a page fetches it while it is in view."""
+    if request.headers.get("Sec-Fetch-Dest") == "document":  # somebody opens the address
+        return redirect("context", dialog_id=dialog.pk)
     page = DialogPage(dialog, request.user, request=request)
-    return HttpResponse(page.piece("context_panel") + page.piece("usage_panel"))
+    shown = _pane(request, dialog, IN_PANE).variables()
+    return HttpResponse(page.piece("context_panel") + page.piece("context", **shown))
+
+
+@dialog_page
+def text(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    """Return one piece of a request whole, as plain text."""
+    pane, number = _pane(request, dialog), number_in(request.GET.get("piece"))
+    pieces = pane.request.pieces if pane.request else ()
+    if number is None or number >= len(pieces):
+        raise Http404
+    return HttpResponse(pieces[number].text, content_type="text/plain; charset=utf-8")
+
+
+@dialog_page
+def led_to_context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    """Lead an address of a former page to the context, with what it asked for."""
+    asked = request.GET.urlencode()
+    return redirect(f"{reverse('context', args=[dialog.pk])}{'?' if asked else ''}{asked}")
 
 
 @dialog_page
 def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Show where the numbers under one answer come from."""
-    turn = dialog.turns.select_related("generation__snapshot").filter(seq=seq).first()
+    """Lead to the request that one turn answered, where the numbers under it come from."""
+    turn = dialog.turns.filter(seq=seq).first()
     # The call of a copied turn stands where it was made.
     if turn is not None and dialog.forked_from_id and (turn.position or 0) < dialog.own_from:
         return redirect("usage", dialog_id=dialog.forked_from_id, seq=seq)
-    if turn is None or turn.generation is None:
+    if turn is None or turn.generation_id is None:
         raise Http404
-    tries = Generation.objects.filter(dialog=dialog, answers_seq=turn.generation.answers_seq)
-    context = {
-        "page": DialogPage(dialog, request.user, request=request),
-        "place": address_of(dialog, turn.position or 0, f"turn-{turn.seq}"),
-        "turn": turn,
-        "generation": turn.generation,
-        "snapshot": getattr(turn.generation, "snapshot", None),
-        "tries": tries.filter(~Q(answers_seq=None)).select_related("snapshot").order_by("pk"),
-        "section": "dialogs",
-    }
-    return render(request, "dialogs/usage.html", context)
+    return redirect(f"{reverse('context', args=[dialog.pk])}?at={turn.generation_id}")
 
 
 @dialog_page

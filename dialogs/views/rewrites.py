@@ -25,13 +25,11 @@ from dialogs.pages.story import story_of, words_of_undo
 from dialogs.queries import coherence, context_report, facts
 from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_toast
 from dialogs.views.forms import PackageForm, clean
-from dominds.db.bounded import NewestFirst
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.context import UnitKind
 from remediation.policies.registry import with_verb
 
 ROWS = 50
-STORY = 5  # acts that the popover shows
+STORY, LONG_STORY = 5, 50  # acts in the popover, and on the page of the context
 
 
 @login_required
@@ -74,27 +72,13 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse | 
 
 
 @dialog_page
-def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Show what the model would see now, unit by unit; with ``preview``, what a rewrite would take away, without
-    doing it.
-    """
-    policy = with_verb(request.GET.get("preview", ""))
-    asked = policy.by_hand if policy else None
-    page = DialogPage(dialog, request.user, request=request)
-    shown: dict[str, object] = {"page": page, "asked": asked, "section": "dialogs"}
-    try:
-        shown |= _context_of_view(dialog, asked.verb if asked else "")
-    except (Refusal, UnknownModel) as problem:
-        shown["problem"] = str(problem)
-    return render(request, "dialogs/context.html", shown)
-
-
-@dialog_page
 def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Return what a page shows of the ways to make room, and of what happened, once somebody looks."""
     page = DialogPage(dialog, request.user, request=request)
     weigh(page)
-    pieces = [page.piece("best_way"), page.piece("ways"), page.piece("story", story=story_of(page, STORY))]
+    back = request.GET.get("back", "")  # of the context's own page, which no socket keeps up to date
+    story = story_of(page, LONG_STORY if back else STORY)
+    pieces = [page.piece(name, back=back, story=story) for name in ("best_way", "ways", "story")]
     return HttpResponse("".join(pieces))
 
 
@@ -103,63 +87,6 @@ def weigh(page: DialogPage) -> None:
     if page.may_rewrite:
         with suppress(Refusal, UnknownModel):  # their own pages say why
             page.room = ways_of(page.dialog)
-
-
-def _context_of_view(dialog: Dialog, verb: str) -> dict[str, object]:
-    seen = context_report.context_of(dialog, verb)
-    preview = seen.get("preview")
-    goes = {unit["id"] for unit in preview["removed"]} if preview else set()
-    makers = rewrite_page.makers_of(
-        dialog, [unit["text"] for unit in seen["units"] if unit["kind"] == UnitKind.SUMMARY]
-    )
-    units = [
-        {
-            **unit,
-            "goes": unit["id"] in goes,
-            "why": _why(unit["points"]),
-            "made_by": makers.get(unit["text"][: rewrite_page.SUMMARY_START]),
-        }
-        for unit in seen["units"]
-    ]
-    return {"seen": seen, "units": units, "preview": preview, "goes": len(goes)}
-
-
-def _why(points: dict[str, float]) -> str:
-    """Name the parts of a score: ``8 recency + 20 role``."""
-    return " + ".join(f"{part:g} {cause}" for cause, part in points.items() if part)
-
-
-@dialog_page
-def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """List everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
-    query = request.GET.get("q", "")
-    hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
-    written = _in_markdown(dialog, [text.number for _, hit in hits for text in (hit.text, *hit.beside)])
-    pages = NewestFirst(context_report.archive(dialog), ROWS, until=request.GET.get("until", ""))
-    result = None if query else pages.get_page(request.GET.get("page") or 1)
-    lines = run_lines(dialog, newest=ROWS + 1)[::-1]
-    shown, by_run = [*(unit for unit, _ in hits), *(result or ())], {line.run.pk: line for line in lines}
-    for unit in shown:
-        unit.line = by_run.get(unit.run_id)
-        unit.is_markdown = rewrite_page.is_markdown(unit)
-    hits = [(unit, hit.without_marks(written)) for unit, hit in hits]
-    rewrite_page.link_summaries(dialog, shown)
-    context = {
-        "page": DialogPage(dialog, request.user, request=request),
-        "query": query,
-        "hits": hits,
-        "found": result,
-        "lines": lines[:ROWS],
-        "has_older_lines": len(lines) > ROWS,
-        "section": "dialogs",
-    }
-    return render(request, "dialogs/archive.html", context)
-
-
-def _in_markdown(dialog: Dialog, numbers: list[int]) -> set[int]:
-    """Return those units of the archive that a model wrote."""
-    units = context_report.archive(dialog).filter(pk__in=numbers).only("role", "kind") if numbers else ()
-    return {unit.pk for unit in units if rewrite_page.is_markdown(unit)}
 
 
 @dialog_page

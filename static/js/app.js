@@ -4,6 +4,7 @@ import "./palette.js";
 import { applyPieces, failureOf, localTimes, toast } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { Connection } from "./socket.js";
+import "./time.js";
 import { language, tr } from "./words.js";
 
 localTimes(document);

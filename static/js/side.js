@@ -18,7 +18,15 @@ function tell() {
   WIDE.matches ? opener.setAttribute("aria-expanded", isBeside()) : opener.removeAttribute("aria-expanded");
 }
 
+/** The bar of the meter again, narrow, below the header: how full it is can be seen from wherever one reads. */
+function drawStrip() {
+  const bar = document.querySelector("#meter .meter-bar");
+  document.getElementById("strip").replaceChildren(...(bar ? [bar.cloneNode(true)] : []));
+}
+
 export function startSide() {
+  drawStrip();
+  document.addEventListener("dominds:placed", drawStrip);
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[popovertarget='side']");
     if (!button) return;

@@ -1,5 +1,6 @@
 """Importance retention's panel in a browser: when it warns, how it keeps up in every tab, and what its previews say."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -185,9 +186,10 @@ def test_a_dry_run_shows_what_would_go_and_then_it_goes(
     page.get_by_text("All ways").click()
     page.get_by_role("link", name=link).click()
     expect(page.locator(".preview")).to_contain_text("A dry run: nothing has changed")
-    going = page.locator("tr.goes").count()
-    assert going
-    expect(page.locator(".preview")).to_contain_text(f"{going} of {page.locator('tbody tr').count()} units would go")
+    page.get_by_text("What goes, and what stands for it").click()
+    assert page.locator(".preview .goes-list li").count()
+    told = re.search(r"est. [\d,]+ → ([\d,]+) tokens", page.locator(".preview").inner_text())
+    assert told
     assert not RemediationRun.objects.filter(dialog=dialog).exists()
     page.get_by_role("button", name=button).click()
     expect(page.locator(".run-line")).to_have_count(1, timeout=60_000)
@@ -195,7 +197,12 @@ def test_a_dry_run_shows_what_would_go_and_then_it_goes(
     assert (run.policy, run.est_after < run.est_before) == (policy, True)
     panel = page.locator("#context-panel")
     expect(panel).to_have_attribute("data-state", "active")
-    expect(panel).to_contain_text(f"est. {run.est_before - run.est_after:,} tokens saved")
-    page.locator(".run-line").get_by_role("button", name="Undo").click()
-    expect(panel).to_contain_text("undone")
+    if policy == "prune":
+        assert told[1] == f"{run.est_after:,}", "no model writes in it, so it comes to what was told"
+    page.locator("#ring-button").click()
+    story = page.locator("#story")
+    expect(story.locator(".sizes")).to_have_text(f"est. {run.est_before:,} → {run.est_after:,} tokens")
+    story.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast", has_text="back.")).to_contain_text(f"est. {run.est_after:,} → ")
+    expect(story).to_contain_text(", undone")
     expect(panel).to_have_attribute("data-state", "warning")

@@ -14,7 +14,7 @@ from tests.harness.stack import Stack, eventually
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/dialogs/", "/q4h/", "/models/", "/settings/", "dialog", "context/", "archive/", "health/", "timeline/"],
+    ["/", "/dialogs/", "/q4h/", "/models/", "/settings/", "dialog", "context/"],
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_is_wider_than_a_phone_and_none_breaks_the_content_policy(

@@ -1,4 +1,4 @@
-"""The timeline of a dialog in a browser: by pointer, by keyboard, and on a narrow page."""
+"""The context over time in a browser: by pointer, by keyboard, on a narrow page, and beside a conversation."""
 
 from django.contrib.auth.models import User
 from django.db import connection
@@ -6,12 +6,13 @@ from playwright.sync_api import Page, expect
 
 from dialogs.actions import messages
 from tests.browser.conftest import LogIn
+from tests.harness.browser import open_details
 from tests.harness.stack import Stack, eventually
 
 NOTES = "Week {} notes: the parser was rewritten, and exports were checked against the old ones. " * 30
 
 
-def test_a_timeline_leads_to_any_request(
+def test_any_request_is_reached_by_keys_and_pointer(
     stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
 ) -> None:
     dialog = messages.create_dialog(person, "plans")
@@ -23,27 +24,32 @@ def test_a_timeline_leads_to_any_request(
         calls = [moment["generation"] for moment in api.get(f"/api/dialogs/{dialog.pk}/timeline").json()]
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/d/{dialog.pk}/timeline/")
-    newest = page.locator("#moment")
-    expect(newest).to_contain_text(f"Call {calls[-1]}, kept")
-    drawing, words = page.locator(".figure .plot").bounding_box(), newest.bounding_box()
-    assert drawing is not None and words is not None
-    assert drawing["width"] == 32 * len(calls), "few columns are not stretched"
-    assert words["x"] > drawing["x"] + drawing["width"] and words["y"] < drawing["y"] + drawing["height"], "but beside"
-    columns = page.locator(".timeline a")
-    expect(columns).to_have_count(len(calls))
-    columns.first.hover(force=True)
-    expect(page.locator("#moment")).to_contain_text(f"Call {calls[0]}, kept")
+    expect(page.locator("h1")).to_have_text("Context")
+    columns, moment = page.locator(".timeline a"), page.locator("#moment")
+    expect(columns).to_have_count(len(calls) + 1)
+    expect(moment.locator("h2")).to_have_text("What it would see now")
     page.locator(".timeline").focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.locator("#moment")).to_contain_text(f"Call {calls[-1]}, kept")
     page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Request of one call")
-    expect(page.locator(".message.success")).to_have_text("Equal to what was sent, byte for byte.")
-    page.fill("#with", str(calls[0]))
+    expect(moment.locator("h2")).to_have_text(f"Call {calls[-1]}, kept")
+    expect(moment).to_contain_text("Equal to what was sent, byte for byte.")
+    assert page.url.endswith(f"/context/?at={calls[-1]}"), "the address is a link to the moment"
+    columns.first.click(force=True)
+    expect(moment.locator("h2")).to_have_text(f"Call {calls[0]}, kept")
+    moment.locator("summary", has_text="User").click()
+    expect(moment.locator(".piece[open] .plain")).to_contain_text("Week 0 notes")
+    page.get_by_label("Compare with").select_option(str(calls[-1]))
     page.get_by_role("button", name="Compare").click()
-    expect(page.locator("h1")).to_have_text("Two requests")
+    expect(page.locator("#moment h3")).to_have_text(f"From call {calls[0]} to call {calls[-1]}")
     page.set_viewport_size({"width": 360, "height": 700})
-    for address in ("timeline/", f"calls/{calls[-1]}/", f"calls/{calls[-1]}/compare/?with={calls[0]}"):
-        page.goto(f"{stack.base_url}/d/{dialog.pk}/{address}")
+    for address in ("", f"?at={calls[-1]}", f"?at={calls[-1]}&with={calls[0]}"):
+        page.goto(f"{stack.base_url}/d/{dialog.pk}/context/{address}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+    open_details(page)
+    expect(page.locator("#side .timeline a")).to_have_count(len(calls) + 1)
+    page.locator("#side .timeline").focus()
+    page.keyboard.press("Home")
+    expect(page.locator("#side #moment h2")).to_have_text(f"Call {calls[0]}, kept")
+    assert page.url.endswith(f"/d/{dialog.pk}/"), "beside a conversation its address stays"

@@ -10,8 +10,8 @@ import yaml
 from django.contrib.auth.models import User
 
 from dialogs.actions import messages
-from dialogs.extras.time_travel.sent_requests import sent_request
 from dialogs.models import Dialog, Generation
+from dialogs.queries.sent_requests import sent_request
 from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
 from remediation.tokens.counting import counter_for

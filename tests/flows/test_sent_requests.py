@@ -13,10 +13,10 @@ from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages, reminders, rewrite_requests
 from dialogs.actions.attachments import check_files
 from dialogs.context.sent import Category, Sent
-from dialogs.extras.time_travel.sent_requests import SIDE_CALL, sent_request
 from dialogs.extras.v1.conversations import begin
 from dialogs.extras.v1.parsing import parse
 from dialogs.models import ApiKey, Dialog, Generation, RequestPart
+from dialogs.queries.sent_requests import SIDE_CALL, sent_request
 from dialogs.runtime.driver import drive
 from remediation.guidance import CLEAR_OR_REMIND
 from remediation.models import RemediationRun

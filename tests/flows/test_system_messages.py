@@ -8,13 +8,13 @@ import httpx2
 import pytest
 
 from dialogs.accounts.api_keys import create_key, key_of
-from dialogs.extras.time_travel.sent_requests import sent_request
 from dialogs.extras.v1 import chat, conversations, runs
 from dialogs.extras.v1.messages import request as messages
 from dialogs.extras.v1.responses import request as responses
 from dialogs.extras.v1.responses.stored import Place
 from dialogs.extras.v1.wire import Sent
 from dialogs.models import Dialog, Turn
+from dialogs.queries.sent_requests import sent_request
 from dialogs.runtime import repeats
 from dialogs.runtime.driver import drive
 from tests.dialogs.factories import AgentFactory, UserFactory

@@ -26,10 +26,10 @@ def shown(dialog: Dialog, staff: User) -> dict[str, str]:
     page = Client()
     page.force_login(staff)
     program = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
-    addresses = [f"/d/{dialog.pk}/", f"/d/{dialog.pk}/health/", "/", "/q4h/"]
+    addresses = [f"/d/{dialog.pk}/", f"/d/{dialog.pk}/context/", "/", "/q4h/"]
     addresses += [f"/q4h/{question.pk}/" for question in dialog.questions.all()]
     guided = dialog.generations.filter(guided=True).values_list("pk", flat=True)
-    addresses += [f"/d/{dialog.pk}/timeline/", *(f"/d/{dialog.pk}/calls/{pk}/" for pk in guided)]
+    addresses += [f"/d/{dialog.pk}/context/?at={pk}" for pk in guided]
     parts = ("", "/turns?limit=1000", "/generations?limit=1000", "/events?limit=1000", "/reminders", "/context")
     calls = [f"/api/dialogs/{dialog.pk}{part}" for part in parts] + ["/api/questions"]
     calls += [f"/api/dialogs/{dialog.pk}/generations/{pk}/request" for pk in guided]

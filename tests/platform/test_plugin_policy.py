@@ -143,7 +143,7 @@ def check_previewed_run_and_undone(stack: Stack, person: Person, api: Any, dialo
     assert preview["est_before"] > 2_100  # 70 % of it
     shown = person.page(f"{page}/context/?preview=keep_newest")
     assert "Drop older messages" in shown
-    assert f"{len(preview['removed'])} of {len(before)} units would go to the archive" in shown
+    assert f"{len(preview['removed'])} messages" in shown and f"→ {preview['est_after']:,} tokens" in shown
 
     # run by hand, as the preview said, and undone
     shown_at, action = f"{page}/context/?preview=keep_newest", f"{page}/context/keep-newest/"
@@ -167,7 +167,7 @@ def check_without(operator: Any, dialog: Dialog) -> None:
     assert reason in page
     assert reason in browser.get(f"/d/{dialog.pk}/details/").content.decode()
     assert "Context rewritten (keep_newest)" in page
-    assert browser.get(f"/d/{dialog.pk}/archive/").status_code == 200
+    assert browser.get(f"/d/{dialog.pk}/context/").status_code == 200
     assert browser.get("/ops/").status_code == 200
     message = browser.get(f"/api/dialogs/{dialog.pk}").json()
     assert (message["policy"], message["policy_problem"]) == ("none", reason)

@@ -135,7 +135,13 @@ def test_a_key_that_a_provider_echoes_is_in_no_log_row_or_page(
         dialog.refresh_from_db()
         assert dialog.generations.filter(outcome="failed").exists(), kind
         assert dialog.failure, kind
-        for path in (f"/d/{dialog.pk}/", f"/d/{dialog.pk}/health/", f"/d/{dialog.pk}/export.json", "/ops/", "/models/"):
+        for path in (
+            f"/d/{dialog.pk}/",
+            f"/d/{dialog.pk}/context/",
+            f"/d/{dialog.pk}/export.json",
+            "/ops/",
+            "/models/",
+        ):
             assert CANARY not in body_of(client.get(path)), (kind, path)
         for path in ("generations", "turns", "events", "export"):
             answer = client.get(f"/api/dialogs/{dialog.pk}/{path}")

@@ -11,10 +11,10 @@ from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST
 from dialogs.api.schemas import DiffOut, MomentOut, RequestOut
 from dialogs.errors import NotFound
-from dialogs.extras.time_travel.moments import MOST, moment_json, moment_of, moments
-from dialogs.extras.time_travel.request_diff import diff
-from dialogs.extras.time_travel.sent_requests import Piece, sent_request
 from dialogs.models import Dialog, Generation
+from dialogs.queries.moments import MOST, moment_json, moment_of, moments
+from dialogs.queries.request_diff import diff
+from dialogs.queries.sent_requests import Piece, sent_request
 
 router = Router(tags=["context"])
 

@@ -69,7 +69,7 @@ def test_what_a_rewrite_came_to_is_told_the_same_everywhere(rewritten: Dialog) -
     assert record["outcome"]["original_tokens"] - record["outcome"]["tokens_reduced"] == after
     listed = context_report.remediation_json(run)
     assert (listed["est_before"], listed["est_after"]) == (before, after)
-    for address in (f"/d/{dialog.pk}/archive/", f"/d/{dialog.pk}/archive/{run.pk}/"):
+    for address in (f"/d/{dialog.pk}/context/", f"/d/{dialog.pk}/archive/{run.pk}/"):
         words = words_of(client, address)
         assert RunLine(run).sizes in words or (f"{before:,}" in words and f"{after:,}" in words), address
     assert RunLine(run).sizes in words_of(client, f"/d/{dialog.pk}/")
@@ -87,7 +87,7 @@ def test_the_next_request_has_one_size_on_every_page(rewritten: Dialog) -> None:
     assert f"{size:,}" in words_of(client, f"/d/{dialog.pk}/details/")
     page = words_of(client, f"/d/{dialog.pk}/context/")
     assert f"est. {size:,} of" in page
-    assert ("recalled" in page) is bool(seen["recalled"]["est_tokens"])
+    assert ("Recalled" in page) is bool(seen["recalled"]["est_tokens"])
     for verb in ("prune", "summarize"):
         preview = context_report.context_of(dialog, verb)["preview"]
         counted = context_report.context_of(dialog, verb)["est_tokens"]

@@ -111,16 +111,12 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         yield here
         if name in RICH:
             yield f"{here}find/?q=message"
-            yield from (f"{here}health/", f"{here}context/", f"{here}context/?preview=prune", f"{here}archive/")
+            yield from (f"{here}context/", f"{here}context/?preview=prune", f"{here}context/?q=message")
             yield from (f"{here}archive/{run.pk}/" for run in RemediationRun.objects.filter(dialog=dialog)[:1])
             for turn in dialog.turns.filter(generation__isnull=False)[:1]:
-                yield from (
-                    f"{here}turn/{turn.seq}/usage/",
-                    f"{here}recalled/{turn.generation_id}/",
-                    f"{here}timeline/",
-                )
                 newest = dialog.generations.latest("pk").pk
-                yield from (f"{here}calls/{newest}/", f"{here}calls/{newest}/compare/?with={turn.generation_id}")
+                yield f"{here}recalled/{turn.generation_id}/"
+                yield from (f"{here}context/?at={newest}", f"{here}context/?at={newest}&with={turn.generation_id}")
         if dialog.link:
             yield from (f"{here}sharing/", reverse("shared", args=[token_of(dialog)]))
         if name == "branched":

@@ -44,16 +44,15 @@ def rewritten(units: int) -> tuple[Dialog, RemediationRun]:
     return dialog, run
 
 
-def test_the_archive_reads_no_rewrite_for_its_units(script: Script) -> None:
+def test_the_context_reads_no_rewrite_for_its_units(script: Script) -> None:
     dialog, _ = rewritten(UNITS)
     browser = browser_of(dialog.owner)
-    browser.get(f"/d/{dialog.pk}/archive/")
+    browser.get(f"/d/{dialog.pk}/context/")
     begun_at = time.thread_time()
     with CaptureQueriesContext(connection) as asked:
-        page = browser.get(f"/d/{dialog.pk}/archive/").content.decode()
+        page = browser.get(f"/d/{dialog.pk}/context/").content.decode()
     assert time.thread_time() - begun_at < 2
-    assert page.count('<article class="archived">') == 50
-    assert f'<td class="right">{UNITS}</td>' in page, "how many were removed"
+    assert f"{UNITS} pieces went to the archive" in page
     from_runs = [query["sql"] for query in asked if "remediation_remediationrun" in query["sql"]]
     listed = [sql for sql in from_runs if '"remediation_remediationrun"."reason"' in sql and "LIMIT 1" not in sql]
     assert listed

@@ -104,7 +104,7 @@ def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
         run=run, unit_id="u1", kind="message", role="user", est_tokens=1, text="Three <i>storks</i> sleep."
     )
     browser = browser_of(dialog.owner)
-    shown = in_one_line(browser.get(f"/d/{dialog.pk}/archive/?q=stork").content.decode())
+    shown = in_one_line(browser.get(f"/d/{dialog.pk}/context/?q=stork").content.decode())
     assert "&lt;i&gt;<mark>storks</mark>&lt;/i&gt;" in shown
     dialog.removed_units.create(
         run=run,
@@ -114,6 +114,6 @@ def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
         est_tokens=1,
         text="## Geese\nThey **sleep** in `reeds`.",
     )
-    shown = in_one_line(browser.get(f"/d/{dialog.pk}/archive/?q=geese").content.decode())
+    shown = in_one_line(browser.get(f"/d/{dialog.pk}/context/?q=geese").content.decode())
     assert "<mark>Geese</mark> They sleep in reeds." in shown
-    assert "Nothing in the archive" in in_one_line(browser.get(f"/d/{dialog.pk}/archive/?q=zebra").content.decode())
+    assert "Nothing in the archive" in in_one_line(browser.get(f"/d/{dialog.pk}/context/?q=zebra").content.decode())

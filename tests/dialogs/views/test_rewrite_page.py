@@ -81,8 +81,7 @@ def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     down = f'<a href="/d/{dialog.pk}/archive/{first.pk}/">What it stands for</a>'
     (older,) = [row for row in rows if down in row]
     assert "archived gone" in older and SUMMARY in older
-    assert down in in_one_line(browser.get(f"/d/{dialog.pk}/archive/").content.decode())
-    assert down in in_one_line(browser.get(f"/d/{dialog.pk}/archive/?q=staging").content.decode())
+    assert down in in_one_line(browser.get(f"/d/{dialog.pk}/context/?q=staging").content.decode())
     turns = [row for row in rows_of(shown(dialog, first)) if "archived gone" in row]
     assert turns and all(re.search(r">turn \d+</a>", row) for row in turns) and down not in "".join(turns)
 
@@ -192,8 +191,9 @@ def test_what_a_step_did_is_said_in_the_readers_language(note: str, english: str
 
 def test_a_rewrite_is_named_by_what_it_did(script: Script) -> None:
     dialog, run = rewritten(script, "break")
-    page = in_one_line(browser_of(dialog.owner).get(f"/d/{dialog.pk}/archive/").content.decode())
-    assert f'/archive/{run.pk}/">Context broken down</a> <time' in page and f"rewrite {run.pk}" not in page
+    page = in_one_line(browser_of(dialog.owner).get(f"/d/{dialog.pk}/context/").content.decode())
+    assert f'#run-{run.pk}">Context broken down</a>' in page and f"rewrite {run.pk}" not in page
+    page = shown(dialog, run)
     assert 'folded"' in page and page.count('<details class="unfold">') == page.count('folded"')
 
 
@@ -206,9 +206,8 @@ def test_the_archive_draws_what_models_wrote_as_their_dialog_does(script: Script
     drive(dialog.pk)
     run = RemediationRun.objects.filter(dialog=dialog).latest("pk")
     browser = browser_of(dialog.owner)
-    for address in ("archive/", f"archive/{run.pk}/"):
-        page = in_one_line(browser.get(f"/d/{dialog.pk}/{address}").content.decode())
-        assert "<strong>bold</strong>" in page and "<code>code</code>" in page and "<li>one</li>" in page
-        assert "Is *this* plain, number" in page
-        assert "<script>alert" not in page and "javascript:" not in page.replace("[x](javascript:alert(1))", "")
-        assert not re.search(r"<img[^>]+evil", page)
+    page = in_one_line(browser.get(f"/d/{dialog.pk}/archive/{run.pk}/").content.decode())
+    assert "<strong>bold</strong>" in page and "<code>code</code>" in page and "<li>one</li>" in page
+    assert "Is *this* plain, number" in page
+    assert "<script>alert" not in page and "javascript:" not in page.replace("[x](javascript:alert(1))", "")
+    assert not re.search(r"<img[^>]+evil", page)

@@ -112,7 +112,7 @@ def test_looking_changes_nothing(script: Script) -> None:
     client = browser_of(dialog.owner)
     for name in ("stop", "retry", "close", "post-message", "add-reminder", "clear"):
         assert client.get(reverse(name, args=[dialog.pk])).status_code == 405
-    for name in ("dialog", "health", "context", "archive", "export-json", "frames", "older"):
+    for name in ("dialog", "context", "export-json", "frames", "older"):
         assert client.get(reverse(name, args=[dialog.pk])).status_code == 200
     assert client.get(f"/q4h/{question.pk}/").status_code == 200
     assert before == (list(Dialog.objects.values()), list(Turn.objects.values()), list(Question.objects.values()))
@@ -121,7 +121,7 @@ def test_looking_changes_nothing(script: Script) -> None:
 def test_no_page_carries_an_inline_script_or_style(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client = browser_of(UserFactory.create(is_staff=True, is_superuser=True))
-    for path in ("/", f"/d/{dialog.pk}/", f"/d/{dialog.pk}/health/", f"/q4h/{question.pk}/", "/settings/", "/models/"):
+    for path in ("/", f"/d/{dialog.pk}/", f"/d/{dialog.pk}/context/", f"/q4h/{question.pk}/", "/settings/", "/models/"):
         answer = client.get(path)
         html = answer.content.decode()
         assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", html), path
@@ -147,7 +147,7 @@ def test_what_people_and_models_wrote_is_escaped_on_every_page(script: Script) -
         f"/d/{dialog.pk}/context/",
         f"/q4h/{question.pk}/",
         "/q4h/",
-        f"/d/{dialog.pk}/health/",
+        f"/d/{dialog.pk}/details/",
     ]
     questions.answer(question.pk, dialog.owner, hostile)
     drive(dialog.pk)

@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from dialogs.context.retrieval import search
 from dialogs.extras.operations import costs
-from dialogs.extras.time_travel.moments import moments
 from dialogs.models import CallTotals, Dialog, Generation, Question, Turn
 from dialogs.pages.sidebar import recent_dialogs
+from dialogs.queries.moments import moments
 from dominds.db import bounded
 from dominds.db.bounded import NewestFirst
 from tests.dialogs.browsing import browser_of
@@ -63,8 +63,7 @@ IN_THEIR_ORDER = '"dialogs_generation"."dialog_id" ASC'
 @pytest.mark.parametrize(
     ("address", "table", "has"),
     [
-        ("/d/{}/health/", "dialogs_generation", IN_THEIR_ORDER),
-        ("/d/{}/timeline/", "dialogs_generation", IN_THEIR_ORDER),
+        ("/d/{}/context/", "dialogs_generation", IN_THEIR_ORDER),
         ("/admin/health/healthsnapshot/?q={}", "health_healthsnapshot", IN_THEIR_ORDER),
         ("/admin/dialogs/generation/?q={}", "dialogs_generation", 'SELECT "dialogs_generation"."id" AS "pk" FROM'),
         (
@@ -110,7 +109,7 @@ def test_pages_lead_on_behind_their_end_and_show_each_dialog_once(monkeypatch: p
 def test_an_odd_place_to_go_on_from_is_no_error(until: str) -> None:
     dialog = make_dialog()
     browser = browser_of(dialog.owner)
-    for address in ("/dialogs/", f"/d/{dialog.pk}/health/", f"/d/{dialog.pk}/archive/", "/q4h/"):
+    for address in ("/dialogs/", f"/d/{dialog.pk}/context/", "/q4h/"):
         assert browser.get(address, {"until": until}).status_code in (200, 400)
     assert NewestFirst(Generation.objects.newest_of(dialog.pk), 5, until=until).count == 0
 
@@ -238,19 +237,6 @@ def test_a_finished_day_is_summed_up_and_kept_for_two_weeks() -> None:
     costs.sum_up_days()
     days = {row.began_at.date() for row in CallTotals.objects.all()}
     assert days == {timezone.now().date() - timedelta(days=2)}
-
-
-def test_an_archive_says_that_it_lists_the_newest_rewrites(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dialogs.views import rewrites
-    from tests.dialogs.factories import RewriteFactory
-
-    dialog = make_dialog()
-    for _ in range(3):
-        RewriteFactory.create(dialog=dialog)
-    browser = browser_of(dialog.owner)
-    assert "The newest" not in browser.get(f"/d/{dialog.pk}/archive/").content.decode()
-    monkeypatch.setattr(rewrites, "ROWS", 2)
-    assert "The newest 2 rewrites." in browser.get(f"/d/{dialog.pk}/archive/").content.decode()
 
 
 def test_statistics_list_those_who_took_most_and_count_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

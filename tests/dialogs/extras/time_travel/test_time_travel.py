@@ -1,13 +1,17 @@
 """The request of any call, the timeline and the comparison, as pages and as JSON."""
 
+import re
 from typing import Any
 
 import pytest
 
 from dialogs.actions import reminders, rewrite_requests
+from dialogs.actions.messages import post_message
 from dialogs.context.sent import Sent
-from dialogs.extras.time_travel.moments import MOST, moments
 from dialogs.models import Dialog, Generation, Question
+from dialogs.queries.moments import MOST, moments
+from dialogs.queries.sent_requests import next_request, sent_request
+from dialogs.runtime.driver import drive
 from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
@@ -36,40 +40,86 @@ def page(dialog: Dialog, path: str) -> str:
 
 def test_a_call_shows_its_request_by_category_and_in_order(dialog: Dialog) -> None:
     newest = dialog.generations.latest("pk")
-    html = page(dialog, f"calls/{newest.pk}/")
-    assert "Equal to what was sent, byte for byte." in html and Sent.of(newest.sent).digest in html
+    html = page(dialog, f"context/?at={newest.pk}")
+    assert "Equal to what was sent, byte for byte." in html
     order = [html.index(text) for text in ("Be brief.", "Goal: go on.", "third", "Mind the gap")]
     assert order == sorted(order)
     assert "4,321 tokens reported" in html and "summary and ledger" in html and "reminders" in html
-    assert f"/d/{dialog.pk}/calls/{newest.pk}/" in page(
-        dialog, f"turn/{dialog.turns.filter(role='assistant').last().seq}/usage/"
-    )
+    assert "<code>clear_mind</code>" in html and "Keep a text in sight" in html, "what each tool does, in words"
 
 
 def test_the_text_of_an_answer_is_text(dialog: Dialog) -> None:
     second = dialog.generations.order_by("pk")[1]
-    assert "Understood &lt;b&gt;well&lt;/b&gt;." in page(dialog, f"calls/{second.pk}/")
+    assert "Understood &lt;b&gt;well&lt;/b&gt;." in page(dialog, f"context/?at={second.pk}")
 
 
 def test_what_cannot_be_made_again_says_so(dialog: Dialog) -> None:
     newest = dialog.generations.latest("pk")
     Generation.objects.filter(pk=newest.pk).update(sent=None)
-    assert "Cannot be made again: this call was made before" in page(dialog, f"calls/{newest.pk}/")
-    assert "not kept" in page(dialog, "timeline/")
+    assert "Cannot be made again: this call was made before" in page(dialog, f"context/?at={newest.pk}")
     second = dialog.generations.order_by("pk")[1]
     dialog.turns.filter(seq=1).update(text="another")
-    assert "Differs from what was sent: a row" in page(dialog, f"calls/{second.pk}/")
+    assert "Differs from what was sent: a row" in page(dialog, f"context/?at={second.pk}")
 
 
-def test_the_timeline_draws_each_call_and_says_the_same_as_a_table(dialog: Dialog) -> None:
+def test_each_request_is_a_column_and_what_changed_it_a_mark(dialog: Dialog) -> None:
     Question.objects.create(dialog=dialog, kind=Question.Kind.QUESTION, text="Which one?")
-    html = page(dialog, "timeline/")
-    assert html.count('class="column"') == 3 == html.count("<td>kept</td>")
+    html = page(dialog, f"context/?at={dialog.generations.latest('pk').pk}")
+    assert html.count('class="whole-column"') == 4, "three calls, and what would be sent now"
     assert ">tokens</text>" in html and ">6k</text>" in html and ">0</text>" in html
     assert 'data-kind="instructions"' in html and "Round 2 began" in html and "Question for a human" in html
     (first, *_, last) = moments(dialog)
     assert sum(last.shares.values()) == last.tokens == 4_321 and last.is_reported
     assert [mark.kind for mark in last.marks] == ["round", "question"] and first.marks == ()
+
+
+def test_the_next_request_is_shown_before_it_is_sent(dialog: Dialog) -> None:
+    post_message(dialog.pk, "fourth")
+    html, told = page(dialog, "context/"), next_request(Dialog.objects.get(pk=dialog.pk))
+    assert "What it would see now" in html and "fourth" in html and "Mind the gap" in html
+    drive(dialog.pk)
+    sent = dialog.generations.latest("pk")
+    assert told == sent_request(sent).pieces
+
+
+def test_a_mark_leads_to_what_went_and_undoes_it_at_its_place(script: Script) -> None:
+    script({"text": "Understood. " * 200}, context_length=9_000)
+    dialog = send(make_dialog(context_policy="summarize"), *("one", "two", "three", "four", "five", "six", "seven"))
+    rewrite_requests.request(dialog.pk, "summarize", dialog.owner)
+    drive(dialog.pk)
+    send(dialog, "eight")
+    run, call = dialog.remediations.get(), dialog.generations.filter(purpose="reply").latest("pk")
+    html = page(dialog, f"context/?at={call.pk}")
+    moment = html[html.index('id="moment"') : html.index('id="room"')]
+    assert f'href="/d/{dialog.pk}/archive/{run.pk}/"' in moment and ">Undo</button>" in moment
+    assert f"est. {run.est_before:,} → {run.est_after:,} tokens" in moment
+    answer = browser_of(dialog.owner).post(
+        f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": f"/d/{dialog.pk}/context/?at={call.pk}"}, follow=True
+    )
+    assert answer.redirect_chain[-1][0] == f"/d/{dialog.pk}/context/?at={call.pk}"
+    assert "messages are back." in answer.content.decode()
+
+
+def test_a_long_piece_opens_whole(script: Script) -> None:
+    script({"text": "Read."}, context_length=100_000)
+    dialog = send(make_dialog(), "A long message. " * 900)
+    browser, call = browser_of(dialog.owner), dialog.generations.latest("pk")
+    html = browser.get(f"/d/{dialog.pk}/context/?at={call.pk}").content.decode()
+    (address,) = re.findall(r'href="(/d/[^"]*/context/text/[^"]*)"', html)
+    whole = browser.get(address.replace("&amp;", "&"))
+    assert whole["Content-Type"].startswith("text/plain") and whole.content.decode() == "A long message. " * 900
+    assert browser.get(f"/d/{dialog.pk}/context/text/?at={call.pk}&piece=999").status_code == 404
+
+
+def test_former_addresses_lead_to_the_moment(dialog: Dialog) -> None:
+    browser, (first, second, _third) = browser_of(dialog.owner), dialog.generations.order_by("pk")
+    here = f"/d/{dialog.pk}/"
+    for former, now in (
+        ("timeline/?before=9", "context/?before=9"),
+        (f"calls/{second.pk}/", f"context/?at={second.pk}"),
+        (f"calls/{second.pk}/compare/?with={first.pk}", f"context/?with={first.pk}&at={second.pk}"),
+    ):
+        assert browser.get(here + former)["Location"] == here + now
 
 
 def test_a_timeline_is_bounded_and_goes_back_page_by_page(dialog: Dialog) -> None:
@@ -90,21 +140,22 @@ def test_a_timeline_is_bounded_and_goes_back_page_by_page(dialog: Dialog) -> Non
         for number in range(1, MOST + 1)
     ]
     Generation.objects.bulk_create(rows)
-    html = page(dialog, "timeline/")
-    assert html.count('class="column"') == MOST and "Its worker was lost" in html and "Older" in html
-    earlier = page(dialog, f"timeline/?before={dialog.generations.order_by('-pk')[MOST - 1].pk}")
-    assert earlier.count('class="column"') == 3 and "Newest" in earlier
+    html = page(dialog, "context/")
+    assert html.count('class="whole-column"') == MOST + 1 and "Its worker was lost" in html and "Older" in html
+    earlier = page(dialog, f"context/?before={dialog.generations.order_by('-pk')[MOST - 1].pk}")
+    assert earlier.count('class="whole-column"') == 3 and "Newest" in earlier
     for odd in ("x", "-1", "9" * 40, ""):
-        assert "column" in page(dialog, f"timeline/?before={odd}")
+        assert "whole-column" in page(dialog, f"context/?before={odd}")
 
 
 def test_two_requests_beside_each_other(dialog: Dialog) -> None:
     first, second, third = dialog.generations.order_by("pk")
-    html = page(dialog, f"calls/{second.pk}/compare/?with={first.pk}")
+    html = page(dialog, f"context/?at={second.pk}&with={first.pk}")
     assert "alike" in html and f"+ only in call {second.pk}" in html and "only in call " + str(first.pk) not in html
-    html = page(dialog, f"calls/{second.pk}/compare/?with={third.pk}")
+    html = page(dialog, f"context/?at={second.pk}&with={third.pk}")
     assert f"− only in call {second.pk}" in html and "Goal: go on." in html
-    assert browser_of(dialog.owner).get(f"/d/{dialog.pk}/calls/{second.pk}/compare/?with=x").status_code == 404
+    assert browser_of(dialog.owner).get(f"/d/{dialog.pk}/context/?at={second.pk}&with=x").status_code == 404
+    assert "+ only in the next request" in page(dialog, f"context/?at={third.pk}&with=next")
 
 
 def test_programs_read_the_same(dialog: Dialog) -> None:
@@ -129,7 +180,7 @@ def test_programs_read_the_same(dialog: Dialog) -> None:
 
 def test_strangers_see_nothing(dialog: Dialog) -> None:
     stranger, number = browser_of(UserFactory.create()), dialog.generations.latest("pk").pk
-    for path in ("timeline/", f"calls/{number}/", f"calls/{number}/compare/?with={number}"):
+    for path in ("timeline/", f"calls/{number}/", f"context/?at={number}", f"context/text/?at={number}&piece=0"):
         assert stranger.get(f"/d/{dialog.pk}/{path}").status_code == 404
     other: Any = make_dialog()
-    assert browser_of(other.owner).get(f"/d/{other.pk}/calls/{number}/").status_code == 404
+    assert browser_of(other.owner).get(f"/d/{other.pk}/context/?at={number}").status_code == 404

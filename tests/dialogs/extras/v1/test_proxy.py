@@ -14,8 +14,8 @@ from openai import OpenAI
 from pydantic import BaseModel
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.extras.time_travel.sent_requests import sent_request
 from dialogs.models import Dialog, Generation
+from dialogs.queries.sent_requests import sent_request
 from tests.dialogs.factories import UserFactory
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import VLLMDouble

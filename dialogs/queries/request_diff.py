@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 from itertools import zip_longest
 
-from dialogs.extras.time_travel.sent_requests import Piece
+from dialogs.queries.sent_requests import Piece
 
 MOST_COMPARED = 400  # pieces of each side, between what is alike at both ends
 MOST_ROWS = 300

@@ -1,8 +1,9 @@
-"""Requests that were sent, rebuilt from rows and compared with the hash of the sent bytes."""
+"""Requests that were sent, rebuilt from rows and compared with the hash of the sent bytes, and the next one."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 from django.utils.functional import cached_property
@@ -12,11 +13,14 @@ from dialogs.context.config import prompts_folder
 from dialogs.context.images import loaded, sendable
 from dialogs.context.limits import catalog
 from dialogs.context.reminder_statements import Statement, Statements, in_order, placed
-from dialogs.context.request import Once, messages_of, tools_in
+from dialogs.context.request import Once, messages_of, prepare, tools_in
+from dialogs.context.retrieval.recall import PushRecall
 from dialogs.context.retrieval.text_index import TURN_COLUMNS, passages_of_turn
 from dialogs.context.sent import Category, Sent, StoredUse, parts_named_by, sizes_of
 from dialogs.context.view import units_at
-from dialogs.models import Generation, RequestPart, Turn
+from dialogs.models import Dialog, Generation, RequestPart, Turn
+from dialogs.runtime.materials import materials_of
+from dialogs.runtime.next_call import answer
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.connect import key_of
 from dominds.llm.messages import ImagePart, Message, Request, Role, chars_of
@@ -157,31 +161,60 @@ class _Made:
         return with_traits(now if now.kind.name == kind.name else replace(now, kind=kind), traits)
 
     def pieces(self) -> Iterator[Piece]:
-        if self.instructions:
-            yield _piece(Category.INSTRUCTIONS, "Instructions", self.instructions)
-        for tool in orjson.loads(self.offered):
-            yield _piece(Category.TOOLS, tool[0], orjson.dumps(tool).decode())
-        yield from self._conversation()
-        for text in self.once.texts:
-            if text == self.once.recalled:
-                yield _piece(
-                    Category.RECALLED, "Recalled", text, tuple(dict.fromkeys(t for t, _ in self.sent.recalled))
-                )
+        recalled = tuple(dict.fromkeys(turn for turn, _ in self.sent.recalled))
+        between = in_order(self.system, self.statements)
+        yield from pieces_of(self.instructions, self.offered, between, self.units, self.once, recalled)
         uses = (*self.sent.nudge, *self.sent.guidance)
         if chars := sizes_of(self.sent).get(Category.GUIDANCE):
             prompts = tuple(f"{name} {version}" for name, version, _ in uses)
             yield Piece(Category.GUIDANCE, "Guidance", "", chars, prompts=prompts)
 
-    def _conversation(self) -> Iterator[Piece]:
-        """Yield the view's messages, with what stands between them."""
-        waiting, before = in_order(self.system, self.statements), 0
-        for unit in self.units:
-            for message in unit.messages:
-                while waiting and waiting[0].at <= before:
-                    yield _between(waiting.pop(0))
-                before += 1
-                yield from _pieces_of(message, unit)
-        yield from map(_between, waiting)
+
+def next_request(dialog: Dialog) -> tuple[Piece, ...]:
+    """Return the pieces of the request as it would be sent now. Raises ``Refusal`` and ``UnknownModel``."""
+    materials = materials_of(dialog)
+    call = answer(dialog, materials, "", "", PushRecall(dialog, materials.view))
+    prepared = prepare(dialog, materials.served.model, call)
+    between = in_order(prepared.system, prepared.statements)
+    instructions, units = prepared.request.instructions, materials.view.units
+    return tuple(pieces_of(instructions, prepared.offered, between, units, prepared.once, call.recalled.turns))
+
+
+def pieces_of(
+    instructions: str,
+    offered: str,
+    between: Iterable[SystemMessage | Statement],
+    units: Units,
+    once: Once,
+    recalled: Sequence[int],
+) -> Iterator[Piece]:
+    """Yield the pieces of a request in their order, without guidance, which is shown nowhere."""
+    if instructions:
+        yield _piece(Category.INSTRUCTIONS, "Instructions", instructions)
+    for tool in orjson.loads(offered):
+        yield Piece(Category.TOOLS, tool[0], _tool_text(tool), len(orjson.dumps(tool)))
+    yield from _conversation(units, list(between))
+    for text in once.texts:
+        if text == once.recalled:
+            yield _piece(Category.RECALLED, "Recalled", text, tuple(recalled))
+
+
+def _tool_text(tool: Sequence[Any]) -> str:
+    """Write what a tool does, and below it what it takes."""
+    _name, description, *rest = tool
+    return "\n\n".join((str(description), *(orjson.dumps(part, option=orjson.OPT_INDENT_2).decode() for part in rest)))
+
+
+def _conversation(units: Units, waiting: list[SystemMessage | Statement]) -> Iterator[Piece]:
+    """Yield the view's messages, with what stands between them."""
+    before = 0
+    for unit in units:
+        for message in unit.messages:
+            while waiting and waiting[0].at <= before:
+                yield _between(waiting.pop(0))
+            before += 1
+            yield from _pieces_of(message, unit)
+    yield from map(_between, waiting)
 
 
 def _between(one: SystemMessage | Statement) -> Piece:

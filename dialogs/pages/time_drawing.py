@@ -5,14 +5,12 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from dialogs.context.sent import Category
-from dialogs.extras.time_travel.moments import Moment
 from dialogs.pages.bar_chart import ceiling, format_number
+from dialogs.queries.moments import Moment
 from health.models import HealthSnapshot
 
 STEP, WIDTH, HEIGHT = 10, 8, 100  # of a column, in the drawing's units
 MOST_FEW, FEW_PIXELS, COLUMN_PIXELS = 16, 32, 6  # so few columns are as wide, and stand beside their words
-LABELS = 24  # under the axis at most
 ROOM_ABOVE = 1.02  # the tallest column stays below the upper edge
 SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the height, at which the axis has numbers
 THRESHOLDS: dict[str, Callable[[HealthSnapshot], int | None]] = {
@@ -20,7 +18,7 @@ THRESHOLDS: dict[str, Callable[[HealthSnapshot], int | None]] = {
     "critical": lambda snapshot: snapshot.critical_max_tokens,
     "optimal": lambda snapshot: snapshot.optimal_max_tokens,
 }
-NEAR = 2.5  # times the tallest column: a threshold above that is told in words
+NEAR = 2.5  # times the tallest column: a threshold above that is not drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,9 @@ class Line:
 class Drawing:
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
-    above: tuple[tuple[str, int], ...]  # thresholds that are too far up to be drawn, with the newest value
     top: int  # tokens of the full height
     width: int
     ticks: tuple[tuple[float, str], ...]  # percent from above, and the number of tokens there
-    numbers: tuple[tuple[float, int], ...]  # percent from the left, and the call that stands there
 
     @property
     def pixels(self) -> int:
@@ -62,11 +58,6 @@ class Drawing:
     @property
     def is_few(self) -> bool:
         return len(self.columns) <= MOST_FEW
-
-    @property
-    def kinds(self) -> tuple[Category, ...]:
-        """Return the categories that occur."""
-        return tuple(kind for kind in Category if any(column.moment.shares.get(kind) for column in self.columns))
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -84,21 +75,12 @@ def draw(moments: Sequence[Moment]) -> Drawing:
         if 0 < max(filter(None, values), default=0) <= tallest * NEAR
     }
     top = round(ceiling(max([tallest, *(value for values in near.values() for value in values if value)]) * ROOM_ABOVE))
-    above = tuple(
-        (kind, values[-1]) for kind, values in thresholds.items() if kind not in near and values and values[-1]
-    )
     return Drawing(
         columns=tuple(_column(moment, at * STEP, top) for at, moment in enumerate(moments)),
         lines=tuple(Line(kind, " ".join(_path(values, top))) for kind, values in near.items()),
-        above=tuple((kind, value) for kind, value in above if value is not None),
         top=top,
         width=width,
         ticks=axis(top),
-        numbers=tuple(
-            (round((at * STEP + WIDTH / 2) * 100 / width, 2), moment.generation.pk)
-            for at, moment in enumerate(moments)
-            if at % (1 + len(moments) // LABELS) == 0
-        ),
     )
 
 
@@ -130,6 +112,8 @@ def _words(moment: Moment) -> str:
     parts = ", ".join(f"{_(kind.value)} {tokens:,}" for kind, tokens in moment.shares.items() if tokens)
     marks = "; ".join(mark.text for mark in moment.marks)
     whole = _("Call {number}, {outcome}: {size}").format(number=row.pk, outcome=_(row.outcome), size=size)
+    if moment.is_next:
+        whole = _("The next request: {size}").format(size=size)
     return ". ".join(filter(None, (whole, parts and _("est. {parts}").format(parts=parts), marks)))
 
 

@@ -4,24 +4,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from dialogs.context.sent import Category, Sent, est_tokens_of, sizes_of, split_by_chars
 from dialogs.models import Dialog, Generation, Question
+from dialogs.queries.sent_requests import Piece
 from dialogs.store.json_shapes import usd, when
 from health.models import HealthSnapshot
 from remediation.models import RemediationRun
 from remediation.policies.registry import title_of
 
 MOST = 200  # moments that are shown at once
+NEXT = "next"  # in an address: the request that would be sent now
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """An event before or in a call, in words."""
 
-    kind: str  # rewrite, undo, round, question, crash, failure
+    kind: str  # rewrite, undo, round, question, crash, failure, recall
     text: str
+    run: int = 0  # the rewrite that it is about, if any
+    sizes: str = ""
+    question: str = ""  # the id of the question that it is about, if any
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,32 @@ class Moment:
     shares: dict[Category, int]
     reserve: int | None  # asked for the answer
     marks: tuple[Mark, ...] = ()
+    known_window: int | None = None  # where no report names it
+
+    @property
+    def is_next(self) -> bool:
+        """Check whether it is the request that would be sent now."""
+        return self.generation.pk is None
+
+    @property
+    def key(self) -> str:
+        """Return the name by which addresses mean this moment."""
+        return NEXT if self.is_next else str(self.generation.pk)
+
+    @property
+    def name(self) -> str:
+        return _("the next request") if self.is_next else _("call {number}").format(number=self.generation.pk)
+
+    @property
+    def label(self) -> str:
+        """Name it with its size, for a list to choose from."""
+        size = f"{self.tokens:,}" if self.is_reported else _("est. {number:,}").format(number=self.tokens)
+        return f"{self.name} · {size}"
+
+    @property
+    def est(self) -> int | None:
+        """Return what was estimated before it was sent, where that stands beside a report."""
+        return self.generation.est_tokens if self.is_reported else None
 
     @property
     def snapshot(self) -> HealthSnapshot | None:
@@ -42,7 +75,7 @@ class Moment:
 
     @property
     def window(self) -> int | None:
-        return self.snapshot.model_context_limit if self.snapshot else None
+        return self.snapshot.model_context_limit if self.snapshot else self.known_window
 
     @property
     def whole(self) -> int:
@@ -79,6 +112,15 @@ def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
     )
 
 
+def next_moment(dialog: Dialog, pieces: Iterable[Piece], tokens: int, window: int | None) -> Moment:
+    """Return the moment of the request that would be sent now, of which nothing is reported."""
+    sizes = dict.fromkeys(Category, 0)
+    for piece in pieces:
+        sizes[piece.category] += piece.chars
+    row = Generation(dialog=dialog, round_number=dialog.round_number, started_at=timezone.now(), outcome="")
+    return Moment(row, tokens, False, split_by_chars(sizes, tokens), None, known_window=window)
+
+
 def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> list[Moment]:
     """Return the newest calls for answers and clears before the generation ``before``, oldest first."""
     purposes = [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
@@ -89,21 +131,22 @@ def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> lis
     earlier, shown = (newest[0], newest[1:]) if len(newest) > limit else (None, newest)
     asked, named = _questions(dialog, shown), _rewrites([row for row in (earlier, *shown) if row])
     return [
-        moment_of(row, [*_marks(row, previous, named), *asked.get(row.pk, ())])
+        moment_of(row, [*_marks(row, previous, named), *asked.get(row.pk, ()), *_recalls(row)])
         for previous, row in zip([earlier, *shown], shown, strict=False)
     ]
 
 
-def _marks(row: Generation, previous: Generation | None, named: Callable[[int], str]) -> list[Mark]:
+def _marks(row: Generation, previous: Generation | None, named: Callable[[int], Mark]) -> list[Mark]:
     result = list[Mark]()
     if previous is not None and row.base and previous.base:
         (number, run), (number_before, run_before) = _base(row), _base(previous)
         if number != number_before:
             result.append(Mark("round", _("Round {number} began").format(number=number)))
         if run > run_before or (run and number != number_before):
-            result.append(Mark("rewrite", named(run)))
+            result.append(named(run))
         elif run < run_before and number == number_before:
-            result.append(Mark("undo", _("{rewrite}, undone").format(rewrite=named(run_before))))
+            undone = named(run_before)
+            result.append(Mark("undo", _("{rewrite}, undone").format(rewrite=undone.text), run_before))
     if row.outcome == Generation.Outcome.CRASHED:
         result.append(Mark("crash", _("Its worker was lost")))
     elif row.outcome == Generation.Outcome.FAILED:
@@ -112,11 +155,27 @@ def _marks(row: Generation, previous: Generation | None, named: Callable[[int], 
     return result
 
 
-def _rewrites(rows: Iterable[Generation]) -> Callable[[int], str]:
-    """Map the number of each rewrite before these calls to its title."""
+def _recalls(row: Generation) -> list[Mark]:
+    number = len(row.recalled)
+    words = ngettext("{number} earlier message came back", "{number} earlier messages came back", number)
+    return [Mark("recall", words.format(number=number))] if number else []
+
+
+def _rewrites(rows: Iterable[Generation]) -> Callable[[int], Mark]:
+    """Map the number of each rewrite before these calls to its mark."""
     numbers = {run for row in rows if row.base and (run := _base(row)[1])}
-    policies = dict(RemediationRun.objects.filter(pk__in=numbers).values_list("pk", "policy")) if numbers else {}
-    return lambda number: _(title_of(policies[number])) if number in policies else _("Rewrite")
+    columns = ("policy", "est_before", "est_after")
+    found = RemediationRun.objects.filter(pk__in=numbers).values_list("pk", *columns) if numbers else ()
+    runs = {pk: values for pk, *values in found}
+
+    def named(number: int) -> Mark:
+        if number not in runs:
+            return Mark("rewrite", _("Rewrite"))
+        policy, before, after = runs[number]
+        sizes = _("est. {before:,} → {after:,} tokens").format(before=before, after=after)
+        return Mark("rewrite", _(title_of(policy)), number, sizes)
+
+    return named
 
 
 def _base(row: Generation) -> tuple[int, int]:
@@ -133,7 +192,7 @@ def _questions(dialog: Dialog, shown: list[Generation]) -> dict[int, list[Mark]]
     for question in asked[: 2 * MOST]:
         row = next((row for row in reversed(shown) if row.started_at <= question.created_at), shown[0])
         kind = _("Question for a human") if question.kind == Question.Kind.QUESTION else _(question.get_kind_display())
-        result.setdefault(row.pk, []).append(Mark("question", kind))
+        result.setdefault(row.pk, []).append(Mark("question", kind, question=str(question.pk)))
     return result
 
 

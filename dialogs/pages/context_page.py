@@ -1,0 +1,205 @@
+"""The pane Context: the requests of a dialog over time, and one of them by its parts, alone or beside another one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import Q
+from django.http import Http404
+from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
+
+from dialogs.context.limits import thresholds_of
+from dialogs.context.sent import Category
+from dialogs.context.view import standing_run
+from dialogs.errors import Refusal
+from dialogs.models import Dialog, Generation
+from dialogs.pages import rewrite_page
+from dialogs.pages.context_panel import RunLine, run_lines
+from dialogs.pages.meter import Part, parts_of
+from dialogs.pages.time_drawing import Drawing, draw
+from dialogs.queries.context_report import next_size
+from dialogs.queries.moments import MOST, NEXT, Moment, moment_of, moments, next_moment
+from dialogs.queries.request_diff import Diff, diff
+from dialogs.queries.sent_requests import Piece, SentRequest, next_request, sent_request
+from dominds.llm.catalog.catalog import UnknownModel
+
+PIECES = 50  # of a request at once
+IN_PANE = 60  # moments beside a conversation
+
+
+@dataclass
+class ContextPage:
+    """What a person asked to see: the moment ``at``, beside the moment ``beside``, among those before a call.
+
+    A moment is named by the number of its call, or ``next`` for the request that would be sent now.
+    """
+
+    dialog: Dialog
+    at: str = ""
+    beside: str = ""
+    before: int | None = None
+    page_number: str = "1"
+    most: int = MOST
+    problem: str = ""
+
+    @cached_property
+    def shown(self) -> list[Moment]:
+        """Return the moments of the drawing, oldest first, the next request last among the newest."""
+        before, number = self.before, _number(self.at)
+        sent = moments(self.dialog, before, self.most)
+        if before is None and number is not None and sent and number < sent[0].generation.pk:
+            self.before = number + 1
+            sent = moments(self.dialog, self.before, self.most)
+        return [*sent, self._next] if self._next is not None and self.before is None else sent
+
+    @cached_property
+    def _next_pieces(self) -> tuple[Piece, ...]:
+        return next_request(self.dialog)
+
+    @cached_property
+    def _next(self) -> Moment | None:
+        try:
+            tokens, window = next_size(self.dialog), thresholds_of(self.dialog).context_limit
+            return next_moment(self.dialog, self._next_pieces, tokens or 0, window)
+        except (Refusal, UnknownModel) as problem:
+            self.problem = str(problem)
+            return None
+
+    @cached_property
+    def moment(self) -> Moment | None:
+        return self._named(self.at) if self.at else (self.shown[-1] if self.shown else None)
+
+    def _named(self, key: str) -> Moment | None:
+        if key == NEXT:
+            return self._next
+        if found := next((moment for moment in self.shown if moment.key == key), None):
+            return found
+        row = self.dialog.generations.select_related("snapshot").filter(pk=_number(key) or 0).first()
+        if row is None:
+            raise Http404
+        return moment_of(row)
+
+    @cached_property
+    def other(self) -> Moment | None:
+        return self._named(self.beside) if self.beside else None
+
+    def _request(self, moment: Moment) -> SentRequest:
+        return SentRequest("", self._next_pieces) if moment.is_next else sent_request(moment.generation)
+
+    @cached_property
+    def request(self) -> SentRequest | None:
+        return self._request(self.moment) if self.moment else None
+
+    @property
+    def found(self) -> Page[Piece]:
+        """Return one page of the pieces."""
+        pieces = self.request.pieces if self.request else ()
+        return Paginator(pieces, PIECES).get_page(self.page_number)
+
+    @property
+    def difference(self) -> Diff | None:
+        """Return the difference from the earlier of both requests to the later one."""
+        if self.moment is None or self.other is None:
+            return None
+        return diff(*(self._request(moment).pieces for moment in self.sides))
+
+    @property
+    def sides(self) -> Sequence[Moment]:
+        """Return both moments, the earlier one first."""
+        both = [moment for moment in (self.moment, self.other) if moment]
+        return sorted(both, key=lambda moment: (moment.is_next, moment.generation.pk or 0))
+
+    @property
+    def drawing(self) -> Drawing:
+        return draw(self.shown)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        moment = self.moment
+        if moment is None:
+            return ()
+        split = {category.value: tokens for category, tokens in moment.shares.items()}
+        return parts_of(split, moment.tokens, moment.reserve or 0, moment.window)
+
+    @property
+    def _older(self) -> int | None:
+        """Return the oldest call that is shown, where there may be older ones."""
+        calls = [moment.generation.pk for moment in self.shown if not moment.is_next]
+        return calls[0] if len(calls) == self.most else None
+
+    @property
+    def undoable(self) -> RunLine | None:
+        """Return the rewrite that can be undone now, if there is one."""
+        run = standing_run(self.dialog)
+        lines = run_lines(self.dialog, pk=run.pk) if run else []
+        return lines[0] if lines and lines[0].may_undo else None
+
+    def variables(self) -> dict[str, Any]:
+        """Return what the templates show."""
+        moment, shown = self.moment, self.shown
+        found, is_sent = self.found, moment is not None and not moment.is_next
+        summaries = [piece.text for piece in found if piece.category == Category.SUMMARY]
+        makers = rewrite_page.makers_of(self.dialog, summaries)
+        result: dict[str, Any] = {
+            "drawing": self.drawing,
+            "older": self._older,
+            "is_newest": self.before is None,
+            "moment": moment,
+            "parts": self.parts,
+            "sent": self.request if is_sent else None,
+            "found": found,
+            "groups": _groups(found),
+            "makers": {text: makers.get(text[: rewrite_page.SUMMARY_START]) for text in summaries},
+            "others": [one for one in reversed(shown) if moment is None or one.key != moment.key],
+            "with": self.beside,
+            "undoable": self.undoable,
+            "problem": self.problem,
+        }
+        if moment is not None and self.other is not None:
+            before, after = self.sides
+            result |= {"diff": self.difference, "before": before, "after": after}
+        if is_sent and moment is not None:
+            result |= _numbers(moment)
+        return result
+
+
+def _groups(found: Page[Piece]) -> list[tuple[Category, list[tuple[int, Piece]]]]:
+    """Return the pieces of a page with their places in the request, those of one category that follow each other
+    together.
+    """
+    numbered = enumerate(found, (found.number - 1) * PIECES)
+    return [(category, list(pieces)) for category, pieces in groupby(numbered, key=lambda row: row[1].category)]
+
+
+def _number(key: str) -> int | None:
+    return int(key) if key.isascii() and key.isdecimal() and len(key) < 19 else None
+
+
+def _numbers(moment: Moment) -> Mapping[str, Any]:
+    row, snapshot = moment.generation, moment.snapshot
+    tries = Generation.objects.filter(dialog=row.dialog_id, answers_seq=row.answers_seq)
+    counts = {
+        _("Prompt tokens"): row.prompt_tokens,
+        _("Completion tokens"): row.completion_tokens,
+        _("Total tokens"): row.total_tokens,
+        _("Read from the cache"): row.cache_read_tokens,
+        _("Written to the cache"): row.cache_write_tokens,
+        _("Reasoning tokens"): row.reasoning_tokens,
+    }
+    numbers = [(label, _("unknown") if number is None else f"{number:,}") for label, number in counts.items()]
+    if row.first_token_ms is not None:
+        numbers.append((_("First word after"), _("{number} ms").format(number=f"{row.first_token_ms:,}")))
+    shares = []
+    if snapshot:
+        shares = [
+            (_("Of the window"), snapshot.hard_util, snapshot.model_context_limit),
+            (_("Of the optimal size"), snapshot.optimal_util, snapshot.optimal_max_tokens),
+        ]
+    return {
+        "numbers": numbers,
+        "shares": shares,
+        "tries": tries.filter(~Q(answers_seq=None)).order_by("pk")[:20],
+    }
