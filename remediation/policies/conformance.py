@@ -34,6 +34,7 @@ from remediation.policies.laws import broken_law
 from remediation.policies.policy import CountingFacts, Policy, RewriteTask
 from remediation.policies.registry import own
 from remediation.similarity.embeddings import LexicalEmbedder, relevance, similarity
+from remediation.strategies.outcome import is_ledger
 
 LEXICAL = LexicalEmbedder()
 LETTERS = str.maketrans("0123456789abcdef", "bdfghklmnprstvwz")
@@ -367,5 +368,9 @@ def check_rewrite(before: Units, rewritten: Rewritten, limit: int) -> None:
     places = {u.id: index for index, u in enumerate(before)}
     kept = [places[u.id] for u in after if u.id in places]
     assert kept == sorted(kept), "what stays keeps its order"
+    accounts = [u.source[0] for u in after if u.kind is UnitKind.SUMMARY and u.source and not is_ledger(u)]
+    assert accounts == sorted(accounts), "accounts stand in the order of their turns"
+    said = [line for u in after if u.kind is UnitKind.SUMMARY for line in u.text.splitlines() if len(line) > 40]
+    assert len(said) == len(set(said)), "no account or ledger says the same line twice"
     assert {seq for u in after for seq in u.source} <= {seq for u in before for seq in u.source}
     assert all(u.est_tokens == count(u.messages) for u in after), "sizes are counted by `toolbox.count`"

@@ -6,7 +6,7 @@ from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, Unit
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, removed_from
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
-from remediation.strategies.outcome import first_user, is_ledger, touchable
+from remediation.strategies.outcome import STAND_INS, first_user, is_ledger, touchable
 from remediation.strategies.said import find_superseded, is_by_rule
 from remediation.strategies.stand_ins import with_text
 
@@ -53,11 +53,13 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 
 
 def _with_marks(units: Units, toolbox: Toolbox) -> Units:
-    """Mark what a newer message supersedes, in those units that may be changed at all; a person's first message is
-    the task, and stays as it was written.
+    """Mark what a newer message supersedes, in those units that may be changed at all; the message that the dialog
+    began with is the task, and stays as it was written.
     """
     gone = find_superseded(units)
     first = first_user(units)
+    if any(unit.kind in STAND_INS for unit in units[: max(0, first)]):
+        first = -1  # an earlier one has gone
     places = {
         place
         for place in (touchable(units) if gone else ())

@@ -9,7 +9,7 @@ from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
-from remediation.strategies.outcome import is_ledger, newest_user, standing, standing_tokens, task_of
+from remediation.strategies.outcome import is_ledger, newest_failure, newest_user, standing, standing_tokens, task_of
 from remediation.strategies.stand_ins import (
     HANDOVER_CLOSING,
     HANDOVER_OPENING,
@@ -69,12 +69,13 @@ def _indices_to_keep(units: Units, limit: int) -> set[int]:
     if in_flight and newest not in kept and used + units[newest].est_tokens <= limit // 2:
         kept.add(newest)
         used += units[newest].est_tokens
+    failure = newest_failure(units)
     for index in reversed(range(len(units))):
         unit = units[index]
-        important = (
+        important = index == failure or (
             unit.priority == 1 and index not in kept and unit.kind is not UnitKind.SUMMARY and not is_ledger(unit)
         )
-        if important and used + unit.est_tokens <= limit // 2:
+        if important and index not in kept and used + unit.est_tokens <= limit // 2:
             kept.add(index)
             used += unit.est_tokens
     return kept

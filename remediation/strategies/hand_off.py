@@ -81,7 +81,9 @@ def by_rule(
     """Choose sentences to stand in place of ``gone``. ``cause`` says why no model's summary stands there."""
     if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
-    room = min(room, max(SMALLEST_ROOM, int(total_tokens(gone) * LARGEST_ACCOUNT)))
+    accounts = sum(unit.est_tokens for unit in gone if unit.kind is UnitKind.SUMMARY)
+    most = accounts + int((total_tokens(gone) - accounts) * LARGEST_ACCOUNT)
+    room = min(room, max(SMALLEST_ROOM, most))
     people = room if people_room is None else people_room
     chosen = redact(digest(gone, room, toolbox, people, remaining))
     if not chosen:

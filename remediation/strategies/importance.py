@@ -18,7 +18,7 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import in_units, is_ledger, standing
+from remediation.strategies.outcome import in_units, is_ledger, newest_failure, standing
 from remediation.strategies.said import find_superseded
 from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, sources_of, summary_heading
 
@@ -180,6 +180,10 @@ def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Prun
     required = sum(sizes[index] for index in kept)
     if required > max_tokens:
         return replace(_make_pruned(units, sizes, kept), failure=_too_large(units, sizes, kept, max_tokens))
+    failure = newest_failure(units)
+    if failure >= 0 and failure not in kept and required + sizes[failure] <= max_tokens:
+        kept.add(failure)
+        required += sizes[failure]
     return _make_pruned(units, sizes, kept | _best_fitting(units, sizes, kept, max_tokens - required, weights))
 
 

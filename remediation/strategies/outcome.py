@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remediation.context import Unit, UnitKind, UnitRole, Units
+from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 
 LEDGER_PREFIX = "ledger-"  # of the id of the unit that holds the key facts
+FAILURE_SHARE = 8  # the newest failure stays if it takes at most the whole divided by this
 STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand where others stood
 
 
@@ -34,10 +35,10 @@ def is_ledger(unit: Unit) -> bool:
 def touchable(units: Units) -> list[int]:
     """The indices of units that a strategy may change or remove, oldest first.
 
-    By rule, not by weight: system prompts, pinned units, priority 1, the ledger, the newest unit and the newest user
-    message stay word for word.
+    By rule, not by weight: system prompts, pinned units, priority 1, the ledger, the newest unit, the newest failure
+    and the newest user message stay word for word.
     """
-    stays = standing(units)
+    stays = standing(units) | {newest_failure(units)}
     return [
         index for index, unit in enumerate(units[:-1]) if not (index in stays or unit.priority == 1 or is_ledger(unit))
     ]
@@ -48,6 +49,21 @@ def standing(units: Units) -> set[int]:
     pinned units and the newest user message."""
     newest = newest_user(units)
     return {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned or index == newest}
+
+
+def newest_failure(units: Units) -> int:
+    """Return the index of the newest call that failed and that the same call has not mended since: whoever works on
+    needs it with its arguments and its outcome. It is -1 without one, and for one that is too large to stay.
+    """
+    mended: set[tuple[str, str]] = set()
+    for index in reversed(range(len(units))):
+        unit = units[index]
+        if unit.role is UnitRole.TOOL and unit.kind not in STAND_INS:
+            calls = {(call.name, call.arguments) for message in unit.messages for call in message.tool_calls}
+            if unit.failed and not calls <= mended:
+                return index if unit.est_tokens * FAILURE_SHARE <= total_tokens(units) else -1
+            mended |= set() if unit.failed else calls
+    return -1
 
 
 def standing_tokens(units: Units) -> int:

@@ -19,7 +19,15 @@ from remediation.strategies.fresh_start import irreducible
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
-from remediation.strategies.outcome import STAND_INS, in_units, is_ledger, newest_user, standing, task_of
+from remediation.strategies.outcome import (
+    STAND_INS,
+    in_units,
+    is_ledger,
+    newest_failure,
+    newest_user,
+    standing,
+    task_of,
+)
 from remediation.strategies.said import without_labels
 from remediation.strategies.stand_ins import (
     heading_tokens,
@@ -277,6 +285,8 @@ def fallback(
     if used > limit:
         return fail(attempt, irreducible(units, limit), toolbox)
     newest = newest_fitting(units, [i for i in (len(units) - 1,) if i >= 0 and i not in kept], limit - used)
+    failure = [i for i in (newest_failure(units),) if i >= 0 and i not in kept | newest]
+    newest |= newest_fitting(units, failure, (aim - used) // 2)
     kept |= newest
     used += sum(units[index].est_tokens for index in newest)
     lighter = tuple(unit if index in kept else mask(unit, toolbox) for index, unit in enumerate(units))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dominds.weighted_cache import Bounded
+from remediation.text.directives import is_directive
 from remediation.text.exact_tokens import (
     Tokens,
     exact_tokens,
@@ -22,7 +23,6 @@ from remediation.text.exact_tokens import (
 from remediation.text.reading import LONGEST_STATEMENT
 from remediation.text.secret_masking import redact
 from remediation.text.statements import (
-    STRONG_RULE,
     Kind,
     RoleText,
     Said,
@@ -188,7 +188,7 @@ def _tokens_of(line: str, statement: Statement) -> Tokens:
 
 def _attribute(role: str, line: str) -> str:
     """Mark a tool's sentence that reads like a rule as the tool's."""
-    return TOOL + line if role == "tool" and STRONG_RULE.search(line) else line
+    return TOOL + line if role == "tool" and is_directive(line) else line
 
 
 def _parts_of(statement: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from dominds.weighted_cache import Bounded
+from remediation.text.directives import is_directive
 from remediation.text.exact_tokens import Tokens, shape_of, tokens_in, worth_of_values
 from remediation.text.reading import Sentence, sentences_of
 
@@ -92,42 +93,10 @@ SPELLED = re.compile(
     re.I,
 )
 
-# "don't know" and "it doesn't" report; "don't push" instructs.
-STRONG_RULE = re.compile(
-    r"\bnever\b(?! mind)|\bmust(?: not|n[’']t)\b|\bunder no circumstances\b"
-    r"|\b(?:forbidden|prohibited|off[- ]limits|hands off)\b"
-    r"|\bno(?:t| longer) allowed\b|(?-i:\bSTOP\b)|(?<!\bI )(?<!\bwe )(?<!\bthey )\b(?:do not|don[’']t)\b"
-    r"|(?:^|[,;:.!(–—-]\s*|\b(?:please|and|but|so|also|then|should|must|always|to) )(?:stop|avoid|refrain from)\b"
-    r"|\b(?:no|zero) \w+(?: \w+)? (?:before|until|after|between|without|on|this week|today|tonight|tomorrow)\b"
-    r"|\bnot (?:before|until)\b"
-    r"|\b(?:nie|niemals|keinesfalls|verboten|untersagt|unterlass\w*|auf keinen fall"
-    r"|(?:darf|darfst|dürfen) (?:\w+ ){0,4}(?:nichts?|kein\w*)|bitte (?:\w+ )?(?:nicht|kein\w*)|finger (?:weg|von)"
-    r"|(?:kein\w* .{1,40}|nichts) (?:ge)?(?:änder|fass|anfass|lösch|schick|send|verwend|benutz|nenn|versprech"
-    r"|erwähn)\w*)\b|\byou should(?: not|n[’']t)\b|\bleave .{1,40} alone\b"
-    r"|\b(?:jamais|interdit\w*|il ne faut (?:pas|plus)|nunca|jamás|prohibid\w+|proibid\w+|non (?:devi|dovete|si deve)"
-    r"|vietato)\b"
-    r"|\bne pas \w+(?:er|ir|re)\b|\b(?:ne |n[’'])\w+ez (?:pas|plus|rien)\b"
-    r"|\bno (?:se (?:puede|debe)n?|debes|debemos|hay que)\b|\bbajo ning[uú]n\w* \w+"
-    r"|\bnão (?:pode|deve|se pode|se deve)\w*\b"
-    r"|(?:^|[.,;:¡] ?)(?:no|não) \w+[aeo]s? (?:nada|nunca|el|la|los|las|o|a|os|as|n[oa]s?)\b"
-    r"|(?:^|[.,;:] ?)ne \w+e pas\b"
-    r"|\b(?:нельзя|запрещ\w+|ни в коем случае|никогда|не (?:надо|смей\w*|\w+[ауя]й(?:те)?|\w+ь?те))\b"
-    r"|不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|しないで|てはいけ|てはだめ|ないでください|ないこと"
-    r"|하지 ?마|지 마세요|금지|안 됩니다|ممنوع|يمنع|لا يجوز|لا يسمح|إياك",
-    re.I,
-)
-WEAK_RULE = re.compile(
-    r"\b(should(?: not|n[’']t)|may not|cannot|can[’']t|avoid|without|only|always|must|not to|instead of|except|unless"
-    r"|not|nicht|kein\w*|nur|immer|muss|müssen|ohne|solo|siempre|sin|toujours|sans|seulement|"
-    r"leave .{1,40} alone|keep .{1,30} (?:private|secret|unchanged))\b"
-    r"|^no (?!problem|idea|worries|errors?|issues?|thanks)[a-z]"
-    r"|必须|只能|不能|不可|一定要|务必|だけ|必ず|\b(?:только|всегда|должн\w+|обязательно)\b",
-    re.I,
-)
-REPORTS = re.compile(
-    r"\b(I|we|they|it|he|she|you) (?:really )?(don[’']t|do not|cannot|can[’']t|never) (?:really )?"
-    r"(know|knew|think|understand|see|saw|remember|have|had|need|mind|care|believe|expect|find|tell|want to|got|get)\b"
-    r"|\bit never\b|\bwas never\b|\bhas never\b|\bnever (?:came|reached|got|worked|happened|runs?|ran|reaches)\b",
+# Of a person's sentence: what it limits or excludes is missed more than what it only tells.
+LIMITS = re.compile(
+    r"\b(?:should(?: not|n[’']t)|may not|cannot|can[’']t|never|don[’']t|do not|avoid|without|only|always|must|not"
+    r"|instead of|except|unless|nicht|kein\w*|nur|immer|muss|müssen|ohne)\b|必须|只能|不能|不可|一定要|务必",
     re.I,
 )
 REMARK = re.compile(
@@ -140,12 +109,8 @@ FAILURE = re.compile(
     r"|deadlock\w*|leak(?:s|ed)?|lost|wrong|bug|died|hangs?|hung|stuck|froze|freezes|no luck|no (?:difference|effect)"
     r"|stopped working|won[’']t (?:start|work|load|open)|exit (?:status|code) [1-9]\d*|fehler\w*|fehlgeschlagen"
     r"|gescheitert|abgelehnt|kaputt|abgebrochen|abgestürzt|hängt|vergeblich|"
-    r"(?:funktioniert|klappt|geht|startet) (?:\w+ )?nicht|nichts gebracht|"
-    r"erreurs?|échec|échoué\w*|planté\w*|bloqu[eé]\w*|ne (?:marche|fonctionne|répond|démarre) (?:pas|plus)|falló|fallo"
-    r"|falla|cuelga|cayó|no (?:funcion|arranc|sirv)\w*|caiu|trava|falhou|não funcion\w*|erros?|ошибк\w+|упал[аои]?"
-    r"|падает|\w*завис\w+|сбо[йи]\w*|слома\w+|крашит\w*|не (?:работа\w+|запуска\w+|помог\w+|удал\w+|открыва\w+))\b"
-    r"|\b\w{1,60}(?:Error|Exception|Timeout)\b|[✗❌]|错误|报错|出错|失败|异常|崩溃|中断|卡死|卡住|超时|没有?用|失敗|異常|エラー|固ま"
-    r"|落ち(?:た|ました)|動(?:かない|きません)|いきません|실패|오류|에러|멈[춥췄]|خطأ|فشل|تعطل|لا يعمل",
+    r"(?:funktioniert|klappt|geht|startet) (?:\w+ )?nicht|nichts gebracht)\b"
+    r"|\b\w{1,60}(?:Error|Exception|Timeout)\b|[✗❌]|错误|报错|出错|失败|异常|崩溃|中断|卡死|卡住|超时|没有?用",
     re.I,
 )
 NO_FAILURE = re.compile(
@@ -157,10 +122,8 @@ MEMORABLE = re.compile(
     r"|switch(?:ed)? to|root cause|cause|because|the plan is|goal|budget|located|stored (?:in|at|under)|runs? on"
     r"|depends on|instead|turned out|turns out|means that|rule[sd]? out|not a fix|the fix|fixed|confirmed|owed|remains"
     r"|blocked|waiting for|next step|until|wichtig|entschieden|entscheidung|vereinbart|beschlossen|weil|ursache|bleibt"
-    r"|stattdessen|zuständig|frist|bis|settled on|going with|went with|opted|geeinigt|porque|decid\w+|acord\w+"
-    r"|nos quedamos|ficamos com|combinamos|parce que|finalement|retenu|convenu|решили|решено|договорились"
-    r"|остановились на|потому что|из-за|причин\w+|важно)\b"
-    r"|décidé|因为|决定|重要|记住|原因|根因|选了|定了|改用|なので|決定|決ま|ことにし|결정|정했|때문|قرر|اخترنا|اتفق|لأن",
+    r"|stattdessen|zuständig|frist|bis|settled on|going with|went with|opted|geeinigt)\b"
+    r"|因为|决定|重要|记住|原因|根因|选了|定了|改用",
     re.I,
 )
 REQUEST = re.compile(
@@ -169,13 +132,11 @@ REQUEST = re.compile(
     r"make sure|needs? to|has to|have to|let[’']s|later|afterwards|also|careful|must|should|write (?:that|it) down|"
     r"bitte|ich (?:will|möchte|brauche|hätte gern)|wir (?:brauchen|wollen|sollten|müssen)|soll(?:te|en)?|muss|kannst du"
     r"|können sie|könnten sie|später|danach|außerdem|"
-    r"als nächstes|quiero|necesito|por favor|puedes|podrías?|hay que|você pode|poderia|preciso|precisamos|"
-    r"je veux|j[’']ai besoin|s[’']il (?:te|vous) pla[iî]t|peux-tu|pouvez-vous|pourr(?:ais|iez)|il faut|"
-    r"пожалуйста|нужно|надо|хочу|мо(?:жешь|жете|гли бы)|(?:посмотри|пришли|проверь|сделай|добавь)(?:те)?)\b"
+    r"als nächstes)\b"
     r"|^(?:(?:ok(?:ay)?|now|next|then|so),? )?(?:add|build|change|check|compare|convert|create|delete|explain|find|fix"
     r"|give|have a look|list|look|make|move|put|remove|rename|replace|run|send|set|show|switch|test|tell|try|update|use"
     r"|write)\b"
-    r"|请|需要|帮我|帮忙|麻烦|给我|接下来|ください|お願い|もらえ|いただけ|ほしい|주세요|부탁|هل يمكنك|من فضلك|أريد|يجب",
+    r"|请|需要|帮我|帮忙|麻烦|给我|接下来",
     re.I,
 )
 NARRATES = re.compile(
@@ -329,16 +290,12 @@ def _worth_of_words(role: str, text: str, strength: float, failure: bool, spelle
 
 
 def rule_strength(role: str, text: str) -> float:
-    """Return how much the text reads as a rule; 0 for none. A model's own prose instructs nobody unless it says
-    so strongly.
-    """
-    if role == "tool" or text.endswith(("?", "？")):
+    """Return how much a text of a person or of the instructions reads as a rule; 0 for none."""
+    if role in ("tool", "assistant") or text.endswith(("?", "？")):
         return 0.0
-    if STRONG_RULE.search(text) and not REPORTS.search(text):
-        return 2 * STRONG * (0.75 if role == "assistant" else 1.0)
-    if role == "assistant" or not WEAK_RULE.search(text):
-        return 0.0
-    return WEAK_REMARK if REMARK.match(text) else WEAK
+    if is_directive(text):
+        return 2 * STRONG
+    return (WEAK_REMARK if REMARK.match(text) else WEAK) if LIMITS.search(text) else 0.0
 
 
 def is_failure(text: str) -> bool:

@@ -58,7 +58,15 @@ CLAUSE = re.compile(r"[,;，；]\s|\s(?:and|but|so|und|aber)\s")
 FORMER = re.compile(r"\bfrom\s+$|\binstead of\s+$|\bno longer\s+$")  # before the value that an older statement has
 ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|[ECMP][SD]T)\b|\b[A-Z][a-z]+ [Tt]ime\b(?! ?out)")
 MONEY = re.compile(r"\b(?:\w+ )?(?:hundred|thousand|million)s? (?:dollars|euros|pounds|francs)\b", re.I)
-WRITTEN = (("zone", ZONE), ("money", MONEY))  # values in plain words
+UNITS = re.compile(r"\b(?:metric|imperial)\b", re.I)
+TONGUE = re.compile(
+    r"\bin (?:English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Chinese|Japanese|Korean)\b"
+    r"|\bauf (?:Deutsch|Englisch|Französisch|Spanisch)\b|用(?:中文|英文|英语|德语|日语|法语)",
+    re.I,
+)
+# What only one of can hold for an agent's answers: a newer directive resets it, whatever its other words.
+AXES = {"zone": ZONE, "units": UNITS, "tongue": TONGUE}
+WRITTEN = (*AXES.items(), ("money", MONEY))  # values in plain words
 IDENTIFIERS = frozenset({"code", "path", "host", "hash", "url", "address"})
 NO_VALUES = frozenset({"name", "quoted", "snake", "camel", "flag"})  # what a statement is about
 SETTINGS = frozenset({"setting", "assignment", "pair"})
@@ -134,7 +142,7 @@ def _find_superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int
     """Return pairs of places, older and newer."""
     places = [place for place, one in enumerate(statements) if _may_take_part(one)]
     places.sort(key=lambda place: (_time_of(statements[place]), place))
-    pairs = dict(_find_repeated(statements, places))
+    pairs = dict(_find_repeated(statements, places)) | dict(_find_reset(statements, places))
     news = {place: values for place in places if (values := _new_values(statements[place]))}
     if news:
         pairs = dict(_find_changed(statements, places, news)) | pairs
@@ -173,6 +181,20 @@ def _find_repeated(statements: Sequence[Statement], places: Sequence[int]) -> It
             for older, newer in pairwise(group):
                 if _one_value_differs(statements[newer], statements[older]):
                     yield older, newer
+
+
+def _find_reset(statements: Sequence[Statement], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Pair directives that set the same axis of the answers, such as their time zone, to another value."""
+    last: dict[str, tuple[int, str]] = {}
+    for place in places:
+        if statements[place].kind is not Kind.RULE:
+            continue
+        for value in _sole_values(statements[place]):
+            if value.kind in AXES:
+                older, text = last.get(value.kind, (place, value.text))
+                if text != value.text and _may_supersede(statements[place], statements[older]):
+                    yield older, place
+                last[value.kind] = place, value.text
 
 
 def _one_value_differs(one: Statement, older: Statement) -> bool:

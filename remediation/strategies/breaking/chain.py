@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
-from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, step_of, total_tokens
+from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
@@ -130,14 +130,17 @@ def _add_account(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
     if not text:
         return progress
     unit = stand_in(UnitKind.SUMMARY, summary_heading(gone) + redact(text), gone, run.toolbox, start.units)
-    place = next((i for i, other in enumerate(progress.units) if other.role is not UnitRole.SYSTEM), 0)
-    while place < len(progress.units) and progress.units[place].kind in STAND_INS:
-        place += 1
+    place = next((i for i, other in enumerate(progress.units) if _is_later(other, unit)), len(progress.units))
     units = (*progress.units[:place], unit, *progress.units[place:])
     if total_tokens(units) > run.limit:
         return progress
     step = step_of("digest", progress.units, units, f"said in short what {in_units(len(gone))} said")
     return replace(progress, units=units, steps=(*progress.steps, step))
+
+
+def _is_later(unit: Unit, account: Unit) -> bool:
+    """Check whether a unit's turns begin after an account's, so that accounts stand in the order of turns."""
+    return unit.role is not UnitRole.SYSTEM and bool(unit.source) and unit.source[:1] > account.source[:1]
 
 
 def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:

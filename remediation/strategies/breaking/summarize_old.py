@@ -40,7 +40,9 @@ def summarize_old(
     if not handed.by_model:
         if not any(unit.role is UnitRole.TOOL for unit in units):
             chosen |= _least_important(units, len(units) - ceil(len(units) * recent_share), excess)
-        room = _room(units, chosen, options, toolbox, target_tokens)
+        room = _room(units, chosen, options, toolbox, target_tokens, 1)
+        if [units[i].kind for i in chosen] == [UnitKind.SUMMARY] and total_tokens(_those(units, chosen)) <= room:
+            return StrategyOutcome(units, "nothing old to summarize")
         people = target_tokens // PEOPLE_SHARE
         handed = by_rule(_those(units, chosen), room, toolbox, people, handed.note, without(units, chosen))
     outcome = _replace_old(units, chosen, handed, room, toolbox)
@@ -48,11 +50,18 @@ def summarize_old(
     return replace(outcome, excess=excess)
 
 
-def _room(units: Units, chosen: set[int], options: SummarizeOld, toolbox: Toolbox, target_tokens: int) -> int:
+def _room(
+    units: Units,
+    chosen: set[int],
+    options: SummarizeOld,
+    toolbox: Toolbox,
+    target_tokens: int,
+    least_shorter: int = LARGEST_SHARE,
+) -> int:
     gone = _those(units, chosen)
     size = total_tokens(gone)
     free = target_tokens - (total_tokens(units) - size) - heading_tokens(gone, toolbox)
-    return max(options.summary_length, min(size // LARGEST_SHARE, max(free, int(target_tokens * ROOM_SHARE))))
+    return max(options.summary_length, min(size // least_shorter, max(free, int(target_tokens * ROOM_SHARE))))
 
 
 def _least_important(units: Units, end: int, excess: int) -> set[int]:

@@ -260,7 +260,6 @@ def test_people_lead_tools() -> None:
         ("Bitte nicht auf main pushen.", True),
         ("Auf keinen Fall die Datenbank neu starten.", True),
         ("No deploys between 19:00 and 20:15.", True),
-        ("Ne touchez jamais aux tables de facturation.", True),
         ("不要重启数据库。", True),
         ("Das habe ich gesehen, danke.", False),
     ],

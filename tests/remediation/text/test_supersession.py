@@ -30,6 +30,9 @@ def judged(*texts: str, role: str = "user") -> list[Statement]:
         ("Report all times in UTC.", "From now on report all times in Pacific Time."),
         ("The retention limit is 40 days.", "The retention limit is 90 days."),
         ("I have a deadline of April 1, 2024, for the first sprint.", "Use the new sprint deadline of April 5, 2024."),
+        ("Put every timestamp in UTC.", "For status reports, show clocks in Pacific Time."),
+        ("Keep replies terse and use imperial units.", "Please make answers light, with metric units."),
+        ("Always answer in German.", "From now on, answer in French."),
         ("Our pages load in an average of 280 ms now.", "The pages load time improved from 280 ms to 220 ms."),
     ],
 )
@@ -48,6 +51,7 @@ def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str) -> N
         ("Run unit tests with pytest before pushing.", "Run integration tests with make test-integration now."),
         ("The launch is on 2027-03-04.", "The docs freeze moved to 2027-05-06."),
         ("Item 8.", "Item 9."),
+        ("The flight leaves at 8:30 in UTC.", "My train leaves in Pacific Time."),
         ("Is the budget still $900?", "The budget was reviewed now."),
         ("The travel budget is $900.", "If the travel budget is changed to $700, tell me."),
         ("The travel budget is $900.", "Somebody suggested that the travel budget be changed to $700."),

@@ -1,0 +1,69 @@
+"""Directives: what a person tells the agent to do or to leave from now on, such as bans, formats and preferences.
+
+A sentence is one by what it does: it addresses the agent, and it binds work that is still to come. Talk between people
+is full of "never", "don't" and "always" that bind nobody, so a directive begins a sentence or a clause of its own. That
+a directive is missed costs less than that talk becomes a rule: an unmarked sentence is still a person's sentence.
+English, German and Chinese are read, the languages of the pages and of the dialogs that the rules were tried on.
+"""
+
+import re
+
+# The beginning of a sentence, behind a label such as "Constraint:", or of a clause that addresses somebody anew.
+_BEGIN = r"(?:^|[.;:!(–—]\s*|\b(?:please|but|so),?\s)(?:\W{0,3}(?:please|also|and|then|so),?\s)?"
+# After "don't" or "never" these tell of the speaker, or are idioms.
+_IDIOM = (
+    r"(?:forget|worry|mind|be|let|get me|hesitate|feel|know|knew|think|thought|believe|see|saw|seen|like|want|need"
+    r"|have|had|care|remember|understand|expect|miss|you|they|we|i|even|really|say|give up|quit|lose|ever|in|a|the|is"
+    r"|was|got|came|heard|\w+ed|\w+ing)\b"
+)
+_VERBS = (
+    r"(?:add|answer|ask|call|check|commit|deploy|format|give|include|keep(?! it\b| \w+ing\b)|make|name|open|push|put"
+    r"|reply|report|respond|run|send|show|speak|stick|store|test|use|write)"
+)
+_ANSWERS = (
+    r"(?:answers?|repl(?:y|ies)|responses?|explanations?|outputs?|summar(?:y|ies)|wording|tone|clocks|times"
+    r"|timestamps|dates|units|measurements)"
+)
+_SCOPE = r"\b(?:always|all|every|each|only|never|unless|whenever|before|until|from now on|in future|at all times)\b"
+_TELLS = re.compile(r"(?:I|we|he|she|it|they|there|this|that|if we|in (?:either|my|some))\b(?![’']d| would)", re.I)
+
+_FORBIDS = re.compile(
+    rf"{_BEGIN}(?:do not|don[’']t|never|avoid|stop|refrain from)\s(?!{_IDIOM})\w"
+    rf"|{_BEGIN}(?:under no circumstances|hands off|no longer)\b"
+    r"|,? (?:and|or|but) (?:do not|don[’']t|never) (?!" + _IDIOM + r")\w"
+    r"|\byou (?:must|should|may|can|are)(?:n[’']t| not| never| only)\b|\bmust(?:n[’']t| not| never)\b"
+    r"|^[^,;]{2,60}(?<!which) must (?:always |only )?(?:stay|remain|be \w+(?:ed|en)\b)"
+    r"|\b(?:is|are) (?:strictly )?(?:forbidden|prohibited|off[- ]limits|not allowed|no longer allowed)\b"
+    r"|^(?:\w+(?: \w+)?: )?(?:no|not) (?!problem|idea|worr|issue|thank|one\b|matter|way\b|need|doubt|error|luck|sure)"
+    r"(?:\w+ ){0,4}(?:before|until|between|without|unless|from|outside|on|this week|today|tonight|tomorrow)\b"
+    r"|\bleave .{1,40} (?:alone|as (?:it is|they are))\b",
+    re.I,
+)
+_BINDS = re.compile(
+    rf"^(?:[\w ]{{1,24}}: )?(?:(?:from now on|for \w+(?: \w+)?|in future|please|always|and|now)[,:]? )*{_VERBS}\b"
+    rf".*(?:{_SCOPE}|\b{_ANSWERS}\b)"
+    rf"|^(?:[\w ]{{1,24}}: )?(?:only (?!if\b|me\b|my\b|one\b|a\b|the\b|then\b|thing\b)[\w.-]+(?: [\w.-]+){{0,4}}[.!]?$"
+    rf"|always {_VERBS}\b|(?:from now on|in future),? (?!I\b|we\b))"
+    rf"|^(?:[\w ]{{1,24}}: )?(?:I|user)(?:[’']d| would)? (?:rather|prefers?|likes?|wants?) (?!you to\b|to\b)"
+    rf".{{0,40}}\b{_ANSWERS}\b",
+    re.I,
+)
+_GERMAN = re.compile(
+    r"\b(?:niemals|keinesfalls|auf keinen fall|verboten|untersagt|ab (?:jetzt|sofort)"
+    r"|(?:darf|darfst|dürfen) (?:\w+ ){0,4}(?:nichts?|kein\w*)"
+    r"|bitte (?:\w+ )?(?:nicht|kein\w*|nur|immer)|finger (?:weg|von))\b",
+    re.I,
+)
+_CHINESE = re.compile(
+    "不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|必须|务必|从现在起|以后都"
+)
+_ORDER = re.compile(r"(?:^|[.:!] )STOP \w")  # "###STOP###" ends a recorded dialog
+
+
+def is_directive(text: str) -> bool:
+    """Check one sentence of a person's. Who asks or tells directs nobody."""
+    if text.endswith(("?", "？")):
+        return False
+    if _CHINESE.search(text) or _GERMAN.search(text) or _ORDER.search(text):
+        return True
+    return bool(_BINDS.search(text)) or (bool(_FORBIDS.search(text)) and not _TELLS.match(text))

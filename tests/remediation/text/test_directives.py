@@ -1,0 +1,55 @@
+"""What directs the agent from now on, and what only sounds like it."""
+
+import pytest
+
+from remediation.text.directives import is_directive
+
+DIRECTIVES = """Never push to main.
+Please don't touch the billing tables.
+STOP using the staging cluster.
+You must not delete rows.
+You should not restart the mail server.
+Avoid pandas.
+Leave the archive alone until Monday.
+No deploys between 19:00 and 20:15.
+Only Python 3.11.
+Report all times in UTC.
+Run unit tests with pytest before pushing.
+Always include error status codes in responses when I ask about API error handling.
+For status reports, show clocks in Pacific Time.
+From now on, answer in German.
+I would rather get short answers with metric units.
+Please make responses light, and stick to metric measurements.
+The rotation is done: never reveal the new code; the old one no longer works.
+Expenses must stay at or below $700.
+Bitte nicht auf main pushen.
+Auf keinen Fall die Datenbank neu starten.
+Am Vertrag darf vor Mai nichts geändert werden.
+Finger von der Steuerung!
+不要重启数据库。
+千万别重启邮件服务器。"""
+# Of the last six public talk holds many: idioms, reports of one's own, and a dialog's end.
+TALK = """I don't know yet.
+Should we never do that?
+Let's not modify the draft until the meeting.
+No errors were found.
+The load test passed with no errors on the small cluster.
+The server does not answer.
+I want to return custom JSON responses.
+It must be hard.
+Never mind.
+Never saw this coming.
+Don't forget to take breaks when you need to!
+I'm gonna keep on going and never quit.
+I've never tried publishing a book.
+Thank you!###STOP###"""
+
+
+@pytest.mark.parametrize("sentence", DIRECTIVES.splitlines())
+def test_a_directive_is_one(sentence: str) -> None:
+    assert is_directive(sentence)
+
+
+@pytest.mark.parametrize("sentence", TALK.splitlines())
+def test_talk_directs_nobody(sentence: str) -> None:
+    assert not is_directive(sentence)
