@@ -67,7 +67,7 @@ def _facts(before: Units, lost: Units, view: Units, room: int, toolbox: Toolbox)
     """
     shown = Shown(text_of(view))
     speakers = sorted(lost, key=lambda unit: unit.priority)
-    said = [one for one in said_in(speakers, results=True) if one.role != CALL]
+    said = [one for one in said_in(speakers) if one.role != CALL]
     beside = [one for one in said_in(view) if one.role != CALL]
     return key_facts(said, room, text_counter(toolbox), ledger_lines(before), shown.says, beside)
 

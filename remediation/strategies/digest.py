@@ -27,7 +27,7 @@ VALUE_BONUS, MOST_VALUES = 4.0, 2  # what a rare value, name or date adds, and h
 QUESTION = 0.5  # of its worth that a question has
 AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
 SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
-CALLS_SHARE = 0.12  # of the room: what the list of calls may take
+CALLS_SHARE = 0.05  # of the room: what the list of calls may take; of the twelve agent dialogs less kept more facts
 FILLS = 3  # rounds at most, each with the tokens that the one before left over
 
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
-from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.outcome import standing, touchable
 from remediation.strategies.stand_ins import text_counter
-from remediation.text.classify import is_program
 from remediation.text.coverage import Shown
 from remediation.text.exact_tokens import exact_tokens
 from remediation.text.reading import without_routine
@@ -139,7 +138,7 @@ def _masked_result(
         return message
     note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failure_note(unit)}"
     room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
-    values = [] if is_program(unit.kind, message.text) else _values_in(message.text, room, count, known)
+    values = [] if unit.kind is UnitKind.CODE else _values_in(message.text, room, count, known)
     named = f" In it: {', '.join(values)}.]" if values else "]"
     return replace(message, text=f"{note}{named}")
 

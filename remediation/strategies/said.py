@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 from dominds.llm.messages import Role
 from remediation.context import Unit, UnitKind, UnitRole
-from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
-from remediation.text.classify import is_program
 from remediation.text.statements import Said, statements_of
 from remediation.text.supersession import mark_superseded
 
@@ -23,13 +21,13 @@ ROLES = {label: role for role, label in LABELS.items()}
 BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 
 
-def said_in(units: Sequence[Unit], *, results: bool = False) -> list[Said]:
+def said_in(units: Sequence[Unit]) -> list[Said]:
     """Return what was said, in the order of ``units``.
 
     An account made by rule is taken apart again; another summary counts as the agent's; placeholders and ledgers
-    say nothing. What tools printed is included with ``results`` only, and a program's source never.
+    say nothing, nor does what tools printed.
     """
-    return [said for unit in units for said in _said_by(unit, results)]
+    return [said for unit in units for said in _said_by(unit)]
 
 
 class Stale(NamedTuple):
@@ -43,7 +41,7 @@ def find_superseded(units: Sequence[Unit]) -> dict[str, Stale]:
     """Map the ids of units to the messages that no longer hold. Texts that stand for others bear their marks
     already.
     """
-    entries = [(unit, said) for unit in units for said in _said_by(unit, False) if said.role != CALL]
+    entries = [(unit, said) for unit in units for said in _said_by(unit) if said.role != CALL]
     stale: dict[str, Stale] = {}
     holding: set[str] = set()
     for statement in mark_superseded(statements_of([said for _, said in entries])):
@@ -58,7 +56,7 @@ def find_superseded(units: Sequence[Unit]) -> dict[str, Stale]:
     return {unit_id: one._replace(holds=unit_id in holding) for unit_id, one in stale.items()}
 
 
-def _said_by(unit: Unit, results: bool) -> Iterator[Said]:
+def _said_by(unit: Unit) -> Iterator[Said]:
     if unit.kind is UnitKind.PLACEHOLDER or is_ledger(unit):
         return
     if unit.kind is UnitKind.SUMMARY:
@@ -66,16 +64,11 @@ def _said_by(unit: Unit, results: bool) -> Iterator[Said]:
         return
     for place, message in enumerate(unit.messages):
         turn = unit.source[min(place, len(unit.source) - 1)] if unit.source else 0
-        is_result = message.role is Role.TOOL
-        if message.text.strip() and not (is_result and (not results or _is_mute(unit, message.text))):
+        if message.text.strip() and message.role is not Role.TOOL:
             yield Said("system" if unit.role is UnitRole.SYSTEM else message.role.value, message.text, turn)
         for call in message.tool_calls:
             if about := _about(call.arguments):
                 yield Said(CALL, f"{call.name} {about}", turn)
-
-
-def _is_mute(unit: Unit, text: str) -> bool:
-    return text.startswith(OPENING) or is_program(unit.kind, text)
 
 
 def is_by_rule(summary: str) -> bool:

@@ -1,18 +1,13 @@
-"""Kind and priority of a context unit, by evidence: who spoke, which tool on which file, fences, a lexer's opinion."""
+"""Kind and priority of a context unit, by evidence: who spoke, which tool on which file, fences, the look of lines."""
 
 import json
 import re
 from collections.abc import Iterator, Sequence
 
-from pygments.lexers import get_lexer_by_name
-from pygments.token import Token
-
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
-from remediation.text.formats import format_of, holds_data
 
 INSPECTED_CHARS = 20_000  # enough to judge by, and a bound on the work for a message of a megabyte
-LEXED_CHARS = 6_000
 MIN_SHARE = 0.5  # of the lines that are not blank
 
 CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");", "(", "[")
@@ -54,12 +49,13 @@ CODE_STARTS = (
 )
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 
-# Endings of files that hold a program or its data, by what it says about a tool's output that it was read from one.
+# Endings of files that hold a program, by what it says about a tool's output that it was read from one. Data and
+# settings are no program: their values are facts.
 CODE_FILES = frozenset(
-    """asm bash bat c cc cfg clj cljs coffee conf cpp cs css csx cxx dart diff ejs elm erl ex exs f90 fish fs go gradle
-    graphql groovy h haml handlebars hbs hpp hrl hs htm html hxx ini ipynb java jinja jl js json json5 jsonc jsx kt kts
-    less lisp lua m mjs ml mli mm nim nix patch php pl pm po pot proto ps1 pug py pyi pyx r rb rs sass scala scm scss sh
-    sol sql svelte swift tcl tf thrift toml ts tsx v vb vbs vhd vim vue xml xsd xsl xslt yaml yml zig zsh""".split()
+    """asm bash bat c cc clj cljs coffee cpp cs css csx cxx dart diff ejs elm erl ex exs f90 fish fs go gradle
+    graphql groovy h haml handlebars hbs hpp hrl hs htm html hxx java jinja jl js jsx kt kts less lisp lua m mjs
+    ml mli mm nim nix patch php pl pm po pot proto ps1 pug py pyi pyx r rb rs sass scala scm scss sh sol sql
+    svelte swift tcl tf thrift ts tsx v vb vbs vhd vim vue xsd xsl xslt zig zsh""".split()
 )
 CODE_NAMES = frozenset(
     {"makefile", "dockerfile", "jenkinsfile", "rakefile", "gemfile", "vagrantfile", "cmakelists.txt"}
@@ -92,10 +88,6 @@ STACK_LINE = re.compile(
 ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]{0,60}(?:: ?[\w\[\], .|]{1,60})? [-+*/|&]?= \S")
 LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:\t|[|:→] ?|  )")  # as ``cat -n`` and reading tools set before each line
 
-# Where a line of Python declares something. Paths and the names of tests hold "import" and "class" too, inside of them.
-DECLARATION = re.compile(
-    r"^[ \t\d|:→+-]{0,24}(?:(?:async def|def|class|import|from) [\w.]+(?:[(:,]| import | as |$)|@\w)", re.MULTILINE
-)
 DOCSTRING = re.compile(r"[rRbBuU]{0,2}(?:\"\"\"|''')")
 
 # A tag stands alone at the beginning or the end of a message, or is all that its first or last line says.
@@ -128,25 +120,18 @@ def _kind_of_result(message: Message, call: ToolCall | None) -> UnitKind:
     return classify(message.text, UnitRole.TOOL)
 
 
-def is_program(kind: UnitKind, text: str) -> bool:
-    """Check whether a tool's text is a program, which states no facts, and not data, which do, whatever file they
-    are from.
-    """
-    return kind is UnitKind.CODE and not holds_data(text)
-
-
 def classify(text: str, role: UnitRole) -> UnitKind:
     """Tell code, plan, log and plain message apart by the text alone. Tool output that is not code is a log."""
     lines = _lines_of(text)
     if not lines:
         return UnitKind.OTHER
     if role is UnitRole.TOOL:
-        return UnitKind.CODE if _is_tools_code(lines, text) else UnitKind.LOG
+        return UnitKind.CODE if _is_tools_code(lines) else UnitKind.LOG
     if _is_log(lines):
         return UnitKind.LOG
     if _is_plan(lines):
         return UnitKind.PLAN_REF
-    return UnitKind.CODE if _is_code(lines) or format_of(text, by_person=True) else UnitKind.MESSAGE
+    return UnitKind.CODE if _is_code(lines) else UnitKind.MESSAGE
 
 
 def _lines_of(text: str) -> list[str]:
@@ -211,17 +196,12 @@ def _is_plan(lines: Sequence[str]) -> bool:
     return sum(bool(STEP.match(line.lstrip("-*# 0123456789."))) for line in lines) >= 2
 
 
-def _is_tools_code(lines: Sequence[str], text: str) -> bool:
-    """A file may begin with a docstring, or be comments for the most part; a person's message
-    is not read so closely."""
+def _is_tools_code(lines: Sequence[str]) -> bool:
+    """A file may begin with a docstring, or be comments for the most part."""
     if _is_log(lines):
         return False
-    if DOCSTRING.match(lines[0]):
-        return True
     bare = [line for line in lines if not line.startswith("# ")]
-    if _is_code(lines) or (len(bare) > 1 and _is_code(bare)) or _lexes_as_code(text):
-        return True
-    return bool(format_of(_without_numbers(text[:INSPECTED_CHARS])))
+    return bool(DOCSTRING.match(lines[0])) or _is_code(lines) or (len(bare) > 1 and _is_code(bare))
 
 
 def _is_code(lines: Sequence[str]) -> bool:
@@ -241,30 +221,6 @@ def _is_code(lines: Sequence[str]) -> bool:
         for line in lines
     )
     return len(lines) > 1 and coded / len(lines) >= MIN_SHARE
-
-
-def _lexes_as_code(text: str) -> bool:
-    """Pygments' opinion on text without a file's name: lines that declare, and operators, outside of docstrings.
-
-    Python's own lexer judges, since most of what a tool reads without naming it is Python or close to it; prose has
-    words like "in" and "for", but neither definitions nor assignments and calls.
-    """
-    if not DECLARATION.search(text, 0, LEXED_CHARS):
-        return False
-    strict, names, comments, lexed = 0, 0, 0, 0
-    for kind, value in get_lexer_by_name("python").get_tokens(text[:LEXED_CHARS]):
-        lexed += len(value)
-        if kind in Token.Comment or kind in Token.Literal.String.Doc:
-            comments += len(value)
-        elif kind in Token.Error:
-            return False
-        elif kind in Token.Name.Function or kind in Token.Name.Class or kind in Token.Name.Namespace:
-            continue
-        elif kind in Token.Operator or (kind in Token.Punctuation and value in "()[]{}="):
-            strict += 1
-        elif kind in Token.Name or kind in Token.Keyword:
-            names += 1
-    return 2 * strict >= names or comments >= lexed * MIN_SHARE
 
 
 def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = UnitRole.USER) -> tuple[int, str]:

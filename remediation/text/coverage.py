@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from remediation.text.statements import MEMORABLE, REQUEST, STRONG, Kind, RoleText, Statement, statements_of
+from remediation.text.statements import REQUEST, STRONG, Kind, RoleText, Statement, statements_of
+from remediation.text.words import FUNCTION_WORDS
 
 STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"
 WORDS_COVERED = 0.6  # of a rule's or request's telling words, from which it counts as said
@@ -20,18 +21,12 @@ REMEMBERED = 8_192  # statements, and values in them: they stay the same from on
 WORD = re.compile(r"[^\W_]+")
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 SIGNS = re.compile(r"[`*\"'“”„’‘«»,]")
-# Words that tell nothing about what a sentence is about.
-COMMON = frozenset(
-    """
-    a about after again all also am an and any are as at be because been before being but by can could did do does doing
-    don done down for from get go going had has have he her here him his how i if in into is it its just let like may me
-    might more most must my need no not now of off ok on once only or other our out over own please s same say she
-    should so some such t than that the their them then there these they this those through to too under until up us
-    very want was we well were what when where which while who why will with without would yes yet you your
-    aber als am an auch auf aus bei bin bis bitte da das dass dem den der des die dies doch du ein eine einem einen
-    einer er es für hat haben ich ihr im in ist ja jetzt kann kein mal man mich mir mit nach nein nicht noch nur oder
-    sich sie sind so und uns vom von vor war was wenn werden wie wir wird zu zum zur
-    """.split()
+# Of the agent's sentences, whose figures a summary must repeat.
+DECIDES = re.compile(
+    r"\b(?:decided?|decision|agreed|chose|choose|will use|switch(?:ed)? to|because|cause|turned out|rule[sd]? out"
+    r"|fix(?:ed)?|confirmed|owed|remains|blocked|waiting for|next step|until|due|deadline|weil|entschieden|bleibt)\b"
+    r"|因为|决定|原因|改用",
+    re.I,
 )
 
 
@@ -127,12 +122,12 @@ def _words_of(value: str) -> list[str]:
 
 def _stems_in(text: str) -> list[str]:
     if not CJK.search(text):
-        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in COMMON]
+        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in FUNCTION_WORDS]
     stems: list[str] = []
     for word in WORD.findall(text):
         if CJK.search(word):
             stems += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
-        elif word not in COMMON:
+        elif word not in FUNCTION_WORDS:
             stems.append(word[:STEM_CHARS])
     return stems
 
@@ -143,7 +138,7 @@ def required_of(texts: Sequence[RoleText]) -> list[Required]:
     """
     return [
         required
-        for statement in statements_of([entry for entry in texts if entry[0] in ("user", "assistant", "system")])
+        for statement in statements_of([entry for entry in texts if entry[0] != "tool"])
         if not statement.speaker and (required := _required_by(statement)) is not None
     ]
 
@@ -151,7 +146,7 @@ def required_of(texts: Sequence[RoleText]) -> list[Required]:
 def _required_by(statement: Statement) -> Required | None:
     by_person = statement.role != "assistant"
     whole = statement.strength >= STRONG or (by_person and bool(REQUEST.search(statement.text)))
-    if not whole and not by_person and statement.kind is not Kind.FAILURE and not MEMORABLE.search(statement.text):
+    if not whole and not by_person and statement.kind is not Kind.FAILURE and not DECIDES.search(statement.text):
         return None
     values = tuple(dict.fromkeys(statement.tokens.exact))
     return Required(statement, values, whole) if values or whole else None

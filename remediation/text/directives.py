@@ -8,13 +8,13 @@ English, German and Chinese are read, the languages of the pages and of the dial
 
 import re
 
-# The beginning of a sentence, behind a label such as "Constraint:", or of a clause that addresses somebody anew.
-_BEGIN = r"(?:^|[.;:!(–—]\s*|\b(?:please|but|so),?\s)(?:\W{0,3}(?:please|also|and|then|so),?\s)?"
+# Where a clause of its own may begin, behind a label such as "Constraint:" too.
+_CLAUSE = re.compile(r"(?:[,;:.!(–—]\s*|\s-+\s|\bbut\s)(?:(?:and|but|so|or|also|then|please)\s)*")
 # After "don't" or "never" these tell of the speaker, or are idioms.
 _IDIOM = (
     r"(?:forget|worry|mind|be|let|get me|hesitate|feel|know|knew|think|thought|believe|see|saw|seen|like|want|need"
     r"|have|had|care|remember|understand|expect|miss|you|they|we|i|even|really|say|give up|quit|lose|ever|in|a|the|is"
-    r"|was|got|came|heard|\w+ed|\w+ing)\b"
+    r"|was|got|been|came|heard|\w+ed|\w+ing)\b"
 )
 _VERBS = (
     r"(?:add|answer|ask|call|check|commit|deploy|format|give|include|keep(?! it\b| \w+ing\b)|make|name|open|push|put"
@@ -25,18 +25,17 @@ _ANSWERS = (
     r"|timestamps|dates|units|measurements)"
 )
 _SCOPE = r"\b(?:always|all|every|each|only|never|unless|whenever|before|until|from now on|in future|at all times)\b"
-_TELLS = re.compile(r"(?:I|we|he|she|it|they|there|this|that|if we|in (?:either|my|some))\b(?![’']d| would)", re.I)
-
+# Of one clause. Who begins with "I", "it" or "this" tells of something and directs nobody.
+_TELLS = r"(?!(?:I|we|he|she|it|they|there|this|that|which|if|in (?:either|my|some))\b)"
 _FORBIDS = re.compile(
-    rf"{_BEGIN}(?:do not|don[’']t|never|avoid|stop|refrain from)\s(?!{_IDIOM})\w"
-    rf"|{_BEGIN}(?:under no circumstances|hands off|no longer)\b"
-    r"|,? (?:and|or|but) (?:do not|don[’']t|never) (?!" + _IDIOM + r")\w"
-    r"|\byou (?:must|should|may|can|are)(?:n[’']t| not| never| only)\b|\bmust(?:n[’']t| not| never)\b"
-    r"|^[^,;]{2,60}(?<!which) must (?:always |only )?(?:stay|remain|be \w+(?:ed|en)\b)"
-    r"|\b(?:is|are) (?:strictly )?(?:forbidden|prohibited|off[- ]limits|not allowed|no longer allowed)\b"
-    r"|^(?:\w+(?: \w+)?: )?(?:no|not) (?!problem|idea|worr|issue|thank|one\b|matter|way\b|need|doubt|error|luck|sure)"
-    r"(?:\w+ ){0,4}(?:before|until|between|without|unless|from|outside|on|this week|today|tonight|tomorrow)\b"
-    r"|\bleave .{1,40} (?:alone|as (?:it is|they are))\b",
+    rf"(?:please |also |and |so )*(?:do not|don[’']t|never|avoid|stop|refrain from)\s(?!{_IDIOM}|\w+-)\w"
+    r"|under no circumstances\b|.*\bhands off\b|not (?:before|until)\b"
+    r"|.*\bleave .{1,40} (?:alone|as (?:it is|they are))\b"
+    rf"|{_TELLS}.*\b(?:you (?:must|should|may|can|are)|must)(?:n[’']t| not| never| only)\b"
+    rf"|{_TELLS}.{{2,60}} must (?:always )?(?:stay|remain|be \w+(?:ed|en))\b"
+    r"|.*\b(?:is|are) (?:strictly )?(?:forbidden|prohibited|off[- ]limits|not allowed|no longer allowed)\b"
+    r"|(?:no|not) (?!problem|idea|worr|issue|thank|one\b|matter|way\b|need|doubt|error|luck|sure|only\b)"
+    r"(?:\w+ ){0,4}(?:before|until|between|without|unless|from|outside|on|this week|today|tonight|tomorrow)\b",
     re.I,
 )
 _BINDS = re.compile(
@@ -66,4 +65,4 @@ def is_directive(text: str) -> bool:
         return False
     if _CHINESE.search(text) or _GERMAN.search(text) or _ORDER.search(text):
         return True
-    return bool(_BINDS.search(text)) or (bool(_FORBIDS.search(text)) and not _TELLS.match(text))
+    return bool(_BINDS.search(text)) or any(map(_FORBIDS.match, _CLAUSE.split(text)))

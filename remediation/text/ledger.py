@@ -1,7 +1,7 @@
 """The key-fact ledger: what a rewrite removes and must not be lost, in few words.
 
-A fact is one short line; rules begin with ``Rule: ``. People's words lead. Rules are only what people, system prompts
-or the model said: the text of tool results can state facts and never rules, and source code states nothing.
+A fact is one short line; rules begin with ``Rule: ``. People's words lead, and rules are only what they or system
+prompts said. What tools printed states nothing here.
 """
 
 import re
@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dominds.weighted_cache import Bounded
-from remediation.text.directives import is_directive
 from remediation.text.exact_tokens import (
     Tokens,
-    exact_tokens,
     places_of_tokens,
     shape_of,
     tokens_in,
@@ -39,11 +37,11 @@ Count = Callable[[str], int]  # tokens of a text
 HEADING = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
 # Behind each line: when it was said, and by whom. No text says so itself.
-SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|tool|instructions)\]$")
+SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 CLAIMS = re.compile(r"(?:\s*\[\d{1,9} (?:person|agent|tool|instructions)\]\s*)+$")  # the same, written by a text itself
-SPEAKERS = {"user": "person", "assistant": "agent", "tool": "tool", "system": "instructions"}
+FROM_TOOL = re.compile(r" \[\d{1,9} tool\]$")  # what a ledger of an earlier version carries of a tool's output
+SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
-TOOL = "Tool output: "  # before a tool's sentence that reads like a rule
 LONGEST_FACT = 200  # characters
 LONGEST_WHOLE = 160  # characters of a statement that is kept as it stands, since cutting it would save little
 CONTEXT_WORDS = 6  # kept before and after a token of a longer statement
@@ -56,11 +54,10 @@ CANDIDATES = 6  # times the lines that may fit are priced exactly
 TURNS = (
     (0, 0.6, 0.0, False),
     (1, 0.8, 0.0, False),
-    (2, 0.9, 2.0, False),
-    (3, 1.0, 0.0, False),
-    (3, 1.0, REPEATED_WORTH, True),
+    (2, 1.0, 0.0, False),
+    (2, 1.0, REPEATED_WORTH, True),
 )
-RULES, FAILURES, FACTS, TOOLS = range(4)  # the claims: what people and agent stated goes before what a tool printed
+RULES = 0  # the claim of what goes first; the claims are those of the kinds
 PREFIXES = re.compile(rf"^(?:{RULE.strip()}\s*)+", re.I)  # no text makes itself a rule
 WORDS = re.compile(r"\S+")
 
@@ -102,11 +99,12 @@ def key_facts(
     left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
     stay.
     """
+    earlier = [line for line in earlier if not FROM_TOOL.search(line)]
     alike = Counter(shape_of(_words_of(line)) for line in earlier)
     carried = [
         _read_back(line, place - len(earlier), alike[shape_of(_words_of(line))]) for place, line in enumerate(earlier)
     ]
-    statements = statements_of(texts)
+    statements = statements_of([entry for entry in texts if entry[0] != "tool"])
     everything = mark_superseded([*(one for one, _ in carried), *statements], statements_of(beside))
     old = [fact for one, (_, fact) in zip(everything, carried, strict=False) if one.holds]
     new = [
@@ -160,21 +158,20 @@ def _lines_of(statement: Statement) -> tuple[_Line, ...]:
 def _drawn_from(statement: Statement) -> Iterator[_Line]:
     text = _without_claims(statement.text)
     whole = frozenset((text.lower(),))
-    claim = TOOLS if statement.role == "tool" else int(statement.kind)
+    claim = int(statement.kind)
     if statement.kind is Kind.RULE:
         line = _without_claims(_shorten(text))
         exact = _tokens_of(line, statement).exact
         yield _Line(claim, Kind.RULE, RULE + line, whole, exact)
     elif statement.kind is Kind.FAILURE or statement.strength:
-        line = _attribute(statement.role, _shorten(text))
+        line = _shorten(text)
         tokens = (not statement.strength and statement.tokens.folded) or whole
         exact = _tokens_of(line, statement).exact
         yield _Line(claim, statement.kind, line, tokens, exact)
     else:
         for part in filter(None, map(_without_claims, _parts_of(text))):
-            of_part, line = _tokens_of(part, statement), _attribute(statement.role, part)
-            exact = of_part.exact if line == part else exact_tokens(line)
-            yield _Line(claim, Kind.FACT, line, of_part.folded or whole, exact)
+            of_part = _tokens_of(part, statement)
+            yield _Line(claim, Kind.FACT, part, of_part.folded or whole, of_part.exact)
 
 
 def _without_claims(text: str) -> str:
@@ -184,11 +181,6 @@ def _without_claims(text: str) -> str:
 
 def _tokens_of(line: str, statement: Statement) -> Tokens:
     return statement.tokens if line == statement.text else tokens_in(line)
-
-
-def _attribute(role: str, line: str) -> str:
-    """Mark a tool's sentence that reads like a rule as the tool's."""
-    return TOOL + line if role == "tool" and is_directive(line) else line
 
 
 def _parts_of(statement: str) -> Iterator[str]:
@@ -238,8 +230,6 @@ def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[
     waiting = _rank(facts, max(0, room), count)
     for claim, share, least, again in TURNS:
         left = []
-        if claim == TOOLS:
-            waiting.sort(key=_by_density)
         for fact, cost in waiting:
             line = fact.line
             if (

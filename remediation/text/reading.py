@@ -13,17 +13,14 @@ from remediation.text.secret_masking import redact
 
 LONGEST_STATEMENT = 400  # characters; a longer sentence is cut at a blank
 MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
-TOOL_CHARS = 6_000  # the same of what a tool printed: results stand at the beginning, verdicts at the end
 WRAPPED_CHARS = 50  # of a line that may go on in the next one: mails are wrapped at 60 to 80
 FEWEST_NUMBERED = 3  # lines with rising numbers that are a printed file
-FEWEST_LISTED = 4  # lines in a row that are names of files
 SIGNATURE_LINES = 12  # that may follow the dashes of a mail's signature
 
 
 class Kind(StrEnum):
     PROSE = "prose"
     CODE = "code"
-    LISTING = "listing"
     FURNITURE = "furniture"  # of a mail: who wrote when, headers, signatures
     MARK = "mark"  # the runtime's own
 
@@ -55,11 +52,6 @@ NOTICE = re.compile(
     r"Sent from my |Get Outlook for |Reply to this email directly|You are receiving this because|_{10,}$"
 )
 NUMBERED = re.compile(r"\s{0,8}(\d{1,6})(?:\t|[:→|-] ?| \| ?|  )(.*)")
-LISTED = re.compile(
-    r"[-dlbcps][rwxsStT-]{9}\S?\s|total \d+$|[│├└|`\s]*[├└|`][─-]+ |(?:\.{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*$"
-    r"|[\w@+-][\w.@+-]*\.\w{1,5}$|[\w.@+-]+/$"
-)
-NULLS = re.compile(r'"[\w .-]{1,60}"\s*:\s*(?:null|""|\[\s*\]|\{\s*\})\s*,?')
 BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}[.)])\s+")
 BLANKS = re.compile(r"\s+")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
@@ -78,7 +70,6 @@ ROUTINE = re.compile(
 DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")
 
 # Where a line of a program gives itself away. Words that prose begins with as well ask for more signs of a program.
-LOCATION = re.compile(r"(?:[\w./\\-]{1,200}[:-]\d{1,6}[:-]\s?|[+>-] {0,12}(?=[a-z@\"#]))")
 CODE = re.compile(
     r"(?:async def|def|class|fn|func|function|impl|struct|interface|enum|namespace|typedef)\s+[\w<]"
     r"|(?:except|catch|elif|else if|try|finally|else|do|switch|case)\b[^.?!]*[:{]$"
@@ -113,23 +104,23 @@ class Sentence:
     speaker: str = ""
 
 
-def sentences_of(text: str, role: str = "user") -> Iterator[Sentence]:
+def sentences_of(text: str) -> Iterator[Sentence]:
     """Return the sentences of what someone said, without secrets and without sentences that state nothing."""
-    for block in read(redact(_excerpt(text, role)), role):
+    for block in read(redact(_excerpt(text))):
         if block.kind is Kind.PROSE:
             speaker = (block.speaker or QUOTED) if block.quotes else ""
-            for sentence in _sentences_in(block, role):
+            for sentence in _sentences_in(block):
                 yield Sentence(sentence, speaker)
 
 
 QUOTED = "somebody"
 
 
-def read(text: str, role: str = "user") -> tuple[Block, ...]:
-    """Split a text into blocks, in order. Only people and agents quote others; what a tool prints is its own."""
-    reader = _Reader(role)
+def read(text: str) -> tuple[Block, ...]:
+    """Split what a person or an agent said into blocks, in order."""
+    reader = _Reader()
     lines = text.splitlines()
-    printed = _find_printed(lines, role)
+    printed = _find_printed(lines)
     for place, line in enumerate(lines):
         reader.take(line, lines, place, printed)
     return tuple(Block(kind, tuple(taken), quotes, speaker) for (kind, quotes, speaker), taken in reader.runs)
@@ -137,15 +128,14 @@ def read(text: str, role: str = "user") -> tuple[Block, ...]:
 
 @dataclass
 class _Reader:
-    role: str
     runs: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
     fenced: bool = False
     signed: bool = False
     speaker: str = ""  # whom the next quote quotes
 
-    def take(self, line: str, lines: Sequence[str], place: int, printed: dict[int, Kind]) -> None:
+    def take(self, line: str, lines: Sequence[str], place: int, printed: set[int]) -> None:
         bare = line.strip()
-        quote = None if self.role == "tool" or self.fenced else QUOTE.match(line)
+        quote = None if self.fenced else QUOTE.match(line)
         if quote and place not in printed:
             self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
             return
@@ -156,23 +146,19 @@ class _Reader:
             self.speaker = self.speaker if not self.runs or not self.runs[-1][0][1] else ""
         self._put(kind, line)
 
-    def _kind(self, bare: str, lines: Sequence[str], place: int, printed: dict[int, Kind]) -> Kind:
+    def _kind(self, bare: str, lines: Sequence[str], place: int, printed: set[int]) -> Kind:
         if FENCE.match(bare):
             self.fenced = not self.fenced
             return Kind.CODE
-        if self.fenced:
+        if self.fenced or place in printed:
             return Kind.CODE
-        if place in printed:
-            return printed[place]
         if MARK.match(bare):
             return Kind.MARK
-        if self.role == "tool":
-            return Kind.CODE if _is_tools_code(bare) else Kind.PROSE
         if bare == "--" and len(lines) - place <= SIGNATURE_LINES:
             self.signed = True
         if self.signed or _is_furniture(bare, lines, place):
             return Kind.FURNITURE
-        return Kind.CODE if is_code_line(bare, self.role) else Kind.PROSE
+        return Kind.CODE if _is_code_line(bare) else Kind.PROSE
 
     def _put(self, kind: Kind, line: str, quotes: bool = False) -> None:
         key = kind, quotes, self.speaker if quotes else ""
@@ -200,16 +186,9 @@ def _is_furniture(bare: str, lines: Sequence[str], place: int) -> bool:
     return bool(NOTICE.match(bare))
 
 
-def _is_tools_code(bare: str) -> bool:
-    """JSON on one line is what a tool knows, and no program."""
-    return not (bare[:1] in "{[" and '": ' in bare) and is_code_line(bare, "tool")
-
-
-def _find_printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
-    """Return the places of lines that a program printed of files: numbered in rising order, or nothing but file
-    names.
-    """
-    places: dict[int, Kind] = {}
+def _find_printed(lines: Sequence[str]) -> set[int]:
+    """Return the places of lines that a program printed of a file, numbered in rising order."""
+    places: set[int] = set()
     run: list[int] = []
     last = -1
     for place, line in enumerate(lines):
@@ -218,34 +197,24 @@ def _find_printed(lines: Sequence[str], role: str) -> dict[int, Kind]:
         if match and run and last < number <= last + 200:
             run.append(place)
         elif match or run:
-            _close(run, lines, role, places)
+            _close(run, lines, places)
             run = [place] if match else []
         last = number
-    _close(run, lines, role, places)
-    if role == "tool":
-        listed: list[int] = []
-        for place in range(len(lines) + 1):
-            if place < len(lines) and LISTED.match(lines[place].strip()):
-                listed.append(place)
-                continue
-            if len(listed) >= FEWEST_LISTED:
-                places |= dict.fromkeys(listed, Kind.LISTING)
-            listed = []
+    _close(run, lines, places)
     return places
 
 
-def _close(run: list[int], lines: Sequence[str], role: str, places: dict[int, Kind]) -> None:
-    """End a run of numbered lines. People number their points too, so in a message of theirs half must be code."""
+def _close(run: list[int], lines: Sequence[str], places: set[int]) -> None:
+    """End a run of numbered lines. People number their points too, so half of them must be code."""
     if len(run) < FEWEST_NUMBERED:
         return
-    texts = [NUMBERED.match(lines[place]) for place in run]
-    coded = sum(bool(match and (not match[2].strip() or is_code_line(match[2].strip(), "tool"))) for match in texts)
-    if role == "tool" or 2 * coded >= len(run):
-        places |= dict.fromkeys(run, Kind.CODE)
+    texts = [match[2].strip() for place in run if (match := NUMBERED.match(lines[place]))]
+    if 2 * sum(not text or bool(CODE.match(text)) for text in texts) >= len(run):
+        places.update(run)
 
 
-def _sentences_in(block: Block, role: str) -> Iterator[str]:
-    for paragraph in _paragraphs(block.lines, role):
+def _sentences_in(block: Block) -> Iterator[str]:
+    for paragraph in _paragraphs(block.lines):
         held = ""
         for part in SENTENCE_END.split(LONG_WORD.sub(r"\1…", paragraph)):
             held = f"{held} {part.strip()}".strip()
@@ -255,13 +224,8 @@ def _sentences_in(block: Block, role: str) -> Iterator[str]:
         yield from _split_long(held)
 
 
-def _paragraphs(lines: Sequence[str], role: str) -> Iterator[str]:
-    """Join lines that were wrapped. What a tool printed is not wrapped."""
-    if role == "tool":
-        for line in lines:
-            bare = without_routine(line.strip())
-            yield NULLS.sub("", bare).replace('"', "") if bare[:1] in "{[" and '": ' in bare else NULLS.sub("", bare)
-        return
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    """Join lines that were wrapped."""
     held: list[str] = []
     for line in lines:
         bare = line.strip()
@@ -291,12 +255,11 @@ def _split_long(sentence: str) -> Iterator[str]:
         yield sentence
 
 
-def _excerpt(text: str, role: str) -> str:
+def _excerpt(text: str) -> str:
     """Return the beginning and the end of a text that is too long to read whole."""
-    most = TOOL_CHARS if role == "tool" else MOST_CHARS
-    if len(text) <= most:
+    if len(text) <= MOST_CHARS:
         return text
-    half = most // 2
+    half = MOST_CHARS // 2
     return f"{text[:half].rpartition(' ')[0] or text[:half]}\n{text[-half:].partition(' ')[2] or text[-half:]}"
 
 
@@ -311,12 +274,9 @@ def fenced(text: str) -> str:
     return "\n| ".join(text.splitlines())
 
 
-def is_code_line(line: str, role: str = "tool") -> bool:
-    """Check whether a line is a program's. What people and agents write is prose unless it is code beyond doubt."""
-    bare = LOCATION.sub("", line.strip(), count=1).strip() if role == "tool" else line.strip()
-    if not bare or VALUE.match(bare) or not CODE.match(bare):
-        return False
-    return role == "tool" or not _reads_as_prose(bare)
+def _is_code_line(bare: str) -> bool:
+    """Check whether a line is a program's: what people and agents write is prose unless it is code beyond doubt."""
+    return bool(bare) and not VALUE.match(bare) and bool(CODE.match(bare)) and not _reads_as_prose(bare)
 
 
 def _reads_as_prose(line: str) -> bool:

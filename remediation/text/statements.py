@@ -1,6 +1,7 @@
 """Statements: the sentences of a dialog, and how much each would be missed by whoever goes on with the work.
 
-The work is linear in the text: statements are of bounded length, and of what a tool printed only so much is read.
+The work is linear in the text: statements are of bounded length. What tools printed is no dialog: it can be had again
+(it is masked with the values in it), it instructs nobody, and nine of ten lines drawn from it were junk.
 """
 
 import re
@@ -17,7 +18,7 @@ from remediation.text.reading import Sentence, sentences_of
 
 
 class Said(NamedTuple):
-    """A text, by its role: ``user``, ``assistant``, ``system`` or ``tool``. ``turn`` is 0 where it is not known;
+    """A text, by its role: ``user``, ``assistant`` or ``system``. ``turn`` is 0 where it is not known;
     ``settled`` says that an earlier account or ledger carries it, which has judged what of it holds."""
 
     role: str
@@ -34,12 +35,9 @@ SENTENCE_CHARS = 1_000  # what a remembered statement takes, in characters
 STRONG = 3.0  # the strength from which a rule is marked as one
 WEAK = 2.5  # of "write it without recursion"
 WEAK_REMARK = 0.8  # of "the parser works without recursion", which only tells
-MEMORABLE_WORTH = 2.0  # of a statement that introduces itself as worth remembering
 REQUEST_WORTH = 2.0  # of what a person asks for
 PERSON_WORTH = 1.0  # of any sentence of a person that says something
 PERSON_TRUST = 1.6  # what a person said matters more than what the agent said
-TOOL_TRUST = 0.6  # what a tool printed can be had again
-NARRATION = 0.35  # of "Let me look at the tests": what the agent was about to do
 
 
 class Kind(IntEnum):
@@ -116,16 +114,6 @@ FAILURE = re.compile(
 NO_FAILURE = re.compile(
     r"\b(no|zero|0|without(?: any)?) (errors?|failures?|failed)\b|\b(errors?|failures?|failed)\s?[:=]\s?0\b", re.I
 )
-MEMORABLE = re.compile(
-    r"\b(remember|note that|important|decided?|decision|agreed|prefers?|deadline|due|owner|owned by|called|named"
-    r"|codename|nicknamed|birthday|lives? in|allergic|favou?rite|assigned to|responsible|approved|chose|choose|will use"
-    r"|switch(?:ed)? to|root cause|cause|because|the plan is|goal|budget|located|stored (?:in|at|under)|runs? on"
-    r"|depends on|instead|turned out|turns out|means that|rule[sd]? out|not a fix|the fix|fixed|confirmed|owed|remains"
-    r"|blocked|waiting for|next step|until|wichtig|entschieden|entscheidung|vereinbart|beschlossen|weil|ursache|bleibt"
-    r"|stattdessen|zuständig|frist|bis|settled on|going with|went with|opted|geeinigt)\b"
-    r"|因为|决定|重要|记住|原因|根因|选了|定了|改用",
-    re.I,
-)
 REQUEST = re.compile(
     r"\b(please|(?:could|can|would) (?:you|someone|somebody|anybody)"
     r"|I(?:[’']d)? (?:want|need|like|would like|expect|prefer|appreciate)|we (?:want|need|should|have to)|"
@@ -139,19 +127,6 @@ REQUEST = re.compile(
     r"|请|需要|帮我|帮忙|麻烦|给我|接下来",
     re.I,
 )
-NARRATES = re.compile(
-    r"(?:(?:ok(?:ay)?|good|great|sure|right|now|first|next|then|so|und|nun|jetzt)[,.:]? )?"
-    r"(?:let me|let us|let[’']s|I[’']ll|I will|I am going to|I[’']m going to|now I|looking at|checking|reading|running|"
-    r"starting|preparing|ich (?:schaue|sehe|prüfe|lese|werde)|lass mich)\b",
-    re.I,
-)
-INJECTION = re.compile(
-    r"\b(ignore|disregard|forget|override|bypass)\b.{0,40}\b(instructions?|rules?|prompts?|above|previous|prior"
-    r"|earlier)\b"
-    r"|\bapprove (?:all|every)|\bsystem prompt\b|\byou are now\b|\bnew instructions?\b|\bact as\b|\bdo anything now\b",
-    re.I,
-)
-
 UNTIL = "until turn"
 UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+(?=[.!。！;；]*$)")
 QUOTE_MARK = re.compile(r"\(quoting ([^()\n]{1,80})\) ")
@@ -241,11 +216,7 @@ def statement_of(said: Said, order: int) -> Statement:
 def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
     known = _read.get((role, text))
     if known is None:
-        known = tuple(
-            _judge(role, sentence)
-            for sentence in sentences_of(text, role)
-            if role != "tool" or not INJECTION.search(sentence.text)
-        )
+        known = tuple(_judge(role, sentence) for sentence in sentences_of(text))
         _read.put((role, text), known, len(text) + SENTENCE_CHARS * len(known))
     return known
 
@@ -259,7 +230,7 @@ def _judge(role: str, sentence: Sentence) -> _Sentence:
     bare = said[earlier.end() :] if earlier else said
     text = f"(quoting {speaker}) {bare}" if speaker else bare
     strength, failure = 0.0 if speaker or gone else rule_strength(role, bare), is_failure(bare)
-    share = {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
+    share = PERSON_TRUST if role in ("user", "system") else 1.0
     tokens, spelled = tokens_in(bare), bool(SPELLED.search(bare))
     values = tuple((token, shape_of(token), worth) for token, worth in tokens.worths)
     return _Sentence(
@@ -272,7 +243,7 @@ def _judge(role: str, sentence: Sentence) -> _Sentence:
         kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
         worth=_worth_of_words(role, bare, strength, failure, spelled),
         strength=strength,
-        share=share * NARRATION if role == "assistant" and NARRATES.match(text) else share,
+        share=share,
         values=values,
         tokens=tokens,
         spelled=spelled,
@@ -281,9 +252,7 @@ def _judge(role: str, sentence: Sentence) -> _Sentence:
 
 def _worth_of_words(role: str, text: str, strength: float, failure: bool, spelled: bool) -> float:
     """Return what the words are worth, apart from the values in them."""
-    if role == "tool":
-        return 2.0 * failure
-    worth = strength + 2.0 * failure + MEMORABLE_WORTH * bool(MEMORABLE.search(text)) + spelled
+    worth = strength + 2.0 * failure + spelled
     if role == "user":
         worth += PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * bool(REQUEST.search(text))
     return worth
@@ -291,7 +260,7 @@ def _worth_of_words(role: str, text: str, strength: float, failure: bool, spelle
 
 def rule_strength(role: str, text: str) -> float:
     """Return how much a text of a person or of the instructions reads as a rule; 0 for none."""
-    if role in ("tool", "assistant") or text.endswith(("?", "？")):
+    if role not in ("user", "system") or text.endswith(("?", "？")):
         return 0.0
     if is_directive(text):
         return 2 * STRONG

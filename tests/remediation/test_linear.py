@@ -54,7 +54,6 @@ SHAPES: dict[str, Callable[[int], str]] = {
 READERS: dict[str, Callable[[str], Any]] = {
     "statements": lambda text: list(statements_of([("user", text)])),
     "facts of people": lambda text: key_facts([("user", text)], 500, count),
-    "facts of tools": lambda text: key_facts([("tool", text)], 500, count),
     "what must not be lost": lambda text: missing_from(Shown(text[: len(text) // 2]), required_of([("user", text)])),
     "what a summary is about": lambda text: is_about(text, Shown(text), required_of([("assistant", text)])),
     "telling words": telling,

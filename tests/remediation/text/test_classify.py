@@ -14,8 +14,7 @@ import dialogs
 import remediation
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
-from remediation.text.classify import classify, is_program, kind_of, priority_of
-from remediation.text.formats import format_of
+from remediation.text.classify import classify, kind_of, priority_of
 
 FENCED = "Here:\n```python\ndef f():\n    x = 1\n    return x\n```"
 BARE_CODE = "import os\n\ndef main():\n    value = os.getenv('X');\n    return value\n"
@@ -74,90 +73,6 @@ def test_paths_and_test_names_are_no_code(printed: str) -> None:
     assert classify(printed, UnitRole.TOOL) is UnitKind.LOG
 
 
-SCRIPT = """set -eu
-# where backups go
-target=${1:-/var/backups}
-for name in orders billing; do
-  if [ ! -d "$target/$name" ]; then
-    mkdir -p "$target/$name"
-  fi
-  pg_dump "$name" | gzip > "$target/$name/$(date +%F).gz"
-done
-"""
-YAML = """services:
-  web:
-    image: shop:4.2
-    ports:
-      - 8080:80
-    environment:
-      POOL: 12
-"""
-JSON = '{\n  "name": "shop",\n  "ports": [\n    8080,\n    8443\n  ],\n  "debug": false\n}'
-MARKUP = (
-    '<project>\n  <name>shop</name>\n  <dependency scope="test">\n    <version>4.2</version>\n  '
-    "</dependency>\n</project>"
-)
-TOML = '[tool.shop]\nports = [8080, 8443]\nname = "shop"\n\n[tool.shop.pool]\nsize = 12\n'
-SQL = (
-    "CREATE TABLE orders (\n  id integer PRIMARY KEY,\n  total numeric NOT NULL\n);\nSELECT total\nFROM "
-    "orders\nWHERE id = 4;\n"
-)
-PATCH = (
-    "--- a/pool.py\n+++ b/pool.py\n@@ -3,4 +3,4 @@\n def size():\n     # of the pool\n-    return 4\n+    return 12\n"
-)
-MAKE = "PYTHON := python3\n\ntest: setup\n\t$(PYTHON) -m pytest\n\nsetup:\n\t$(PYTHON) -m venv .venv\n"
-HEADER = (
-    "/* The pool. */\n#ifndef POOL_H\n#define POOL_H\n\nint pool_size(const struct pool *pool);\nvoid "
-    "pool_free(struct pool *pool);\n\n#endif\n"
-)
-PERL = (
-    "package Shop::Pool;\n\nour $VERSION = 4;\n\n=head1 NAME\n\nShop::Pool keeps connections for those who ask for "
-    "them again.\n\n=cut\n"
-)
-COMMENTED = (
-    "# The daemon listens here; zero means every address of the machine.\n# Restart it after a "
-    "change.\nListenAddress 0.0.0.0\n# Ports below 1024 need root.\nPort 2022\n# No is safer.\nPermitRootLogin no\n"
-)
-FORMATS = {
-    "diff": PATCH,
-    "json": JSON,
-    "make": MAKE,
-    "markup": MARKUP,
-    "program": HEADER,
-    "settings": TOML,
-    "shell": SCRIPT,
-    "sql": SQL,
-    "yaml": YAML,
-}
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_file_is_known_by_its_lines_without_a_name(name: str) -> None:
-    assert format_of(FORMATS[name]) == name
-    assert classify(FORMATS[name], UnitRole.TOOL) is UnitKind.CODE
-    numbered = "".join(f"{number:6}\t{line}\n" for number, line in enumerate(FORMATS[name].splitlines(), 1))
-    assert classify(numbered, UnitRole.TOOL) is UnitKind.CODE
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_person_who_writes_about_a_file_sends_a_message(name: str) -> None:
-    message = f"Could you have a look at this for me, please?\n{FORMATS[name]}It stopped working on Friday."
-    assert classify(message, UnitRole.USER) is UnitKind.MESSAGE
-
-
-@pytest.mark.parametrize(("text", "name"), [(PERL, "program"), (COMMENTED, "settings")])
-def test_a_module_of_documentation_and_settings_under_comments_are_known(text: str, name: str) -> None:
-    assert format_of(text) == name
-    assert classify(text, UnitRole.USER) is UnitKind.MESSAGE
-
-
-def test_prose_under_headings_is_no_file_of_settings() -> None:
-    chapters = "".join(
-        f"# Chapter {number}\nHere we say in a few plain words what it is about.\n" for number in range(4)
-    )
-    assert format_of(chapters) == ""
-
-
 @pytest.mark.parametrize(
     "printed",
     [
@@ -171,11 +86,6 @@ def test_prose_under_headings_is_no_file_of_settings() -> None:
 )
 def test_what_commands_print_is_no_code(printed: str) -> None:
     assert classify(printed, UnitRole.TOOL) is UnitKind.LOG
-
-
-def test_data_state_values_and_programs_state_none() -> None:
-    assert not any(is_program(UnitKind.CODE, text) for text in (YAML, JSON, TOML))
-    assert all(is_program(UnitKind.CODE, text) for text in (SCRIPT, SQL, PATCH, HEADER))
 
 
 @pytest.mark.parametrize("number", ["", "     7\t", "7: "])
@@ -260,16 +170,6 @@ def test_source_files_that_a_tool_read_are_code(package: ModuleType) -> None:
         for path in files_of(package)
     )
     assert kinds[UnitKind.CODE] >= 0.95 * kinds.total()
-
-
-@pytest.mark.parametrize("package", [django, celery, remediation, dialogs], ids=lambda package: package.__name__)
-def test_source_files_are_mostly_code_without_their_names(package: ModuleType) -> None:
-    files = files_of(package)
-    texts = [path.read_text(errors="replace") for path in files]
-    numbered = ["\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.splitlines(), 1)) for text in texts]
-    for shown in (texts, numbered):
-        kinds = Counter(classify(text, UnitRole.TOOL) for text in shown)
-        assert kinds[UnitKind.CODE] >= 0.9 * kinds.total()
 
 
 @pytest.mark.parametrize(

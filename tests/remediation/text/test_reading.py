@@ -28,26 +28,12 @@ FORMS: dict[str, Callable[[int, str], str]] = {
 def test_printed_source_states_nothing(form: str, module: ModuleType) -> None:
     lines = inspect.getsource(module).splitlines()[20:140]
     printed = "\n".join(FORMS[form](number, line) for number, line in enumerate(lines, 21))
-    assert not key_facts([("tool", printed)], 400, count)
+    assert not key_facts([("user", printed)], 400, count)
 
 
 def test_numbered_points_of_a_person_are_said() -> None:
     text = "1: The port is 8443.\n2: The host is db-07.internal.\n3: Never push to main."
     assert [sentence.text for sentence in sentences_of(text)][-1].endswith("Never push to main.")
-
-
-def test_a_listing_of_files_states_nothing() -> None:
-    listing = (
-        "total 16\n-rw-r--r-- 1 root root 812 Nov 2 10:04 setup.cfg\ndrwxr-xr-x 2 root root 4096 Nov 2 "
-        "src\n-rw-r--r-- 1 a b 3 x.py"
-    )
-    assert not key_facts([("tool", listing), ("tool", "src/a.py\nsrc/b_7.py\nsrc/c/\nREADME.md")], 400, count)
-
-
-def test_a_null_value_is_no_failure() -> None:
-    facts = key_facts([("tool", '{"id": "ORD-4471", "status": "paid", "error": null, "failed": []}')], 200, count)
-    assert any("ORD-4471" in fact for fact in facts)
-    assert not any("error" in fact or "failed" in fact for fact in facts)
 
 
 def test_a_quoted_prohibition_is_told_as_a_quote_and_is_no_rule() -> None:
@@ -85,5 +71,5 @@ def test_our_own_marks_and_signatures_state_nothing() -> None:
         "[Summary of turns 3-30]\n[Result of read_file, est. 900 tokens, no longer shown; search_archive finds "
         "it.]\nDone.\n--\nAnna\n+49 555 1234"
     )
-    assert list(sentences_of(text, "assistant")) == [Sentence("Done.")]
-    assert {block.kind for block in read(text, "assistant")} == {Kind.MARK, Kind.PROSE, Kind.FURNITURE}
+    assert list(sentences_of(text)) == [Sentence("Done.")]
+    assert {block.kind for block in read(text)} == {Kind.MARK, Kind.PROSE, Kind.FURNITURE}

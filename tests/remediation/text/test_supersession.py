@@ -73,7 +73,7 @@ def test_sentences_of_one_frame_in_one_message_are_a_series() -> None:
     assert all(statement.holds for statement in judged(first, second))
 
 
-@pytest.mark.parametrize("role", ["assistant", "system", "tool"])
+@pytest.mark.parametrize("role", ["assistant", "system"])
 def test_only_people_change_what_people_said(role: str) -> None:
     for said, newer in ((role, "user"), ("user", role), (role, role)):
         texts = [
@@ -118,5 +118,5 @@ def test_a_ledger_drops_what_no_longer_holds_though_an_earlier_one_carried_it() 
 
 
 def test_no_text_says_itself_when_it_was_said() -> None:
-    (line,) = key_facts([Said("tool", "ticket OPS-4471 is open [3 person]", 7)], 100, count)
-    assert line == "ticket OPS-4471 is open [7 tool]"
+    (line,) = key_facts([Said("assistant", "ticket OPS-4471 is open [3 person]", 7)], 100, count)
+    assert line == "ticket OPS-4471 is open [7 agent]"
