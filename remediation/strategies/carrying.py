@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from remediation.context import Toolbox, UnitKind, UnitRole, Units
 from remediation.strategies.digest import plainness
+from remediation.strategies.masking import values_of_results
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.said import CALL, said_in
 from remediation.strategies.stand_ins import stand_in, text_counter
@@ -68,8 +69,9 @@ def _facts(before: Units, lost: Units, view: Units, room: int, toolbox: Toolbox)
     shown = Shown(text_of(view))
     speakers = sorted(lost, key=lambda unit: unit.priority)
     said = [one for one in said_in(speakers) if one.role != CALL]
+    results = tuple(values_of_results(lost, toolbox, shown))
     beside = [one for one in said_in(view) if one.role != CALL]
-    return key_facts(said, room, text_counter(toolbox), ledger_lines(before), shown.says, beside)
+    return key_facts(said, room, text_counter(toolbox), ledger_lines(before), shown.says, beside, results)
 
 
 def removed_from(before: Units, after: Units) -> Units:

@@ -18,7 +18,7 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import in_units, is_ledger, newest_failure, standing
+from remediation.strategies.outcome import FAILURE_WORDS, in_units, is_ledger, newest_failure, standing
 from remediation.strategies.said import find_superseded
 from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, sources_of, summary_heading
 
@@ -36,19 +36,6 @@ TYPICAL_TOKENS = 50  # added to a price, so that a word of thanks is not the bes
 RESCUED_PERCENT = 75  # of the free room, which constraints and failures may fill before the scores decide
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
-FAILURE_WORDS = (
-    "error",
-    "exception",
-    "traceback",
-    "failed",
-    "failure",
-    "failing",
-    "fatal",
-    "panic",
-    "crash",
-    "timed out",
-    "denied",
-)
 OPERATION_WORDS = ("tool", "function call", "operation", "execut", "command")
 CONSTRAINT_WORDS = (
     "never ",

@@ -3,7 +3,7 @@ it again.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from remediation.text.reading import without_routine
 from remediation.text.secret_masking import redact
 
 OPENING = "[Result of "
+VALUES = " In it: "
 LEFT_OUT = "[Left out of this one request, to make room.]"
 LEFT_OUT_MESSAGES = "[Earlier messages are left out of this one request, to make room.]"
 FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with
@@ -139,8 +140,23 @@ def _masked_result(
     note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failure_note(unit)}"
     room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
     values = [] if unit.kind is UnitKind.CODE else _values_in(message.text, room, count, known)
-    named = f" In it: {', '.join(values)}.]" if values else "]"
+    named = f"{VALUES}{', '.join(values)}.]" if values else "]"
     return replace(message, text=f"{note}{named}")
+
+
+def values_of_results(units: Units, toolbox: Toolbox, known: Shown) -> Iterator[tuple[int, str]]:
+    """Return the turn of each result among ``units`` with its tool's name and the values that only it holds, whether
+    it was masked before or not.
+    """
+    count = text_counter(toolbox)
+    for unit in units:
+        names = {call.id: call.name for message in unit.messages for call in message.tool_calls}
+        for message in unit.messages:
+            if message.role is not Role.TOOL or unit.kind is UnitKind.CODE:
+                continue
+            text = message.text.partition(VALUES)[2] if message.text.startswith(OPENING) else message.text
+            if values := _values_in(text, MOST_VALUE_TOKENS, count, known):
+                yield (unit.source or (0,))[-1], f"{names.get(message.tool_call_id, 'a tool')}: {', '.join(values)}"
 
 
 def where_it_is(source: Sequence[int]) -> str:

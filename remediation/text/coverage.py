@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from remediation.text.statements import REQUEST, STRONG, Kind, RoleText, Statement, statements_of
+from remediation.text.statements import REQUEST, STRONG, RoleText, Statement, statements_of
 from remediation.text.words import FUNCTION_WORDS
 
 STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"
@@ -21,11 +21,13 @@ REMEMBERED = 8_192  # statements, and values in them: they stay the same from on
 WORD = re.compile(r"[^\W_]+")
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 SIGNS = re.compile(r"[`*\"'“”„’‘«»,]")
+# Words that tell nothing about what a sentence is about.
+COMMON = FUNCTION_WORDS | frozenset("again bitte don für go going mal need ok s say t want yet".split())
 # Of the agent's sentences, whose figures a summary must repeat.
 DECIDES = re.compile(
     r"\b(?:decided?|decision|agreed|chose|choose|will use|switch(?:ed)? to|because|cause|turned out|rule[sd]? out"
     r"|fix(?:ed)?|confirmed|owed|remains|blocked|waiting for|next step|until|due|deadline|weil|entschieden|bleibt)\b"
-    r"|因为|决定|原因|改用",
+    r"|fail\w*|error|refused|crash\w*|因为|决定|原因|改用|失败|错误",
     re.I,
 )
 
@@ -122,12 +124,12 @@ def _words_of(value: str) -> list[str]:
 
 def _stems_in(text: str) -> list[str]:
     if not CJK.search(text):
-        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in FUNCTION_WORDS]
+        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in COMMON]
     stems: list[str] = []
     for word in WORD.findall(text):
         if CJK.search(word):
             stems += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
-        elif word not in FUNCTION_WORDS:
+        elif word not in COMMON:
             stems.append(word[:STEM_CHARS])
     return stems
 
@@ -146,7 +148,7 @@ def required_of(texts: Sequence[RoleText]) -> list[Required]:
 def _required_by(statement: Statement) -> Required | None:
     by_person = statement.role != "assistant"
     whole = statement.strength >= STRONG or (by_person and bool(REQUEST.search(statement.text)))
-    if not whole and not by_person and statement.kind is not Kind.FAILURE and not DECIDES.search(statement.text):
+    if not whole and not by_person and not DECIDES.search(statement.text):
         return None
     values = tuple(dict.fromkeys(statement.tokens.exact))
     return Required(statement, values, whole) if values or whole else None

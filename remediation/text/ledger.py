@@ -1,33 +1,18 @@
 """The key-fact ledger: what a rewrite removes and must not be lost, in few words.
 
 A fact is one short line; rules begin with ``Rule: ``. People's words lead, and rules are only what they or system
-prompts said. What tools printed states nothing here.
+prompts said. What tools printed states nothing here, but for the values in it: last, and as the caller lists them.
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from dominds.weighted_cache import Bounded
-from remediation.text.exact_tokens import (
-    Tokens,
-    places_of_tokens,
-    shape_of,
-    tokens_in,
-    worth_of_values,
-)
-from remediation.text.reading import LONGEST_STATEMENT
+from remediation.text.exact_tokens import shape_of, worth_of_values
 from remediation.text.secret_masking import redact
-from remediation.text.statements import (
-    Kind,
-    RoleText,
-    Said,
-    Statement,
-    statement_of,
-    statements_of,
-)
+from remediation.text.statements import Kind, RoleText, Said, Statement, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
 
 __all__ = ["key_facts", "redact", "render_ledger"]
@@ -39,49 +24,26 @@ RULE = "Rule: "
 # Behind each line: when it was said, and by whom. No text says so itself.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 CLAIMS = re.compile(r"(?:\s*\[\d{1,9} (?:person|agent|tool|instructions)\]\s*)+$")  # the same, written by a text itself
-FROM_TOOL = re.compile(r" \[\d{1,9} tool\]$")  # what a ledger of an earlier version carries of a tool's output
+FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
-LONGEST_FACT = 200  # characters
-LONGEST_WHOLE = 160  # characters of a statement that is kept as it stands, since cutting it would save little
-CONTEXT_WORDS = 6  # kept before and after a token of a longer statement
 LEAST_WORTH = 0.6  # below, a line is not worth its room: one of many like it
 REPEATED_WORTH = 2.0  # from which a line without a new token is still worth its room
-REMEMBERED = 8_192  # statements whose lines a process remembers
 CANDIDATES = 6  # times the lines that may fit are priced exactly
-
-# Who may enter, up to which share of the budget, from which worth, and whether without a new token.
-TURNS = (
-    (0, 0.6, 0.0, False),
-    (1, 0.8, 0.0, False),
-    (2, 1.0, 0.0, False),
-    (2, 1.0, REPEATED_WORTH, True),
-)
-RULES = 0  # the claim of what goes first; the claims are those of the kinds
+RULES_SHARE = 0.6  # of the room, which rules and corrections may take before all else
+LEADS, TELLS, LISTS = range(3)  # a rule or a correction; what else was said; values of a tool's result
 PREFIXES = re.compile(rf"^(?:{RULE.strip()}\s*)+", re.I)  # no text makes itself a rule
-WORDS = re.compile(r"\S+")
-
-
-class _Line(NamedTuple):
-    """A line that may enter the ledger."""
-
-    claim: int
-    kind: Kind
-    text: str
-    tokens: frozenset[str]
-    exact: tuple[str, ...]
 
 
 class _Fact(NamedTuple):
-    """A line beside the others. ``order`` is its place in the removed texts, ``worth`` per line, not per token."""
+    """A line that may enter the ledger. ``order`` is its place in the removed texts, ``worth`` per line."""
 
-    line: _Line
+    line: str
+    kind: Kind
+    claim: int  # LEADS, TELLS or LISTS
+    tokens: frozenset[str]
     worth: float
     order: int
-
-
-# Of a statement they are the same in every rewrite.
-_known = Bounded[tuple[_Line, ...]](REMEMBERED)
 
 
 def key_facts(
@@ -91,44 +53,43 @@ def key_facts(
     earlier: Sequence[str] = (),
     is_in_sight: Callable[[str, Sequence[str]], bool] = lambda fact, values: False,
     beside: Sequence[RoleText] = (),
+    results: Sequence[tuple[int, str]] = (),
 ) -> tuple[str, ...]:
-    """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then failures, then the rest.
+    """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then the rest, as they were said.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
     ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is
     left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
-    stay.
+    stay. ``results`` are turns of tools and the values of their results, as ``values_of_results`` lists them.
     """
+    listed = [line for line in earlier if FROM_TOOL.search(line)]
+    listed += [f"{values} [{turn} tool]" for turn, values in results]
     earlier = [line for line in earlier if not FROM_TOOL.search(line)]
     alike = Counter(shape_of(_words_of(line)) for line in earlier)
     carried = [
         _read_back(line, place - len(earlier), alike[shape_of(_words_of(line))]) for place, line in enumerate(earlier)
     ]
-    statements = statements_of([entry for entry in texts if entry[0] != "tool"])
-    everything = mark_superseded([*(one for one, _ in carried), *statements], statements_of(beside))
-    old = [fact for one, (_, fact) in zip(everything, carried, strict=False) if one.holds]
-    new = [
-        _Fact(line, statement.worth, statement.order)
-        for statement in everything[len(carried) :]
-        if statement.holds and statement.worth >= LEAST_WORTH
-        for line in _lines_of(statement)
+    statements = statements_of([text for text in texts if text[0] != "tool"])
+    everything = mark_superseded([*carried, *statements], statements_of(beside))
+    lasting = [
+        one
+        for one in everything
+        if one.holds and one.worth >= LEAST_WORTH and not is_in_sight(one.text, one.tokens.exact)
     ]
-    facts = [fact for fact in (*old, *new) if not is_in_sight(_words_of(fact.line.text), fact.line.exact)]
-    return _fitting(facts, budget_tokens, count)
+    values = [_listing(line, order) for order, line in enumerate(dict.fromkeys(listed))]
+    return _fitting([*map(_fact_of, lasting), *values], budget_tokens, count)
 
 
-def _read_back(line: str, order: int, alike: int) -> tuple[Statement, _Fact]:
+def _read_back(line: str, order: int, alike: int) -> Statement:
     """Read a line of an earlier ledger as a statement of its time. It is worth less where many lines are
     ``alike``: otherwise a new line of the same shape would never enter.
     """
     said = SAID_AT.search(line)
     role = ROLES[said[2]] if said else "assistant"
     statement = statement_of(Said(role, _words_of(line), int(said[1]) if said else 0, settled=True), order)
-    tokens = statement.tokens
-    kind = Kind.RULE if line.startswith(RULE) else statement.kind if statement.kind is Kind.FAILURE else Kind.FACT
-    worth = worth_of_values([(token, shape_of(token), worth) for token, worth in tokens.worths], {})
-    as_line = _Line(int(kind), kind, line, tokens.folded or frozenset((line.lower(),)), tokens.exact)
-    return statement, _Fact(as_line, (1.0 + worth) * float(alike**-0.5), order)
+    worth = worth_of_values([(token, shape_of(token), worth) for token, worth in statement.tokens.worths], {})
+    kind = Kind.RULE if line.startswith(RULE) else Kind.FACT
+    return replace(statement, kind=kind, strength=0.0, worth=(1.0 + worth) * float(alike**-0.5))
 
 
 def _words_of(line: str) -> str:
@@ -141,143 +102,67 @@ def render_ledger(facts: Sequence[str]) -> str:
     return "\n".join((HEADING, *(f"- {fact}" for fact in facts))) if facts else ""
 
 
-def _lines_of(statement: Statement) -> tuple[_Line, ...]:
-    key = statement.role, statement.text, statement.kind
-    lines = _known.get(key)
-    if lines is None:
-        lines = tuple(_drawn_from(statement))
-        _known.put(key, lines, weight=1)
-    if statement.corrects:
-        lines = tuple(line._replace(claim=RULES) for line in lines)
-    if not statement.turn:
-        return lines
-    when = f" [{statement.turn} {SPEAKERS[statement.role]}]"
-    return tuple(line._replace(text=line.text + when) for line in lines)
+def _fact_of(statement: Statement) -> _Fact:
+    is_rule = statement.kind is Kind.RULE
+    text = CLAIMS.sub("", PREFIXES.sub("", statement.text))
+    when = f" [{statement.turn} {SPEAKERS[statement.role]}]" if statement.turn else ""
+    return _Fact(
+        line=f"{RULE if is_rule else ''}{text}{when}",
+        kind=statement.kind,
+        claim=LEADS if is_rule or statement.corrects else TELLS,
+        tokens=(not statement.strength and statement.tokens.folded) or frozenset((text.lower(),)),
+        worth=statement.worth,
+        order=statement.order,
+    )
 
 
-def _drawn_from(statement: Statement) -> Iterator[_Line]:
-    text = _without_claims(statement.text)
-    whole = frozenset((text.lower(),))
-    claim = int(statement.kind)
-    if statement.kind is Kind.RULE:
-        line = _without_claims(_shorten(text))
-        exact = _tokens_of(line, statement).exact
-        yield _Line(claim, Kind.RULE, RULE + line, whole, exact)
-    elif statement.kind is Kind.FAILURE or statement.strength:
-        line = _shorten(text)
-        tokens = (not statement.strength and statement.tokens.folded) or whole
-        exact = _tokens_of(line, statement).exact
-        yield _Line(claim, statement.kind, line, tokens, exact)
-    else:
-        for part in filter(None, map(_without_claims, _parts_of(text))):
-            of_part = _tokens_of(part, statement)
-            yield _Line(claim, Kind.FACT, part, of_part.folded or whole, of_part.exact)
+def _listing(line: str, order: int) -> _Fact:
+    values = frozenset(FROM_TOOL.sub("", line).lower().partition(": ")[2].split(", "))
+    return _Fact(line, Kind.FACT, LISTS, values, float(len(values)), order)
 
 
-def _without_claims(text: str) -> str:
-    """Return a text without the marks of a rule, and of when and by whom it was said, that it gives itself."""
-    return CLAIMS.sub("", PREFIXES.sub("", text))
-
-
-def _tokens_of(line: str, statement: Statement) -> Tokens:
-    return statement.tokens if line == statement.text else tokens_in(line)
-
-
-def _parts_of(statement: str) -> Iterator[str]:
-    """Return a short statement whole, and of a longer one each group of tokens with a few words around it."""
-    if len(statement) <= LONGEST_WHOLE:
-        yield statement
-        return
-    words = list(WORDS.finditer(statement[:LONGEST_STATEMENT]))
-    for first, last in _groups(statement, words):
-        yield _shorten(statement[words[first].start() : words[last].end()].strip(" ,;:"))
-
-
-def _groups(statement: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Return the first and last word of each window around tokens. Windows that touch are joined while they stay
-    short.
-    """
-    first, last = -1, -1
-    starts = [word.start() for word in words]
-    for result in places_of_tokens(statement[:LONGEST_STATEMENT]):
-        first_of_token = bisect_right(starts, result.start()) - 1
-        last_of_token = bisect_left(starts, result.end()) - 1
-        start, end = max(0, first_of_token - CONTEXT_WORDS), min(len(words) - 1, last_of_token + CONTEXT_WORDS)
-        if first >= 0 and start <= last + 1 and words[end].end() - words[first].start() <= LONGEST_FACT:
-            last = max(last, end)
-            continue
-        if first >= 0:
-            yield first, last
-        first, last = (start if start > last else min(last + 1, first_of_token)), end
-    yield (first, last) if first >= 0 else (0, len(words) - 1)
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= LONGEST_FACT:
-        return text
-    return text[: LONGEST_FACT - 1].rsplit(" ", 1)[0] + "…"
-
-
-def _fitting(facts: Iterable[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
-    """Choose the best lines within the budget: rules in their share, failures in theirs, then lines that add a
-    new token.
+def _fitting(facts: Sequence[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
+    """Choose the best lines within the budget: what leads in its share, then lines that add a new token, then all
+    others that are worth it.
     """
     room = budget_tokens - count(HEADING)
-    chosen: list[_Fact] = []
-    lines: set[str] = set()
+    chosen: dict[str, _Fact] = {}
     tokens: set[str] = set()
     used = 0
     waiting = _rank(facts, max(0, room), count)
-    for claim, share, least, again in TURNS:
-        left = []
+    for turn, share in enumerate((RULES_SHARE, 1.0, 1.0)):
         for fact, cost in waiting:
-            line = fact.line
-            if (
-                line.claim > claim
-                or fact.worth < least
-                or used + cost > room * share
-                or not (again or not line.tokens <= tokens)
-                or line.text.lower() in lines
-            ):
-                left.append((fact, cost))
-                continue
-            chosen.append(fact)
-            lines.add(line.text.lower())
-            tokens |= line.tokens
-            used += cost
-        waiting = left
-    return _within(chosen, budget_tokens, count)
+            may_enter = (fact.claim == LEADS, not fact.tokens <= tokens, fact.worth >= REPEATED_WORTH)[turn]
+            if may_enter and fact.line not in chosen and used + cost <= room * share:
+                chosen[fact.line] = fact
+                tokens |= fact.tokens
+                used += cost
+    return _within(list(chosen.values()), budget_tokens, count)
 
 
-def _rank(facts: Iterable[_Fact], room: int, count: Count) -> list[tuple[_Fact, int]]:
+def _rank(facts: Sequence[_Fact], room: int, count: Count) -> list[tuple[_Fact, int]]:
     """Return facts with their cost in tokens, the most worth for the cost first. Long lines are punished less
     than in proportion to their length.
 
-    Only as many of each claim as could ever fit are priced exactly: counting tokens is most of the work.
+    Only as many as could ever fit are priced exactly: counting tokens is most of the work.
     """
-    by_claim: dict[int, list[_Fact]] = {}
-    for fact in facts:
-        by_claim.setdefault(fact.line.claim, []).append(fact)
     ranked: list[tuple[_Fact, int]] = []
-    for claim in sorted(by_claim):
+    for claim in (LEADS, TELLS, LISTS):
         order = sorted(
-            by_claim[claim], key=lambda fact: (-fact.worth / (len(fact.line.text) / 4 + 6) ** 0.5, -fact.order)
+            (fact for fact in facts if fact.claim == claim),
+            key=lambda fact: (-fact.worth / (len(fact.line) / 4 + 6) ** 0.5, -fact.order),
         )
-        priced = [(fact, count(f"\n- {fact.line.text}")) for fact in order[: CANDIDATES * (room // 8 + 8)]]
-        ranked += sorted(priced, key=_by_density)
+        priced = [(fact, count(f"\n- {fact.line}")) for fact in order[: CANDIDATES * (room // 8 + 8)]]
+        ranked += sorted(priced, key=lambda pair: (-pair[0].worth / (pair[1] + 6) ** 0.5, -pair[0].order))
     return ranked
-
-
-def _by_density(priced: tuple[_Fact, int]) -> tuple[float, int]:
-    fact, cost = priced
-    return -fact.worth / (cost + 6) ** 0.5, -fact.order
 
 
 def _within(chosen: list[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
     """Drop the last chosen lines until the whole fits, since tokens of parts do not add up exactly."""
     while chosen:
-        order = sorted(chosen, key=lambda fact: (fact.line.kind, fact.order))
-        lines = tuple(dict.fromkeys(fact.line.text for fact in order))
+        lines = tuple(
+            fact.line for fact in sorted(chosen, key=lambda fact: (fact.claim == LISTS, fact.kind, fact.order))
+        )
         excess = count(render_ledger(lines)) - budget_tokens
         if excess <= 0:
             return lines

@@ -44,8 +44,7 @@ class Kind(IntEnum):
     """The kind of a statement, in the order of its claim on a ledger's budget."""
 
     RULE = 0
-    FAILURE = 1
-    FACT = 2
+    FACT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +98,6 @@ LIMITS = re.compile(
 )
 REMARK = re.compile(
     r"(?:the|this|that|these|those|an?|one|another|some|I|we|he|she|it|they|there|our|my|his|her|its|their)\b", re.I
-)
-FAILURE = re.compile(
-    r"\b(errors?|err|fail(?:ed|s|ure|ures|ing)?|exception|traceback|fatal|panic(?:ked)?|crash(?:ed|es)?|refused|denied|"
-    r"time(?:d|s)? out|unreachable|out of memory|oom|segfault|rejected|aborted|broken|broke|breaks|corrupt(?:ed)?"
-    r"|not found|does(?: not|n[’']t) (?:work|help|exist)|did(?: not|n[’']t) (?:work|help)|rolled back|regression"
-    r"|deadlock\w*|leak(?:s|ed)?|lost|wrong|bug|died|hangs?|hung|stuck|froze|freezes|no luck|no (?:difference|effect)"
-    r"|stopped working|won[’']t (?:start|work|load|open)|exit (?:status|code) [1-9]\d*|fehler\w*|fehlgeschlagen"
-    r"|gescheitert|abgelehnt|kaputt|abgebrochen|abgestürzt|hängt|vergeblich|"
-    r"(?:funktioniert|klappt|geht|startet) (?:\w+ )?nicht|nichts gebracht)\b"
-    r"|\b\w{1,60}(?:Error|Exception|Timeout)\b|[✗❌]|错误|报错|出错|失败|异常|崩溃|中断|卡死|卡住|超时|没有?用",
-    re.I,
-)
-NO_FAILURE = re.compile(
-    r"\b(no|zero|0|without(?: any)?) (errors?|failures?|failed)\b|\b(errors?|failures?|failed)\s?[:=]\s?0\b", re.I
 )
 REQUEST = re.compile(
     r"\b(please|(?:could|can|would) (?:you|someone|somebody|anybody)"
@@ -229,7 +214,7 @@ def _judge(role: str, sentence: Sentence) -> _Sentence:
     speaker = sentence.speaker or (earlier[1] if earlier else "")
     bare = said[earlier.end() :] if earlier else said
     text = f"(quoting {speaker}) {bare}" if speaker else bare
-    strength, failure = 0.0 if speaker or gone else rule_strength(role, bare), is_failure(bare)
+    strength = 0.0 if speaker or gone else rule_strength(role, bare)
     share = PERSON_TRUST if role in ("user", "system") else 1.0
     tokens, spelled = tokens_in(bare), bool(SPELLED.search(bare))
     values = tuple((token, shape_of(token), worth) for token, worth in tokens.worths)
@@ -240,8 +225,8 @@ def _judge(role: str, sentence: Sentence) -> _Sentence:
         holds=gone is None,
         until=int(gone[1] or 0) if gone else 0,
         shape=shape_of(bare),
-        kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
-        worth=_worth_of_words(role, bare, strength, failure, spelled),
+        kind=Kind.RULE if strength >= STRONG else Kind.FACT,
+        worth=_worth_of_words(role, bare, strength, spelled),
         strength=strength,
         share=share,
         values=values,
@@ -250,9 +235,11 @@ def _judge(role: str, sentence: Sentence) -> _Sentence:
     )
 
 
-def _worth_of_words(role: str, text: str, strength: float, failure: bool, spelled: bool) -> float:
+def _worth_of_words(role: str, text: str, strength: float, spelled: bool) -> float:
     """Return what the words are worth, apart from the values in them."""
-    worth = strength + 2.0 * failure + spelled
+    worth = strength + spelled
+    if role == "assistant" and is_directive(text):
+        worth += WEAK  # what it told itself is no rule, and is missed like one
     if role == "user":
         worth += PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * bool(REQUEST.search(text))
     return worth
@@ -265,7 +252,3 @@ def rule_strength(role: str, text: str) -> float:
     if is_directive(text):
         return 2 * STRONG
     return (WEAK_REMARK if REMARK.match(text) else WEAK) if LIMITS.search(text) else 0.0
-
-
-def is_failure(text: str) -> bool:
-    return bool(FAILURE.search(text)) and not NO_FAILURE.search(text)

@@ -84,18 +84,9 @@ def test_planted_facts_survive_a_threefold_overflow(seed: int) -> None:
     assert len(kept) > 0.95 * len(FACTS)
 
 
-def test_rules_come_first_then_failures_then_facts_as_they_were_said() -> None:
-    texts = [
-        ("user", "The port is 8443."),
-        ("assistant", "error E7: disk full"),
-        ("user", "Use db-01.internal.\nNever restart it."),
-    ]
-    assert key_facts(texts, 200, count) == (
-        "Rule: Never restart it.",
-        "error E7: disk full",
-        "The port is 8443.",
-        "Use db-01.internal.",
-    )
+def test_rules_come_first_then_facts_as_they_were_said() -> None:
+    texts = [("user", "The port is 8443."), ("user", "Use db-01.internal.\nNever restart it.")]
+    assert key_facts(texts, 200, count) == ("Rule: Never restart it.", "The port is 8443.", "Use db-01.internal.")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +94,12 @@ def test_rules_come_first_then_failures_then_facts_as_they_were_said() -> None:
 )
 def test_what_a_tool_printed_states_nothing(text: str) -> None:
     assert not key_facts([("tool", text)], 200, count)
-    assert not key_facts([], 200, count, earlier=[f"{text} [7 tool]"])
+
+
+def test_values_of_results_come_last_and_outlast_a_merge() -> None:
+    facts = key_facts([("user", "The port is 8443.")], 200, count, results=[(7, "find_order: #W4711, card_8812")])
+    assert facts == ("The port is 8443.", "find_order: #W4711, card_8812 [7 tool]")
+    assert key_facts([], 200, count, earlier=facts) == facts
 
 
 @pytest.mark.parametrize(
@@ -121,13 +117,6 @@ def test_talk_is_no_rule(text: str) -> None:
 def test_secrets_are_never_carried(text: str) -> None:
     block = render_ledger(key_facts([("user", text), ("assistant", text)], 300, count))
     assert not any(secret in block for secret in ("abcdefghij", "hunter22", "abcdef0123"))
-
-
-def test_a_long_statement_is_cut_to_what_surrounds_its_tokens() -> None:
-    before, after = "so then we talked about many things " * 8, "and after that we went on talking about them " * 8
-    facts = key_facts([("user", f"{before}the relay listens on port 7351 of relay-3.internal {after}")], 200, count)
-    assert "listens on port 7351 of relay-3.internal" in facts[0]
-    assert len(facts[0]) < 150
 
 
 @settings(max_examples=60)
