@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from remediation.text.secret_masking import REDACTED
 
@@ -88,6 +89,7 @@ EXACT = frozenset(
 
 NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
 
+REMEMBERED = 8_192  # sentences whose tokens a process remembers: they stay from one rewrite to the next
 INSIDE = " .,;:"  # signs that belong to a token only within it
 
 
@@ -101,8 +103,9 @@ class Tokens:
     kinds: frozenset[str]  # the names of their shapes
 
 
+@lru_cache(maxsize=REMEMBERED)
 def tokens_in(text: str) -> Tokens:
-    """Find all tokens in one pass over the text, since that pass is most of the work."""
+    """Find all tokens of a sentence in one pass over it, since that pass is most of the work."""
     shaped = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
     folded = ((token.strip().lower(), WORTH[shape]) for token, shape in shaped)
     worths = tuple((token, worth) for token, worth in folded if REDACTED not in token)

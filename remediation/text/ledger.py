@@ -74,7 +74,7 @@ def key_facts(
     lasting = [
         one
         for one in everything
-        if one.holds and one.worth >= LEAST_WORTH and not is_in_sight(one.text, one.tokens.exact)
+        if one.holds and one.worth >= LEAST_WORTH and not _asks(one) and not is_in_sight(one.text, one.tokens.exact)
     ]
     values = [_listing(line, order) for order, line in enumerate(dict.fromkeys(listed))]
     return _fitting([*map(_fact_of, lasting), *values], budget_tokens, count)
@@ -90,6 +90,11 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
     worth = worth_of_values([(token, shape_of(token), worth) for token, worth in statement.tokens.worths], {})
     kind = Kind.RULE if line.startswith(RULE) else Kind.FACT
     return replace(statement, kind=kind, strength=0.0, worth=(1.0 + worth) * float(alike**-0.5))
+
+
+def _asks(statement: Statement) -> bool:
+    """Check for a question or a list's heading of the agent's: what it asked for stands in the answer."""
+    return statement.role == "assistant" and statement.text.endswith(("?", "？", ":", "："))
 
 
 def _words_of(line: str) -> str:

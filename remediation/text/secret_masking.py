@@ -3,6 +3,7 @@
 import re
 
 from dominds.redaction import holds_any
+from dominds.weighted_cache import Bounded
 
 REDACTED = "[redacted]"
 
@@ -81,8 +82,23 @@ IN_NAMED = tuple(
 )
 
 
+# One rewrite asks for the same text several times, and the next one again.
+REMEMBERED_CHARS, SHORT_CHARS = 4_000_000, 200
+_known = Bounded[str](REMEMBERED_CHARS)
+
+
 def redact(text: str) -> str:
     """Return ``text`` with API keys, tokens, passwords and private keys replaced by ``[redacted]``."""
+    if len(text) < SHORT_CHARS:
+        return _redact(text)
+    known = _known.get(text)
+    if known is None:
+        known = _redact(text)
+        _known.put(text, known, weight=len(text))
+    return known
+
+
+def _redact(text: str) -> str:
     if holds_any(text, IN_SHAPES):
         text = SHAPES.sub(REDACTED, text)
     folded = text.casefold()

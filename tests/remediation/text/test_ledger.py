@@ -96,6 +96,10 @@ def test_what_a_tool_printed_states_nothing(text: str) -> None:
     assert not key_facts([("tool", text)], 200, count)
 
 
+def test_what_the_agent_asked_is_no_fact() -> None:
+    assert key_facts([("assistant", "Could you give me the ID of order 4711?\nThe two details are:")], 200, count) == ()
+
+
 def test_values_of_results_come_last_and_outlast_a_merge() -> None:
     facts = key_facts([("user", "The port is 8443.")], 200, count, results=[(7, "find_order: #W4711, card_8812")])
     assert facts == ("The port is 8443.", "find_order: #W4711, card_8812 [7 tool]")
