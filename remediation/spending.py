@@ -25,6 +25,7 @@ class Spending:
     used_up_above: str = (
         ""  # says so where the budget of a dialog above is used up, about which a person is asked there
     )
+    reserved: Decimal = Decimal(0)  # of the month, for calls under way
 
     @property
     def exceeded(self) -> Budget | None:
@@ -34,6 +35,11 @@ class Spending:
             return "month"
         return None
 
+    @property
+    def must_wait(self) -> bool:
+        """Check whether the calls under way may use up what the month has left, so that none may begin beside them."""
+        return bool(self.reserved) and self.month_budget is not None and self.month + self.reserved >= self.month_budget
+
     def of(self, budget: Budget) -> tuple[Decimal, Decimal | None]:
         """Return what was spent, and the budget."""
         whole = self.dialog + self.beside
@@ -42,13 +48,13 @@ class Spending:
     @property
     def reason(self) -> str:
         """Explain to people why the dialog must not go on; empty when it may."""
-        exceeded = self.exceeded
+        exceeded = self.exceeded or ("month" if self.must_wait else None)
         if exceeded is None:
             return ""
         spent, budget = self.of(exceeded)
         alone = "This dialog and those that it opened have cost" if self.beside else "This dialog has cost"
         whose = alone if exceeded == "dialog" else "The dialogs of its owner have cost"
-        when = "" if exceeded == "dialog" else " this month"
+        when = "" if exceeded == "dialog" else " this month, others are under way" if self.must_wait else " this month"
         rest = f" {self.unpriced} of its calls have no known price and are not counted." if self.unpriced else ""
         return f"{whose} {in_usd(spent)}{when}, and the budget is {in_usd(budget or Decimal(0))}.{rest}"
 
@@ -86,6 +92,8 @@ class Spent:
 
 def in_usd(cost: Decimal) -> str:
     """Write a cost to the cent, and below a dollar to at most four significant digits."""
+    if not cost.is_finite():
+        return "$?"  # damaged; a sum that is read in a list must not take the list down
     places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))
     whole, _, cents = f"{cost:,.{places}f}".partition(".")
     return f"${whole}.{cents[:2]}{cents[2:].rstrip('0')}"

@@ -1,5 +1,6 @@
 """The spending of a dialog and its owner, and the cost of a rewrite against the requests to come, from rows."""
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -7,7 +8,7 @@ from django.db.models import Count, Max
 from django.utils import timezone
 
 from dialogs.extension import installed_extensions
-from dialogs.models import Dialog, Generation
+from dialogs.models import Dialog, Generation, PersonSettings
 from dialogs.store import charging
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.models.prices import Price, price_of
@@ -32,6 +33,37 @@ def spending_of(dialog: Dialog) -> Spending:
     for extension in installed_extensions():
         spending = extension.spending(dialog, spending)
     return spending
+
+
+class NoRoomInBudget(Exception):
+    """Raised where a call must not begin now: a budget is used up, or calls under way may use up what it has left."""
+
+
+def check_room(dialog: Dialog, cost_usd: Decimal) -> None:
+    """Raise ``NoRoomInBudget`` where a budget has no room for a call of a dialog that was read ``whole`` and has cost
+    ``cost_usd`` by now. Called within the transaction that stores the beginning of the call.
+    """
+    month = month_under_lock(dialog.owner_id, beside=dialog) if dialog.monthly_budget_usd is not None else Spending()
+    spending = replace(month, dialog=cost_usd, dialog_budget=dialog.budget_in_force)
+    if spending.exceeded or spending.must_wait:
+        raise NoRoomInBudget(spending.reason)
+
+
+def month_under_lock(person_id: int, beside: Dialog | None = None) -> Spending:
+    """Return a person's spending of this month, with what is reserved for their calls under way in other dialogs than
+    the one ``beside`` them. The row of the budget stays locked until the transaction ends, so that of calls that begin
+    at once each sees the ones before it.
+    """
+    own = PersonSettings.objects.select_for_update().filter(user=person_id).first()
+    if own is None or own.monthly_budget_usd is None:
+        return Spending()
+    under_way = Generation.objects.filter(outcome=Generation.Outcome.RUNNING, dialog__owner=person_id)
+    others = under_way.exclude(dialog=beside) if beside else under_way
+    return Spending(
+        month=spent_this_month(person_id),
+        month_budget=own.monthly_budget_usd,
+        reserved=others.count() * charging.LEAST_RESERVED_USD,
+    )
 
 
 def spent_this_month(owner_id: int) -> Decimal:

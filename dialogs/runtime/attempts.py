@@ -15,7 +15,8 @@ from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
 from dialogs.context.sent import Sent
 from dialogs.context.served import Served
-from dialogs.models import ContextState, Generation, RequestPart
+from dialogs.context.spending import check_room
+from dialogs.models import ContextState, Dialog, Generation, RequestPart
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -69,15 +70,20 @@ class Attempt:
 @commits
 def begin(
     lease: Lease,
+    whole: Dialog,
     served: Served,
     call: ModelCall,
     prepared: Prepared,
     sent: tuple[Sent, Sequence[RequestPart]] | None = None,
 ) -> Attempt:
-    """Store the row of a generation before the provider is asked. ``sent`` is the request, with its parts."""
+    """Store the row of a generation before the provider is asked. ``sent`` is the request, with its parts.
+
+    Raises ``NoRoomInBudget`` where the call must not begin now.
+    """
     model, counted, is_forced = served.model, call.counted, isinstance(call, ForcedClear)
     with lease.change(durable=False) as change:
         dialog = change.dialog
+        check_room(whole, dialog.cost_usd)
         dialog.wake_at = None
         dialog.generations_for_message += 1
         _begin_epoch(dialog, prepared)

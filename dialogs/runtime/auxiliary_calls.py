@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -19,7 +20,7 @@ from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.room import SHORT_ANSWER
 from dialogs.context.sent import Sent
-from dialogs.context.spending import spending_of
+from dialogs.context.spending import NoRoomInBudget, check_room, spending_of
 from dialogs.models import Agent, Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime import tracing
 from dialogs.runtime.attempts import set_usage
@@ -87,12 +88,16 @@ def _longest_answer(model: ModelInfo, text: str) -> int | None:
 def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
     """Ask the pruning model once and return its text. Raises ``ProviderError``; the attempt is recorded either way.
 
-    A model whose circuit is open is not asked, and nothing is recorded: the caller goes on as when the call had failed.
+    A model whose circuit is open is not asked, and none is where a budget has no room: nothing is recorded, and the
+    caller goes on as when the call had failed.
     """
     model = pruning_model(dialog)
     if rest := circuits.open_circuit(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
-    generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
+    try:
+        generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
+    except NoRoomInBudget as reason:
+        raise Overloaded(str(reason)) from None
     with tracing.generating(generation) as traced:
         reply = traced(_reply(lease, generation, model, instructions, content))
         _end(lease, generation, reply, model)
@@ -104,7 +109,10 @@ def ask_at_rest(watch: Lease, dialog: Dialog, purpose: str, instructions: str, c
     model = pruning_model(dialog)
     if rest := circuits.open_circuit(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
-    generation, reply = _watched_call(watch, dialog, model, purpose, instructions, content)
+    try:
+        generation, reply = _watched_call(watch, dialog, model, purpose, instructions, content)
+    except NoRoomInBudget as reason:
+        raise Overloaded(str(reason)) from None
     with open_change(dialog.pk, durable=False) as change:
         change.keeps_state = True
         _record(change, generation, reply, model)
@@ -138,10 +146,12 @@ def _watched_call(
     watch: Lease, dialog: Dialog, model: ModelInfo, purpose: str, instructions: str, content: str
 ) -> tuple[Generation, Reply]:
     """Make a call whose row is never the running one, and says from the start how it ends if this worker goes
-    away.
+    away. Raises ``NoRoomInBudget``.
     """
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
-    generation = Generation.objects.create(**columns, outcome=Generation.Outcome.CRASHED)
+    with transaction.atomic():
+        check_room(dialog, dialog.cost_usd)
+        generation = Generation.objects.create(**columns, outcome=Generation.Outcome.CRASHED)
     with tracing.generating(generation) as traced:
         return generation, traced(_reply(watch, generation, model, instructions, content))
 
@@ -179,7 +189,10 @@ def write_title(dialog_id: UUID) -> None:
         return
     instructions = render(load("title", prompts_folder()))
     with watching(dialog) as watch:
-        generation, reply = _watched_call(watch, dialog, model, Generation.Purpose.TITLE, instructions, content)
+        try:
+            generation, reply = _watched_call(watch, dialog, model, Generation.Purpose.TITLE, instructions, content)
+        except NoRoomInBudget:
+            return
     with open_change(dialog.pk, durable=False) as change:
         change.keeps_state = True
         _record(change, generation, reply, model)
@@ -229,6 +242,7 @@ def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tok
 @commits
 def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> Generation:
     with lease.change(durable=False) as change:
+        check_room(dialog, change.dialog.cost_usd)
         generation = Generation.objects.create(**_columns(dialog, model, purpose, chars))
         change.generation_event(generation)
     return generation

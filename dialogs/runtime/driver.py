@@ -13,6 +13,7 @@ from dialogs.context.request import prepare
 from dialogs.context.retrieval.recall import PushRecall
 from dialogs.context.sent import remembered
 from dialogs.context.served import Served
+from dialogs.context.spending import NoRoomInBudget
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.runtime import attempts, auxiliary_calls, next_call, outcomes, repeats, rewrite, tool_runs, tracing
@@ -37,6 +38,7 @@ log = structlog.get_logger(__name__)
 
 MAX_GENERATIONS_PER_MESSAGE = 200
 PATIENCE_SECONDS = 10  # a longer wait for the next try holds no worker
+OTHERS_SECONDS = 1.0  # between two looks whether the calls under way have left room in a budget
 
 
 def drive(dialog_id: UUID) -> None:
@@ -143,7 +145,12 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
     prepared = prepare(dialog, served.model, call, repeats.form_of(dialog, served.model, call))
     stream = provider.stream(loaded(prepared.request, dialog.pk))
     sent = remembered(dialog, call, prepared, model, stream.body)
-    attempt = attempts.begin(lease, served, call, prepared, sent)
+    try:
+        attempt = attempts.begin(lease, dialog, served, call, prepared, sent)
+    except NoRoomInBudget as reason:  # the policies see one that is used up; for calls under way this one waits
+        log.info("waiting_for_budget", reason=str(reason))
+        lease.pause(OTHERS_SECONDS)
+        return
     live = LiveAnswer(lease.dialog_id, attempt.generation.pk) if call.streams else None
     with tracing.generating(attempt.generation) as traced:
         reply = traced(stream_reply(lease, stream, live, call.watch))

@@ -49,5 +49,5 @@ def call_and_vanish(dialog: Dialog) -> Lease:
             call = next_call.forced_clear(dialog, materials, guidance)
         case other:
             raise AssertionError(f"no call is due, but {other}")
-    attempts.begin(lease, served, call, prepare(dialog, served.model, call))
+    attempts.begin(lease, dialog, served, call, prepare(dialog, served.model, call))
     return lease

@@ -1,16 +1,20 @@
 """What a dialog costs: the sum on its page is the server's own, by its list."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from threading import Barrier
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions.messages import create_dialog
+from dialogs.actions.messages import create_dialog, post_message
 from dialogs.models import Dialog, PersonSettings
+from dialogs.runtime.driver import drive
 from tests.dialogs.html_tree import in_one_line
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.serving import Double
@@ -67,10 +71,10 @@ def test_the_cost_on_the_page_is_the_servers_own_sum(minds: Minds, monkeypatch: 
 # -- Budgets
 
 
-def billing(serve: Serve, **agent: Any) -> Dialog:
+def billing(serve: Serve, *, pause_seconds: float = 0.0, **agent: Any) -> Dialog:
     """A dollar for each call: a million tokens at a dollar for a million."""
     server = serve(prices=[{"in": 1, "out": 0}])
-    server.brain = lambda _: Reply("Done.", usage=(1_000_000, 5))
+    server.brain = lambda _: Reply("Done.", usage=(1_000_000, 5), pause_seconds=pause_seconds)
     return dialog_with(server, **agent)
 
 
@@ -128,6 +132,29 @@ def test_a_monthly_budget_holds_for_all_dialogs_of_a_person(serve: Serve) -> Non
     assert 'this month: <data value="2.00">$2.00</data>, of a budget' in in_one_line(
         client.get("/settings/costs/").content.decode()
     )
+
+
+def test_messages_at_once_do_not_pass_a_cent(serve: Serve) -> None:
+    """Each costs a dollar. The first call is under way when the others would begin: they wait for it, then are asked
+    about."""
+    first = billing(serve, pause_seconds=0.3)
+    PersonSettings.objects.create(user=first.owner, monthly_budget_usd=Decimal("0.01"))
+    dialogs = [first, *(create_dialog(first.owner, first.agent_id) for _ in range(4))]
+    for dialog in dialogs:
+        post_message(dialog.pk, "Hello")
+    begin = Barrier(len(dialogs))
+
+    def work(dialog: Dialog) -> None:
+        begin.wait()
+        drive(dialog.pk)
+        connection.close()
+
+    with ThreadPoolExecutor(len(dialogs)) as threads:
+        list(threads.map(work, dialogs))
+    for dialog in dialogs:
+        dialog.refresh_from_db()
+    assert sorted(dialog.state for dialog in dialogs) == ["idle", *["suspended"] * 4]
+    assert sum(dialog.cost_usd for dialog in dialogs) == 1
 
 
 def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve) -> None:

@@ -45,6 +45,21 @@ def test_the_reason_says_what_was_spent_and_what_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("month", "reserved", "waits"),
+    [
+        ("0.98", "0", False),
+        ("0.98", "0.01", False),
+        ("0.98", "0.02", True),  # what is under way may use it up exactly
+        ("0", "0", False),
+    ],
+)
+def test_a_call_waits_where_others_may_use_up_the_rest(month: str, reserved: str, waits: bool) -> None:
+    spending = Spending(month=USD(month), month_budget=USD(1), reserved=USD(reserved))
+    assert (spending.must_wait, spending.exceeded) == (waits, None)
+    assert ("others are under way" in spending.reason) == waits
+
+
+@pytest.mark.parametrize(
     ("spent", "words"),
     [
         (Spent(), "$0.00"),

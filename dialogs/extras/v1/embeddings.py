@@ -10,18 +10,17 @@ from django.db.models import F
 from django.utils import timezone
 
 from dialogs.context.limits import model_of
-from dialogs.context.spending import spent_this_month
-from dialogs.errors import Conflict
+from dialogs.context.spending import month_under_lock
+from dialogs.errors import BudgetSpent, Conflict
 from dialogs.extras.v1.errors import ApiError
-from dialogs.models import Agent, ApiKey, EmbeddingUse, PersonSettings
-from dialogs.store.charging import LEAST_RESERVED_USD, check_budget_of, quarter_of
+from dialogs.models import Agent, ApiKey, EmbeddingUse
+from dialogs.store.charging import LEAST_RESERVED_USD, UNDER_WAY_SECONDS, check_budget_of, quarter_of
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
 from dominds.llm.json_text import dumped
 from dominds.llm.models.prices import PER, cost_of, price_of
 from dominds.llm.provider import AccessDenied, AuthFailed, ProviderError, RequestRefused
 from dominds.llm.usage import Usage, usage_from
-from remediation.spending import Spending
 
 AWAY_SECONDS = 5
 SMALLEST = Decimal("1e-10")  # USD, as the column has it
@@ -89,14 +88,13 @@ def _reserve(use: dict[str, Any], usd: Decimal) -> Decimal:
     Raises ``Refusal`` where a budget is used up."""
     key, person = use["key"], use["person"]
     with transaction.atomic():
-        own = PersonSettings.objects.select_for_update().filter(user=person).first()
+        spending = month_under_lock(person.pk)
         check_budget_of(ApiKey.objects.select_for_update().get(pk=key.pk))
-        budget = own.monthly_budget_usd if own else None
-        spent = spent_this_month(person.pk) if budget is not None else Decimal(0)
-        spending = Spending(month=spent, month_budget=budget)
         if spending.exceeded:
             raise Conflict("budget_exceeded", spending.reason)
-        if not usd or (budget is None and key.budget_usd is None):
+        if spending.must_wait:
+            raise BudgetSpent(spending.reason, UNDER_WAY_SECONDS)
+        if not usd or (spending.month_budget is None and key.budget_usd is None):
             return Decimal(0)
         EmbeddingUse.objects.get_or_create(**use)
         _settle(use, usd)

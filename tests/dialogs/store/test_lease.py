@@ -217,7 +217,7 @@ def _begin(lease: Any) -> None:
     dialog = Dialog.objects.select_related("agent").get(pk=lease.dialog_id)
     served, view, _, _ = materials_of(dialog)
     call = Answer(view)
-    attempts.begin(lease, served, call, prepare(dialog, served.model, call))
+    attempts.begin(lease, dialog, served, call, prepare(dialog, served.model, call))
 
 
 def test_a_draining_worker_claims_nothing(asked: Dialog, draining: None) -> None:
