@@ -33,7 +33,7 @@ from remediation.guidance import Counters, after_clear, after_discarded, after_k
 from remediation.policies import decide, none
 from tests.dialogs.factories import make_dialog, write_minds
 from tests.dialogs.vanishing import call_and_vanish, take_and_vanish
-from tests.faults.effort import DEEP
+from tests.faults.effort import everything
 from tests.faults.invariants import breaches
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -389,6 +389,7 @@ class DriverMachine(RuleBasedStateMachine):
         assert not dialog.reminders.filter(text__contains="snt-dddddddd").exists()
 
 
+@everything
 def test_the_driver_lives_as_its_model(tmp_path: Path, settings: Any) -> None:
     settings.MINDS_DIR, settings.DATA_DIR = tmp_path / "minds", tmp_path / "var"
     DriverMachine.folder = settings.MINDS_DIR
@@ -397,8 +398,8 @@ def test_the_driver_lives_as_its_model(tmp_path: Path, settings: Any) -> None:
 
 def _effort() -> settings:
     return settings(
-        max_examples=150 if DEEP else 15,
-        stateful_step_count=40 if DEEP else 25,
+        max_examples=150,
+        stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

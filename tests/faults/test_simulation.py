@@ -1,0 +1,22 @@
+"""Many short lives of the driver under a virtual clock, each repeated by its seed (``simulation.py``)."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.faults.effort import DEEP
+from tests.harness.stack import ROOT
+
+pytestmark = pytest.mark.server
+
+SECONDS = 600 if DEEP else 8  # after which no new world begins
+
+
+@pytest.mark.timeout(SECONDS * 2 + 120)
+def test_no_promise_is_broken_in_any_world() -> None:
+    """The sentence of a failure begins with its seed: ``python -m tests.faults.simulation --seeds SEED:SEED+1``."""
+    command = [sys.executable, "-m", "tests.faults.simulation", "--seeds", "1:100000", "--seconds", str(SECONDS)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr[-4_000:]
+    assert ended.stdout.count(" calls, ") >= 1, "no world came to its end"
