@@ -162,7 +162,8 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     calls = calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
-        results = dialog.turns.filter(tool_call_id__in=pending, position__gt=turns[0].position or 0)
+        first = min(turn.position or 0 for turn in turns)  # the turn that asked may follow its results here
+        results = dialog.turns.filter(tool_call_id__in=pending, position__gt=first)
         answered |= set(results.values_list("tool_call_id", flat=True))
     asked = _questions_of(dialog, calls, answered)
     approvals = _approvals_of(dialog, turns)
