@@ -127,7 +127,7 @@ def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
     for name in FIELDS:
         setattr(agent, name, fields.get(name, getattr(plain, name)))
     others = fields_of_extensions()
-    of_those_off = {name: value for name, value in agent.extras.items() if name not in others}
+    of_those_off = {name: value for name, value in agent.stated_extras.items() if name not in others}
     agent.extras = of_those_off | {name: fields[name] for name in others if name in fields}
     agent.name = agent.name or agent_id
     if not agent.is_listed:

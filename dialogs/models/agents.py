@@ -1,5 +1,7 @@
 """Agents, the providers and tool servers that were connected on the page, and models that refused a forced call."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models.functions import Now
 
@@ -100,6 +102,11 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name or self.id
+
+    @property
+    def stated_extras(self) -> dict[str, Any]:
+        """Return the fields of extensions; a damaged value is as if nobody had stated any."""
+        return self.extras if isinstance(self.extras, dict) else {}
 
     @property
     def kind(self) -> AgentKind:

@@ -50,6 +50,6 @@ ONLY_POST = set(
     complete-milestone rewrite choose-recall undo answer cancel resolve finish-task intervene fork regenerate edit-turn
     rate-turn pin-turn folder undo-act use-model remove-provider preview-agent switch-agent invite person-link
     switch-person erase-person add-group add-tool-server test-tool-server switch-tool-server remove-tool-server
-    answer-by-mail cancel-by-mail resolve-by-mail
+    end-side-dialog answer-by-mail cancel-by-mail resolve-by-mail
     """.split()
 )

@@ -113,8 +113,8 @@ def _shape(team: Team) -> dict[str, Any]:
     return {
         "root": team.root.pk,
         "at_work": team.at_work,
-        "cost_usd": json_shapes.usd(team.cost_usd),
-        "unpriced_generations": team.unpriced,
+        "cost_usd": json_shapes.usd(team.spent.usd),
+        "unpriced_generations": team.spent.unpriced,
         "worst_level": team.worst,
         "members": [_member(member) for member in team.members],
     }

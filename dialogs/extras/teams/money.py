@@ -21,7 +21,7 @@ def cost_of(ids: Collection[UUID]) -> Decimal:
 def spending(dialog: Dialog, own: Spending) -> Spending:
     """Add what the dialogs below have cost to a budget, and heed that of the root. A dialog that asks nobody, and was
     asked by nobody, takes no query."""
-    if own.dialog_budget is not None and dialog.agent.extras.get("colleagues"):
+    if own.dialog_budget is not None and dialog.agent.stated_extras.get("colleagues"):
         own = replace(own, beside=cost_of([side.pk for side in sight.below(dialog.pk, ended=True)]))
     if dialog.origin != Dialog.Origin.AGENT:
         return own

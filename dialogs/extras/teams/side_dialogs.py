@@ -51,7 +51,7 @@ def ask(change: Change, asked: Ask) -> SideDialog:
         raise Conflict("dialog_busy", f"{named.name} is still at work. Wait for its report, or use tell_agent.")
     if named is not None and named.dialog.agent_id != asked.agent_id:
         raise Conflict("name_taken", f"{named.name} is a side dialog with {named.dialog.agent_id}. Use another name.")
-    agent, own = Agent.objects.filter(pk=asked.agent_id, enabled=True).first(), parent.agent.extras
+    agent, own = Agent.objects.filter(pk=asked.agent_id, enabled=True).first(), parent.agent.stated_extras
     bounds = Bounds.of(own.get("side_dialogs", {}))
     working = sight.at_work(SideDialog.objects.filter(root=root_id)).count()
     why = rules.refusal(asked.agent_id, own.get("colleagues", ()), chain, working, bounds)

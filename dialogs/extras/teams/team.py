@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ from dialogs.extras.teams.models import SideDialog
 from dialogs.models import Dialog, Question, Turn
 from dialogs.pages.chip import Chip, chip_of
 from health.levels import Level
+from remediation.spending import Spent
 
 _WORST_FIRST = (Level.CRITICAL, Level.CAUTION, Level.HEALTHY, Level.UNKNOWN)
 
@@ -58,6 +58,10 @@ class Member:
         return max(0, round(((self.ended_at or timezone.now()) - self.side.asked_at).total_seconds()))
 
     @property
+    def spent(self) -> Spent:
+        return Spent(self.dialog.cost_usd, self.dialog.unpriced_generations)
+
+    @property
     def indent(self) -> int:
         return self.side.level - 1
 
@@ -74,12 +78,10 @@ class Team:
         return sum(member.is_at_work for member in self.members)
 
     @property
-    def cost_usd(self) -> Decimal:
-        return sum((member.dialog.cost_usd for member in self.members), self.root.cost_usd)
-
-    @property
-    def unpriced(self) -> int:
-        return sum((member.dialog.unpriced_generations for member in self.members), self.root.unpriced_generations)
+    def spent(self) -> Spent:
+        """Return the cost of the root and of all members, each counted once."""
+        own = Spent(self.root.cost_usd, self.root.unpriced_generations)
+        return sum((member.spent for member in self.members), own)
 
     @property
     def worst(self) -> str:
@@ -90,7 +92,7 @@ class Team:
 
 def team_of(dialog: Dialog) -> Team | None:
     """Return the team that a dialog belongs to, as its root or by its place in it; None where there is none."""
-    if dialog.origin != Dialog.Origin.AGENT and not dialog.agent.extras.get("colleagues"):
+    if dialog.origin != Dialog.Origin.AGENT and not dialog.agent.stated_extras.get("colleagues"):
         return None  # without a query: most dialogs are not of a team
     own = SideDialog.objects.select_related("root__agent").filter(pk=dialog.pk).first()
     root = own.root if own else dialog

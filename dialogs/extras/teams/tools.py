@@ -17,7 +17,7 @@ _NAME = {**_TEXT, "maxLength": 60}
 
 def tools_for(agent: Agent, dialog: Dialog | None) -> Iterable[Tool]:
     """Return the tools of an agent that may ask others; one that was asked reads and edits the task document."""
-    colleagues = agent.extras.get("colleagues", ())
+    colleagues = agent.stated_extras.get("colleagues", ())
     if colleagues:
         return (_ask_tool(colleagues), *TOOLS, *TASK_TOOLS)
     return TASK_TOOLS if dialog and dialog.origin == Dialog.Origin.AGENT else ()

@@ -41,8 +41,6 @@ def end(request: PersonRequest, dialog: Dialog, side_id: UUID) -> None:
 def task(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Show the task document of a team with its history, and write what a person edits or restores."""
     dialog = messages.visible_dialog(dialog_id, request.user)
-    if team_of(dialog) is None:
-        raise NotFound
     if request.method == "POST":
         try:
             _write(request, messages.acting(dialog_id, request.user))

@@ -19,12 +19,15 @@ from dialogs.accounts.people import link_of
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.actions.sharing import token_of
 from dialogs.extras.notices import question_mail
-from dialogs.models import Dialog, Question
+from dialogs.extras.teams import side_dialogs, task_document
+from dialogs.models import Agent, Dialog, Question
+from dialogs.store.change import open_change
 from dominds.oidc.registration import Registration
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import ONLY_POST, routes
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
+from tests.dialogs.factories import AgentFactory
 from tests.doubles.local_servers import OllamaDouble
 from tests.harness.browser import session_key
 
@@ -85,12 +88,23 @@ def made(script: Script) -> tuple[dict[str, Dialog], User]:
             zoo = Zoo(script)
             formatted = {"formatted": zoo.talk("one", step={"text": FORMATTED})}
             asked = {"long question": zoo.talk("Import it", step=ASKS_LONG)}
-            return {**formatted, **asked, **zoo.dialogs()}, operator()
+            lead = {"lead": leading(zoo.talk("one"))}
+            return {**formatted, **asked, **lead, **zoo.dialogs()}, operator()
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()
+
+
+def leading(dialog: Dialog) -> Dialog:
+    """A dialog whose agent has asked another one, and written a task document."""
+    other = AgentFactory.create()
+    Agent.objects.filter(pk=dialog.agent_id).update(extras={"colleagues": [other.pk]})
+    with open_change(dialog.pk) as change:
+        side_dialogs.ask(change, side_dialogs.Ask("call_1_1", other.pk, "Find the hut"))
+    task_document.edit(dialog, "goal", "A night in the hut.", 0)
+    return dialog
 
 
 def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
@@ -119,6 +133,8 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
                 yield from (f"{here}context/?at={newest}", f"{here}context/?at={newest}&with={turn.generation_id}")
         if dialog.link:
             yield from (f"{here}sharing/", reverse("shared", args=[token_of(dialog)]))
+        if name == "lead":
+            yield f"{here}team/task/"
         if name == "branched":
             yield from (f"{here}turn/{seq}/actions/" for seq in (1, 2))
     yield from (f"/q4h/{question.pk}/" for question in Question.objects.all())
@@ -200,7 +216,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 NO_PAGES = set(
     """
     older frames predictions details import-progress export-markdown export-json whole-turn place image shared-image mcp
-    export-own export-person dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
+    export-own export-person team-panel dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
     """.split()
 )
 

@@ -14,6 +14,7 @@ from dialogs.models import Agent, Artifact, Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.runtime.materials import materials_of
 from dialogs.store.change import open_change
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.extras.teams.conftest import REPORT, TASK, asking, play, results, side_of, steps
 from tests.dialogs.factories import AgentFactory, make_operator, send
@@ -213,3 +214,28 @@ def test_a_message_reaches_a_side_dialog_at_work_once(lead: Dialog, script: Scri
     drive(side.pk)
     with pytest.raises(Conflict, match="scout has reported already"):
         side_dialogs.tell(lead.pk, "scout", "too late", "call_8_1")
+
+
+def test_pages_and_programs_see_the_team(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    send(lead, "plan")
+    side, browser = side_of(lead), browser_of(lead.owner)
+    for address in (f"/d/{lead.pk}/", f"/d/{side.pk}/", f"/d/{lead.pk}/team/panel/"):
+        page = browser.get(address).content.decode()
+        assert "1 side dialog," in page and "at work" in page, address
+    team = browser.get(f"/api/dialogs/{side.pk}/team").json()
+    (member,) = team["members"]
+    assert (team["root"], team["at_work"]) == (str(lead.pk), 1)
+    assert (member["name"], member["agent"], member["level"]) == ("scout", "scout", 1)
+
+    task = f"/api/dialogs/{side.pk}/team/task"
+    given = {"section": "goal", "text": "A night in the hut.", "version": 0}
+    assert browser.put(task, given, content_type="application/json").json()["version"] == 1
+    assert browser.put(task, given, content_type="application/json").json()["error"]["code"] == "stale_version"
+    browser.post(f"/d/{lead.pk}/team/task/", {"part": "plan", "text": "Walk.", "version": "1"})
+    browser.post(f"/d/{lead.pk}/team/task/", {"restore": "1", "version": "2"})
+    page = browser.get(f"/d/{lead.pk}/team/task/").content.decode()
+    assert "Version 3" in page and "-Walk." in page and "A night in the hut." in page
+
+    assert browser.delete(f"/api/dialogs/{lead.pk}/team/{side.pk}").status_code == 204
+    assert results(lead) == ["No report. It was closed."]
