@@ -31,8 +31,6 @@ class SideDialog(models.Model):
     ended_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=200, blank=True, help_text="why it ended")
 
-    newest: str | None = None  # annotated where the team is shown: its newest line
-
     class Meta:
         ordering = ["asked_at", "dialog"]
         constraints = [

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from dialogs.context import limits
@@ -97,14 +97,13 @@ def team_of(dialog: Dialog) -> Team | None:
     own = SideDialog.objects.select_related("root__agent").filter(pk=dialog.pk).first()
     root = own.root if own else dialog
     newest = Turn.objects.filter(dialog=OuterRef("pk"), role__in=[Turn.Role.ASSISTANT, Turn.Role.TOOL]).order_by("-seq")
-    sides = list(
-        SideDialog.objects.filter(Q(root=root), dialog__removed_at=None)
-        .select_related("dialog__agent")
-        .annotate(newest=Subquery(newest.values("text")[:1]))
-    )
+    rows = SideDialog.objects.filter(root=root, dialog__removed_at=None).select_related("dialog__agent")
+    sides, texts = list(rows), dict(rows.values_list("pk", Subquery(newest.values("text")[:1])))
     open_ones = {row.dialog_id: row for row in Question.objects.filter(dialog__in=[s.pk for s in sides], state="open")}
     ordered = list(_as_tree(sides, root))
-    return Team(root, tuple(Member(side, open_ones.get(side.pk), rules.shorten(side.newest or "")) for side in ordered))
+    return Team(
+        root, tuple(Member(side, open_ones.get(side.pk), rules.shorten(texts.get(side.pk) or "")) for side in ordered)
+    )
 
 
 def _as_tree(sides: Sequence[SideDialog], above: Dialog | SideDialog) -> Iterator[SideDialog]:
