@@ -57,8 +57,11 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 def _asked(page: DialogPage, verb: str) -> dict[str, object]:
     """Return the way that an address asks to preview, if there is such a one."""
     policy = with_verb(verb)
-    ways = (*page.room.helpful, *page.room.idle) if page.room and policy else ()
-    return next(({"asked": way.hand, "way": way} for way in ways if way.hand == policy.by_hand), {}) if policy else {}
+    if page.room is not None and policy is not None:
+        for way in (*page.room.helpful, *page.room.idle):
+            if way.hand == policy.by_hand:
+                return {"asked": way.hand, "way": way}
+    return {}
 
 
 def _back(request: PersonRequest) -> str:

@@ -28,6 +28,7 @@ def test_the_ring_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page
         expect(ring).to_have_attribute("data-level", level)
         expect(ring).to_contain_text(words)
     expect(page.locator("#announcer")).to_contain_text("critical")
+    expect(page.locator("#strip rect[data-kind=messages]")).to_have_count(1)  # below the header, the same parts
     ring.click()
     popover = page.locator("#context-popover")
     expect(popover.locator(".meter-lead")).to_have_text("The context is full: make room now.")
