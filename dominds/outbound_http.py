@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from dominds import waits
 from dominds.address_ranges import Address, Range, range_of
+from dominds.unreachable import plain_reason
 
 SCHEMES = {"http": 80, "https": 443}
 MOST_ADDRESSES = 4  # of a name that are tried
@@ -47,7 +48,7 @@ def check(
     except TimeoutError as error:
         raise Refused(f"{parts.hostname!r} was not looked up within {timeout_seconds:g} s.") from error
     except (OSError, UnicodeError) as error:
-        raise Refused(f"{parts.hostname!r} is not known: {error}.") from error
+        raise Refused(f"{parts.hostname!r} is not known: {plain_reason(str(error))}.") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in result]
     for address in addresses:
         (_check_server if allow_loopback else _check_address)(address, allow_private=allow_private)

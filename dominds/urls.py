@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from dominds.web import probes
+from dominds.web import probes, scripts
 
 admin.autodiscover()
 admin.site.site_header = admin.site.site_title = "Dominds operations"
@@ -14,6 +14,7 @@ urlpatterns = [
     path("livez", probes.livez),
     path("readyz", probes.readyz),
     path("metrics", probes.metrics),
+    path("scripts.js", scripts.serve, name="scripts"),
     path("admin/", admin.site.urls),
     path("", include("dialogs.urls")),
 ]

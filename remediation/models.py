@@ -1,6 +1,9 @@
+from typing import ClassVar
+
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 
 class RunQuerySet(models.QuerySet["RemediationRun"]):
@@ -123,6 +126,16 @@ class ContextEvent(models.Model):
         PRUNER_FAILED = "PRUNER_FAILED"
         LOOP_DETECTED = "LOOP_DETECTED"
 
+    WORDS: ClassVar[dict[str, str]] = {
+        Code.WARNING: gettext_noop("nearly full"),
+        Code.OVER_HIT: gettext_noop("over its limit"),
+        Code.TOKEN_LIMIT_EXCEEDED: gettext_noop("longer than the model takes"),
+        Code.BREAKER_FAILED: gettext_noop("could not be made smaller"),
+        Code.RECOVERY_TRIGGERED: gettext_noop("started afresh"),
+        Code.PRUNER_FAILED: gettext_noop("no summary was written"),
+        Code.LOOP_DETECTED: gettext_noop("goes round in circles"),
+    }
+
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="context_events")
     code = models.CharField(max_length=24, choices=Code.choices)
     message = models.TextField()
@@ -135,6 +148,11 @@ class ContextEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
+
+    @property
+    def words(self) -> str:
+        """Say for people what the code means."""
+        return self.WORDS.get(self.code, self.code)
 
 
 class CleanupTask(models.Model):
@@ -186,7 +204,13 @@ class Proposal(models.Model):
     )
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.change}"
+        """Say what would be changed. The column may hold any JSON."""
+        change = self.change if isinstance(self.change, dict) else {}
+        if isinstance(limit := change.get("context_limit"), int):
+            return f"keep within {limit:,} tokens"
+        order = change.get("chain_order")
+        names = ", ".join(map(str, order)) if isinstance(order, list) else str(self.change)
+        return f"try in this order: {names.replace('_', ' ')}"
 
 
 class ContextSettings(models.Model):

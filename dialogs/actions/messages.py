@@ -2,6 +2,7 @@
 announced.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,6 +38,8 @@ LONGEST_TITLE = 200
 
 MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60
+TITLE_LOOKS_AT = 2_000  # characters of a message
+TABLE_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
 _TURNS_PER_MESSAGE = 50
 WITHOUT_ANSWER = (Turn.Status.FAILED, Turn.Status.STOPPED)  # how a message ends that may be answered again
 
@@ -389,8 +392,9 @@ def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tu
 
 
 def shorten(text: str) -> str:
-    """Shorten a title, on one line."""
-    first = " ".join(text.split())
+    """Shorten a title, on one line, without rows of tables where there is anything else."""
+    begin = text[:TITLE_LOOKS_AT]
+    first = " ".join(TABLE_ROW.sub("", begin).split()) or " ".join(begin.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
 
 

@@ -127,7 +127,18 @@ def unusable_reason(subject: Dialog | Agent) -> str:
     except UnknownModel as error:
         return str(error)
     asks_server = model.kind.needs_limit and not model.unusable
-    return unusable_under(model, loaded_limit(model) if asks_server else None)
+    reason = unusable_under(model, loaded_limit(model) if asks_server else None)
+    # On one machine the pages have the environment of the worker; elsewhere only workers need the keys.
+    return reason or (missing_key(subject) if settings.EMBEDDED else "")
+
+
+def missing_key(subject: Dialog | Agent) -> str:
+    """Tell people that the key of the model's provider is not there; empty where it is, or none is asked for."""
+    try:
+        key_of(model_of(subject))
+    except (AuthFailed, UnknownModel) as error:
+        return str(error) if isinstance(error, AuthFailed) else ""
+    return ""
 
 
 def larger_models(dialog: Dialog) -> list[tuple[str, int]]:

@@ -27,13 +27,13 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         """Return a person's own dialogs and those of their groups."""
         return self.filter(permissions.within(user.pk, permissions.reach_of(user).groups))
 
-    def newest_first(self, user: User) -> "DialogQuerySet":
+    def newest_first(self, *, everybody: bool) -> "DialogQuerySet":
         """Sort by activity, by the index only where everybody's dialogs are listed.
 
         For one person PostgreSQL would read that index backwards until enough of theirs came by: for somebody who
         was away for long, all of it. Theirs are sorted instead.
         """
-        at = models.F("active_at") if permissions.reach_of(user).all else Coalesce("active_at", "created_at")
+        at = models.F("active_at") if everybody else Coalesce("active_at", "created_at")
         return self.order_by(at.desc(), "pk")
 
     def whole(self) -> "DialogQuerySet":

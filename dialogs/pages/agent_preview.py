@@ -30,7 +30,7 @@ class AgentPreview:
     @cached_property
     def reason(self) -> str:
         """Say why the agent could not answer now; empty if it could."""
-        return limits.unusable_reason(self.proposed)
+        return limits.unusable_reason(self.proposed) or limits.missing_key(self.proposed)
 
     @cached_property
     def choice(self) -> Choice:

@@ -1,5 +1,6 @@
 """The page on which a dialog begins: a composer, with who is to answer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from uuid import uuid4
@@ -18,9 +19,9 @@ from dialogs.permissions import OPERATE, may
 from dominds.llm.models.model import ModelInfo
 
 SUGGESTIONS = (
-    gettext_noop("Explain to me, step by step, how "),
-    gettext_noop("Read this text and tell me what is unclear: "),
-    gettext_noop("Plan with me how to "),
+    gettext_noop("Explain step by step how a vaccine works"),
+    gettext_noop("Ask me five questions, and then plan my week"),
+    gettext_noop("What can you do here, and what not?"),
 )
 RECENT = 5
 
@@ -88,11 +89,21 @@ class HomePage:
 
 
 def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:
-    """Return the models that one can choose, by provider: those of servers whose keys are there, and the scripts
-    of the provider ``script_of``.
+    """Return the models that one can choose, under the names of their providers: those of servers whose keys are
+    there, and the scripts of the provider ``script_of``.
     """
-    offered = [model for model in limits.offered_models() if model.kind.is_server or model.provider_id == script_of]
-    return [(name, list(models)) for name, models in groupby(offered, key=lambda model: model.provider_id)]
+    offered = limits.offered_models()
+    return _by_provider(model for model in offered if model.kind.is_server or model.provider_id == script_of)
+
+
+def models_for_agents() -> list[tuple[str, list[ModelInfo]]]:
+    """Return the models that an agent can have: those that one can choose, and after them all scripts."""
+    return _by_provider(sorted(limits.offered_models(), key=lambda model: not model.kind.is_server))
+
+
+def _by_provider(models: Iterable[ModelInfo]) -> list[tuple[str, list[ModelInfo]]]:
+    groups = groupby(models, key=lambda model: model.provider_id)
+    return [(limits.catalog().providers[provider].name, list(group)) for provider, group in groups]
 
 
 def _texts(stored: object) -> list[str]:

@@ -3,6 +3,7 @@ health.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dialogs.actions.messages import shorten
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
@@ -48,6 +48,9 @@ log = structlog.get_logger(__name__)
 SECONDS = 120  # a side call that takes longer has failed; the fallback goes on
 
 WORDS_PER_TOKEN = 0.75
+# Rows of tables, fences, rules, and a sentence that announces what follows.
+NO_TITLE = re.compile(r"\|.*\||^\s*(```|~~~|-{3,}|={3,})|:\s*$")
+MOST_TITLE = 80  # characters: more is an answer
 AROUND_TITLES = " #*_`\"'“”„«»‹›"
 TITLED_CHARS = 2_000  # of a message and of its answer, from which a title is made
 
@@ -214,11 +217,15 @@ def _first_exchange(dialog: Dialog) -> str:
 
 
 def title_in(answer: str) -> str:
-    """Return the first line that says something, without the marks that models put around a title."""
+    """Return the first line that can be a title, without the marks that models put around one; empty where they wrote
+    something else: a row of a table, an announcement, or a whole paragraph.
+    """
     for line in answer.splitlines():
+        if NO_TITLE.search(line):
+            continue
         bare = " ".join(storable(line).split()).strip(AROUND_TITLES).removeprefix("Title:")
         if title := bare.strip(AROUND_TITLES).rstrip("."):
-            return shorten(title)
+            return title if len(title) <= MOST_TITLE else ""
     return ""
 
 

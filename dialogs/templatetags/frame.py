@@ -38,6 +38,11 @@ class Frame:
         return sidebar.sections(self.user)
 
 
+@register.simple_tag
+def build() -> str:
+    return BUILD
+
+
 @register.simple_tag(takes_context=True)
 def page_frame(context: template.Context) -> Frame | None:
     user = context.get("user")

@@ -18,10 +18,14 @@ from django.utils.translation import ngettext
 
 from dialogs.context import limits
 from dialogs.pages.chip import Chip
+from dialogs.pages.dialog_page import state_label
 from dialogs.pages.markdown import render
 from dialogs.pages.meter import Part
+from dialogs.state import State
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
+from dominds.llm.models.model import ModelInfo, Thinking
+from dominds.llm.models.prices import price_of
 from health.levels import Level
 from remediation.spending import Spent, in_usd
 
@@ -60,6 +64,35 @@ def model_link(provider: str, model: str, before: str = "") -> SafeString:
     if (provider, model) not in limits.catalog().models:
         return format_html("{}{}", before, model)
     return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, model)
+
+
+@register.simple_tag
+def marks() -> dict[str, Any]:
+    """Return what the marks of pages stand for: states of dialogs, and levels of contexts."""
+    return {"states": [(state.value, state_label(state)) for state in State], "levels": [str(one) for one in Level]}
+
+
+@register.simple_tag
+def blind(provider: str, model: str) -> str:
+    """Write the attribute that tells scripts of a model which surely sees no images."""
+    known = limits.catalog().models.get((provider, model))
+    if known is None or "image" in known.modalities or not known.states_modalities:
+        return ""  # where the catalog does not say it, the server may
+    return "data-blind"
+
+
+@register.simple_tag
+def model_facts(model: ModelInfo) -> str:
+    """Say in a line what one chooses a model by: its window, what it can do, and what it costs now."""
+    marks = [_("{number} tokens").format(number=f"{model.limit[0]:,}")] if model.limit[0] else []
+    if "image" in model.modalities:
+        marks.append(_("sees images"))
+    if model.thinking not in (Thinking.UNKNOWN, Thinking.NEVER):
+        marks.append(_("can think"))
+    if price := price_of(0, model.prices, timezone.now()):
+        words = _("${input} in, ${output} out per million tokens")
+        marks.append(words.format(input=price.input, output=price.output))
+    return " · ".join(marks)
 
 
 @register.simple_tag

@@ -87,6 +87,14 @@ def offered_now(server: Server) -> list[Tool]:
     return [tool for _, tool in _adapt(server, mcp_client.list_tools(server))]
 
 
+def listed(server: Server, *, ask: bool) -> tuple[tuple[str, Tool], ...] | None:
+    """Return the tools of a server with their own names, as last listed. None: not known, and it may not be asked."""
+    if ask:
+        return _offered(server)
+    known = _known_listing(server)
+    return known.tools if known is not None else None
+
+
 def forget_lists() -> None:
     """Forget all lists, so that every server is asked again."""
     _listings.clear()

@@ -30,6 +30,7 @@ from dialogs.tools.mcp_config import McpFailed, Server, resolved
 from dialogs.tools.tool import Progress, Stopped
 from dominds import budgets, outbound_http, waits
 from dominds.redaction import redact
+from dominds.unreachable import plain_reason
 
 log = structlog.get_logger(__name__)
 
@@ -417,7 +418,7 @@ def _reason(error: BaseException) -> str:
         )
     if isinstance(error, httpx2.ConnectTimeout):
         return f"it did not accept a connection within {ACCEPT_SECONDS:g} seconds"
-    return str(error) or type(error).__name__
+    return plain_reason(str(error)) or type(error).__name__
 
 
 _sessions = _Sessions()

@@ -31,7 +31,7 @@ from dialogs.pages import sidebar
 from dialogs.pages.chip import chip_of
 from dialogs.pages.dialog_page import STATES, DialogPage, state_label
 from dialogs.pages.entries import address_of, all_entries
-from dialogs.permissions import may_act
+from dialogs.permissions import may_act, reach_of
 from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_page, refuse
 from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, clean, problems_of
@@ -43,7 +43,7 @@ ROWS = 30
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """List one's dialogs by activity; staff see everybody's."""
+    """List one's dialogs by activity; who may see everybody's can ask for these."""
     form = ListFilter(request.GET)
     form.is_valid()
     given = form.cleaned_data
@@ -57,7 +57,7 @@ def index(request: PersonRequest) -> HttpResponse:
         "found": result,
         "among_newest": among_newest,
         "folder": _folder(request, given.get("folder", ""), given.get("state", "")),
-        "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner", "folder")),
+        "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "whose", "owner", "folder")),
         "all_agents": Agent.objects.all(),
         "section": "dialogs",
     }
@@ -115,7 +115,9 @@ def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, 
 def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:
     """Return the dialogs that match the filters, and whether only the newest were searched, for lack of an index."""
     is_deleted = given.get("state") == "deleted"
-    dialogs = Dialog.deleted.filter(owner=request.user) if is_deleted else Dialog.objects.for_user(request.user)
+    everybody = _is_of_everybody(request, given)
+    seen = Dialog.objects.for_user(request.user) if everybody else Dialog.objects.shared_with(request.user)
+    dialogs = Dialog.deleted.filter(owner=request.user) if is_deleted else seen
     narrowed = (given.get("q") or given.get("origin")) and not given.get("all")
     edge = edge_of_newest(dialogs, "active_at") if narrowed else None
     if edge is not None:
@@ -138,7 +140,12 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[D
         dialogs = dialogs.exclude(origin__in=Dialog.UNLISTED)
     if owner := given.get("owner"):
         dialogs = dialogs.filter(owner__username=owner)
-    return dialogs.newest_first(request.user), among_newest
+    return dialogs.newest_first(everybody=everybody), among_newest
+
+
+def _is_of_everybody(request: PersonRequest, given: dict[str, str]) -> bool:
+    """Check whether the list goes beyond the person's own: an administrator asked for it, or for another's."""
+    return reach_of(request.user).all and bool(given.get("whose") or given.get("owner"))
 
 
 def _with_row_parts(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
@@ -146,7 +153,7 @@ def _with_row_parts(request: PersonRequest, given: dict[str, str]) -> QuerySet[D
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
     there = Dialog.deleted if given.get("state") == "deleted" else Dialog.objects
     dialogs = there.select_related("agent", "owner", "group").prefetch_related(waiting)
-    return dialogs.newest_first(request.user)
+    return dialogs.newest_first(everybody=_is_of_everybody(request, given))
 
 
 _ACTS: dict[str, Callable[[User, Sequence[UUID]], folders.Done]] = {

@@ -128,6 +128,7 @@ class ListFilter(forms.Form):
     )
     agent = forms.CharField(max_length=64, required=False)
     origin = forms.ChoiceField(choices=[("", _("people and programs")), *Dialog.Origin.choices], required=False)
+    whose = forms.ChoiceField(choices=[("", _("mine and my groups'")), ("all", _("everybody's"))], required=False)
     owner = forms.CharField(max_length=150, required=False)
     folder = forms.CharField(max_length=60, required=False)
     all = forms.BooleanField(required=False)

@@ -69,11 +69,13 @@ export function startAttachments(form, { refuse, changed }) {
     }
     show();
     for (const file of taken) {
-      if (await canBeAttached(file)) announce(tr("Attached {name}", { name: file.name }));
+      const kind = await kindOf(file);
+      const reason = !kind ? input.dataset.otherKind : kind === "image" && isBlind(form) ? input.dataset.blind : "";
+      if (!reason) announce(tr("Attached {name}", { name: file.name }));
       else if (files.includes(file) && !sent.includes(file)) {
         files = files.filter((other) => other !== file);
         show();
-        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.otherKind }));
+        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason }));
       }
     }
   }
@@ -135,15 +137,22 @@ function words(bytes) {
       : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/** Whether it is an image or a text that the server takes, by its content alone. */
-async function canBeAttached(file) {
+/** "image" or "text", by the content alone; nothing for what the server does not take. */
+async function kindOf(file) {
   try {
     const bytes = new Uint8Array(await file.arrayBuffer());
-    if (IMAGES.test(String.fromCharCode(...bytes.subarray(0, 12)))) return true;
-    return !NO_TEXT.test(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    if (IMAGES.test(String.fromCharCode(...bytes.subarray(0, 12)))) return "image";
+    return NO_TEXT.test(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) ? "" : "text";
   } catch {
-    return false; // a folder, or no UTF-8
+    return ""; // a folder, or no UTF-8
   }
+}
+
+/** Whether the model that is to answer surely sees no images: the dialog's, or the one chosen for a new dialog. */
+function isBlind(form) {
+  const model =
+    form.querySelector("[name='model']:checked:not([value=''])") ?? form.querySelector("[name='agent']:checked");
+  return Boolean((model?.closest(".option") ?? form.querySelector("#model-button"))?.matches("[data-blind]"));
 }
 
 /** A small square of the picture; nothing of what is none. */

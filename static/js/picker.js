@@ -10,7 +10,7 @@ const isOpenTo = (option) => !option.closest("[hidden]") && !(option.control ?? 
 export function startPickers() {
   document.addEventListener(
     "input",
-    ({ target }) => target.matches("[data-narrow]") && narrow(target.closest(".picker")),
+    ({ target }) => target.matches("[data-narrow]") && narrow(target.closest(".picker, .picker-list")),
   );
   document.addEventListener(
     "toggle",
@@ -38,6 +38,8 @@ export function startPickers() {
     chosen = button?.textContent ?? chosen;
   });
   document.addEventListener("keydown", (event) => {
+    const list = event.target.closest(".picker-list");
+    if (list && event.key === "Enter" && event.target.matches("[data-narrow]")) takeListed(list, event);
     const picker = event.target.closest(".picker");
     if (!picker || event.target.matches(".star")) return;
     if (event.key === "Enter") take(picker, event);
@@ -104,6 +106,12 @@ function take(picker, event) {
   const first = inSearch && optionsOf(picker).find(isOpenTo);
   if (first) (first.control ?? first).click();
   done(picker);
+}
+
+/** Of a list that stays open: the first that is left is ticked, and the form is not sent. */
+function takeListed(list, event) {
+  event.preventDefault();
+  optionsOf(list).find(isOpenTo)?.control?.click();
 }
 
 /** Arrows go from the search field into a list of buttons, and through it; radio buttons do that by themselves. */

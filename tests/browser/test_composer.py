@@ -22,7 +22,7 @@ def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
     send(page, "Please ask")
     expect(page.locator("#banner")).to_contain_text("Which currency?")
     expect(elsewhere.locator(".toast")).to_contain_text("A question waits")
-    expect(elsewhere.locator("#badge")).to_have_text("(1) Needs you")
+    expect(elsewhere.locator("#badge")).to_have_text("Needs you 1")
     expect(elsewhere).to_have_title("(1) Models · Dominds")
     page.fill("#text", "EUR")
     page.keyboard.press("Enter")

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from dialogs.models import Delivery, PersonSettings, Question, SiteSettings
 from dialogs.permissions import RESOLVE, may, may_act, may_see
+from dominds.unreachable import plain_reason
 
 SALT = "dialogs.question-mail"
 LINK_DAYS = 7
@@ -52,7 +53,7 @@ def send(row: Delivery) -> bool:
     try:
         mail.send()
     except (OSError, SMTPException, ValueError) as error:
-        raise Failed(f"{type(error).__name__}: {error}") from error
+        raise Failed(plain_reason(str(error)) or type(error).__name__) from error
     return True
 
 

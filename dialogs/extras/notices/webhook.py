@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from dialogs.models import Delivery, Dialog, Question, SiteSettings
 from dominds import outbound_http, sealing
+from dominds.unreachable import plain_reason
 from remediation.models import RemediationRun
 
 TIMEOUT_SECONDS = 5
@@ -148,7 +149,7 @@ def post(url: str, body: bytes, headers: dict[str, str], *, allow_private: bool)
     except outbound_http.Refused as error:
         raise Failed(str(error), may_pass=False) from error
     except (OSError, ValueError, HTTPException) as error:
-        raise Failed(f"{type(error).__name__}: {error}", may_pass=True) from error
+        raise Failed(plain_reason(str(error)) or type(error).__name__, may_pass=True) from error
 
 
 def check_status(who: str, status: int) -> None:

@@ -39,7 +39,7 @@ class ActionsAdmin(RecordAdmin):
 
 @admin.register(Proposal)
 class ProposalAdmin(ActionsAdmin):
-    list_display = ("id", "agent", "kind", "change", "grounds", "state", "decided_by", "created_at")
+    list_display = ("id", "agent", "kind", "__str__", "grounds", "state", "decided_by", "created_at")
     list_filter = ("state", "kind")
     list_select_related = ("agent", "decided_by")
     search_fields = ("agent__id", "grounds")

@@ -68,6 +68,7 @@ def dashboard(request: PersonRequest) -> HttpResponse:
     return render(request, template, context)
 
 
+EVERYBODY = "*"  # in place of a person's name, which operators begin with their own
 MOST_LINES = 50  # of a table of the statistics; its address takes any name
 
 
@@ -83,20 +84,27 @@ class StatisticsForm(forms.Form):
 @login_required
 @require_GET
 def statistics(request: PersonRequest) -> HttpResponse:
-    """Show everybody's costs to operators, and others their own. A bar or name leads to the same page, filtered
-    further.
+    """Show a person's costs; operators may look at another's or everybody's. A bar or name leads to the same page,
+    filtered further.
     """
     form = StatisticsForm(request.GET)
     form.is_valid()
     chosen = {by: str(form.cleaned_data[by]) for by in costs.KEYS if form.cleaned_data.get(by)}
     is_operator = may(request.user, OPERATE)
-    held = chosen if is_operator else {**chosen, "person": request.user.username}
+    person = (chosen.get("person") if is_operator else "") or request.user.username
+    held = {by: value for by, value in {**chosen, "person": person}.items() if value != EVERYBODY}
     result = costs.tables(held)
     days = costs.by_day(result[0])
     context = {
         "days": costs.DAYS,
         "zone": timezone.get_current_timezone_name(),
-        "chosen": [(by, value, _narrowed_address({**chosen, by: ""})) for by, value in chosen.items()],
+        "chosen": [
+            (by, value, _narrowed_address({**chosen, by: ""})) for by, value in chosen.items() if value != EVERYBODY
+        ],
+        "mine": _narrowed_address({**chosen, "person": ""}),
+        "everybodys": _narrowed_address({**chosen, "person": EVERYBODY}),
+        "person": person,
+        "is_of_everybody": person == EVERYBODY,
         "cost_chart": _by_day(
             [(day, {"cost": float(cost.cost_usd)}) for day, cost in days],
             chosen,
@@ -106,7 +114,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
         ),
         "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
         "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, format_number, 2),
-        "tables": [_first_lines(table, chosen) for table in result if is_operator or table.by != "person"],
+        "tables": [_first_lines(table, chosen) for table in result if "person" not in held or table.by != "person"],
         "dialogs": costs.dialogs(request.user, held) if chosen else [],
         "calls": costs.calls(request.user, held),
         "is_operator": is_operator,

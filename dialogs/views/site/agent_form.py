@@ -1,6 +1,5 @@
 """The form of an agent, under the rules of ``team.yaml``, which the admin's form follows as well."""
 
-from itertools import groupby
 from typing import Any, cast
 
 from django import forms
@@ -8,9 +7,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.agents.fields import check_fields
-from dialogs.context import limits
 from dialogs.context.config import current_config
 from dialogs.models import Agent
+from dialogs.pages.home import models_for_agents
+from dialogs.tools import mcp
 from dialogs.tools.mcp_config import current_config as mcp_config
 from dialogs.tools.registry import TOOLSETS, builtin_tools
 from dialogs.views.forms import MOST_TOKENS, Dollars, WholeNumber
@@ -77,15 +77,24 @@ class Lines(forms.CharField):
         return [line.strip() for line in super().clean(value).splitlines() if line.strip()]
 
 
+class ToolNames(forms.MultipleChoiceField):
+    """Names of tools. Those of a known server are not listed beforehand, since it would have to be asked."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, widget=forms.CheckboxSelectMultiple, **options)
+
+    def valid_value(self, value: str) -> bool:
+        is_of_server = value.startswith(mcp.PREFIX) and "/" in value and not mcp.problem_with(value)
+        return is_of_server or super().valid_value(value)
+
+
 class AgentForm(AgentRules):
     """The page's form of an agent. ``answers_with`` is ``provider/model``, one of the models that can be used."""
 
     answers_with = forms.ChoiceField(label=_("Model"))
     suggestions = Lines(label=_("Suggestions"), help_text=_("First messages that a new dialog offers, one a line."))
-    tools = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple, label=_("Tools"))
-    toolsets = forms.MultipleChoiceField(
-        required=False, widget=forms.CheckboxSelectMultiple, label=_("Groups of tools")
-    )
+    tools = ToolNames(label=_("Tools"))
+    toolsets = ToolNames(label=_("Groups of tools"))
     priority_areas = Lines(label=_("Priority areas"), help_text=_("Headings of what is kept first, one a line."))
     context_limit = WholeNumber(
         1,
@@ -138,7 +147,12 @@ class AgentForm(AgentRules):
         super().__init__(*args, **kwargs)
         agent: Agent = self.instance
         now = f"{agent.provider}/{agent.model}" if agent.provider else ""
-        cast(forms.ChoiceField, self.fields["answers_with"]).choices = _models(now)
+        self.models = models_for_agents()
+        values = [f"{model.provider_id}/{model.model_id}" for _name, models in self.models for model in models]
+        self.lost_model = now if now not in values else ""  # its server is gone, or its key
+        cast(forms.ChoiceField, self.fields["answers_with"]).choices = [
+            (value, value) for value in (*values, self.lost_model) if value
+        ]
         self.initial.setdefault("answers_with", now)
         policy = cast(forms.ChoiceField, self.fields["context_policy"])
         policy.label, policy.help_text = gettext("Context policy"), ""
@@ -150,16 +164,16 @@ class AgentForm(AgentRules):
             (Agent.CriticalPolicy.ESCALATE, gettext("ask a person")),
             (Agent.CriticalPolicy.COUNTDOWN, gettext("count down, and start a new round")),
         ]
-        offered = [name for name, tool in builtin_tools().items() if not tool.always]
-        offered = [
-            name for name in offered if not any(name == tool.name for group in TOOLSETS.values() for tool in group)
-        ]
         servers = mcp_config()
+        offered = [name for name, tool in builtin_tools().items() if not tool.always]
         for field, names in (("tools", offered), ("toolsets", [*TOOLSETS, *servers.servers, *servers.off])):
             stored = [name for name in getattr(agent, field) or [] if isinstance(name, str)]
-            cast(forms.MultipleChoiceField, self.fields[field]).choices = [
-                (n, n) for n in dict.fromkeys([*names, *stored])
-            ]
+            cast(ToolNames, self.fields[field]).choices = [(n, n) for n in dict.fromkeys([*names, *stored])]
+
+    @property
+    def ticked(self) -> set[str]:
+        """Return the names of tools and of groups that are ticked."""
+        return {str(name) for field in ("tools", "toolsets") for name in self[field].value() or []}
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
@@ -176,14 +190,3 @@ class AgentForm(AgentRules):
             if name in self.Meta.fields:
                 setattr(agent, name, value)
         return agent
-
-
-def _models(now: str) -> list[tuple[str, Any]]:
-    """Return the models that can be used, by provider, and the one that an agent has ``now``."""
-    pairs = sorted((pair, model) for pair, model in limits.catalog().models.items() if not model.unusable)
-    groups = [
-        (provider, [(f"{provider}/{model}", model) for (_provider, model), _info in entries])
-        for provider, entries in groupby(pairs, key=lambda entry: entry[0][0])
-    ]
-    known = {value for _provider, entries in groups for value, _model in entries}
-    return [*groups, *([(gettext("not usable now"), [(now, now)])] if now and now not in known else [])]

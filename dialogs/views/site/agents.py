@@ -2,7 +2,10 @@
 chosen.
 """
 
+from typing import Any
+
 from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -12,7 +15,9 @@ from dialogs.agents import own
 from dialogs.context import connected, limits
 from dialogs.errors import Refusal
 from dialogs.models import Agent
+from dialogs.pages import agent_tools
 from dialogs.pages.agent_preview import AgentPreview
+from dialogs.tools.mcp_config import current_config as mcp_config
 from dialogs.views.answers import PersonRequest, for_operators, refuse, say_not_saved
 from dialogs.views.site.agent_form import AgentForm
 
@@ -22,7 +27,7 @@ from dialogs.views.site.agent_form import AgentForm
 def index(request: PersonRequest) -> HttpResponse:
     connected.follow()
     results = [
-        (agent, limits.policy_of(agent), limits.unusable_reason(agent))
+        (agent, limits.policy_of(agent), limits.unusable_reason(agent) or limits.missing_key(agent))
         for agent in Agent.objects.order_by("-enabled", "is_demo", "id")
     ]
     return render(request, "agents/list.html", {"agents": results, "section": "agents"})
@@ -53,6 +58,8 @@ def _form_page(request: PersonRequest, agent: Agent) -> HttpResponse:
                 messages.success(
                     request, _("Saved. {agent} answers so from the next model call on.").format(agent=saved)
                 )
+                if reason := limits.unusable_reason(saved) or limits.missing_key(saved):
+                    messages.warning(request, reason)
                 return redirect("agents")
             say_not_saved(request, form)
         except Refusal as refusal:
@@ -66,8 +73,47 @@ def _form_page(request: PersonRequest, agent: Agent) -> HttpResponse:
         "form": form,
         "preview": AgentPreview(stored, stored or agent),
         "section": "agents",
+        **_tools_context(form.ticked, ask=False),
+        "fixed": bool(stored and stored.is_listed),
     }
     return render(request, "agents/agent.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _tools_context(ticked: set[str], *, ask: bool) -> dict[str, Any]:
+    groups = agent_tools.groups_to_tick(ask=ask)
+    return {
+        "groups": groups,
+        "ticked": ticked,
+        "beside": agent_tools.names_beside(groups, ticked),
+        "all_known": all(group.tools is not None for group in groups),
+        "has_servers": bool(mcp_config().servers),
+    }
+
+
+@for_operators
+@require_GET
+def tools(request: PersonRequest) -> HttpResponse:
+    """Render the tools to tick, those of every server with them: each is asked for its list."""
+    connected.follow()
+    ticked = {*request.GET.getlist("tools"), *request.GET.getlist("toolsets")}
+    return render(request, "agents/_tools.html", _tools_context(ticked, ask=True))
+
+
+@login_required
+@require_GET
+def about(request: PersonRequest, agent_id: str) -> HttpResponse:
+    """Say what an agent is and can do, to all who may talk to it."""
+    agent = get_object_or_404(Agent, pk=agent_id, enabled=True)
+    connected.follow()
+    always, given = agent_tools.tools_had_by(agent)
+    context = {
+        "agent": agent,
+        "model": limits.catalog().models.get((agent.provider, agent.model)),
+        "reason": limits.unusable_reason(agent),
+        "always": always,
+        "given": given,
+    }
+    return render(request, "agents/about.html", context)
 
 
 @for_operators

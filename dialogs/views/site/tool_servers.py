@@ -27,6 +27,8 @@ from dialogs.views.site.models import with_keys
 from dominds.redaction import redact
 from dominds.typed_address import with_scheme
 
+MOST_NAMED = 20  # tools in the sentence that a server was added; its page lists all
+
 
 class TypedURLField(forms.URLField):
     """A web address that may be typed without its scheme."""
@@ -123,8 +125,9 @@ def add(request: PersonRequest) -> HttpResponse:
         messages.error(request, _("Not added. {reason}").format(reason=redact(str(failure))))
         return _page(request, status=400, form=form)
     connected.save(row, given["key"])
-    text = _("Added, with {number} tools. Agents that tick {name} have them from the next message on.")
-    messages.success(request, text.format(number=len(tools), name=row.server_id))
+    text = _("Added, with {number} tools: {tools}. Agents that tick {name} have them from the next message on.")
+    named = ", ".join(tool.name for tool in tools[:MOST_NAMED]) + ("…" if len(tools) > MOST_NAMED else "")
+    messages.success(request, text.format(number=len(tools), tools=named, name=row.server_id))
     return redirect("tool-servers")
 
 

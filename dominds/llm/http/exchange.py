@@ -29,6 +29,7 @@ from dominds.llm.provider import (
     StreamAborted,
     Unreachable,
 )
+from dominds.unreachable import plain_reason
 
 Awaited = TypeVar("Awaited")
 
@@ -161,14 +162,14 @@ class Exchange:
                 "baseUrl in llm.yaml), or name the file of its authority in SSL_CERT_FILE and start again."
             )
         if isinstance(error, aiohttp.ClientConnectorError):
-            reason = readable(reason_of(error.os_error))
+            reason = plain_reason(readable(reason_of(error.os_error)))
             return NetworkFailed(
                 f"No connection to {endpoint.host}: {reason}. Check that the server runs, and its address (under "
                 "Models, or baseUrl in llm.yaml)."
             )
         if isinstance(error, aiohttp.ClientResponseError) and (bound := _header_bound(error)):
             return AnswerTooLarge(bound.sentence(f"{endpoint.host} answered with"))
-        reason = without_key(readable(str(error)), endpoint.key) or type(error).__name__
+        reason = plain_reason(without_key(readable(str(error)), endpoint.key)) or type(error).__name__
         return NetworkFailed(f"The connection to {endpoint.host} failed: {reason}.")
 
     async def chunk(self) -> bytes:

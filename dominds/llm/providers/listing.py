@@ -15,6 +15,7 @@ from dominds.llm.models.model import ProviderKind
 from dominds.llm.providers.server_window import entries_in, key_headers, root_of
 from dominds.outbound_http import Refused, get
 from dominds.typed_address import with_scheme
+from dominds.unreachable import plain_reason
 
 MOST_MODELS, MOST_ID_CHARS = 500, 120
 
@@ -53,7 +54,7 @@ def listed(kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds:
     except TimeoutError:
         return Listing(failure=f"{host} did not answer within {timeout_seconds:g} s.")
     except (OSError, http.client.HTTPException) as error:
-        reason = readable(getattr(error, "strerror", "") or str(error)) or type(error).__name__
+        reason = plain_reason(readable(getattr(error, "strerror", "") or str(error))) or type(error).__name__
         return Listing(failure=f"No connection to {host}: {without_key(reason, key)}.")
     if status != http.client.OK:
         return Listing(failure=without_key(str(error_of(complaint_of_response(status, {}, body), host)), key))

@@ -50,7 +50,7 @@ def test_pages_and_frames_name_the_build(script: Script, tmp_path: Path) -> None
     dialog = make_dialog()
     page = browser_of(dialog.owner).get("/").content.decode()
     assert f'data-build="{BUILD}"' in page
-    assert f"js/app.js?v={BUILD}" in page
+    assert f"/scripts.js?v={BUILD}" in page
     badges = badges_of(dialog.owner_id)
     assert badges is not None
     assert badges["en"]["build"] == BUILD
@@ -61,7 +61,7 @@ def test_pages_and_frames_name_the_build(script: Script, tmp_path: Path) -> None
 
 
 def test_a_stamped_address_is_served() -> None:
-    assert Client().get(f"/static/js/app.js?v={BUILD}").status_code == 200
+    assert Client().get(f"/scripts.js?v={BUILD}").status_code == 200
 
 
 def test_a_clock_that_was_set_back_holds_no_dialog_for_an_hour(script: Script) -> None:

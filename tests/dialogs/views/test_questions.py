@@ -20,7 +20,7 @@ def test_an_answer_from_the_inbox_lets_the_run_go_on(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client = browser_of(dialog.owner)
     assert "EUR or USD?" in client.get("/q4h/").content.decode()
-    assert "(1) Needs you" in in_one_line(client.get("/settings/").content.decode())
+    assert 'Needs you <span class="badge-count">1</span>' in in_one_line(client.get("/settings/").content.decode())
     place = f"question-{question.pk}"
     assert f'href="/d/{dialog.pk}/#{place}"' in client.get(f"/q4h/{question.pk}/").content.decode()
     assert f'id="{place}"' in client.get(f"/d/{dialog.pk}/").content.decode()

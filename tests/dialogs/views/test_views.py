@@ -74,7 +74,10 @@ def test_staff_see_every_dialog_and_whose_it_is(script: Script) -> None:
     dialog = make_dialog()
     staff = browser_of(make_operator())
     assert dialog.owner.username in staff.get(f"/d/{dialog.pk}/").content.decode()
-    assert str(dialog.pk) in staff.get("/dialogs/").content.decode()
+    for everybodys in ("?whose=all", f"?owner={dialog.owner.username}"):
+        assert str(dialog.pk) in staff.get(f"/dialogs/{everybodys}").content.decode()
+    assert str(dialog.pk) not in staff.get("/dialogs/").content.decode(), "one's own come first"
+    assert str(dialog.pk) not in browser_of(UserFactory.create()).get("/dialogs/?whose=all").content.decode()
 
 
 @pytest.mark.parametrize("path", ["/", "/dialogs/", "/q4h/", "/models/", "/settings/"])

@@ -1,0 +1,81 @@
+"""The tools that an agent may have, by where they come from: those to tick in its form, and those that it has."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from dialogs.models import Agent
+from dialogs.tools import mcp
+from dialogs.tools.mcp_config import current_config
+from dialogs.tools.registry import TOOLSETS, builtin_tools, tools_of
+from dialogs.tools.tool import Tool
+
+# What agents do with the product's own tools, in the words of people. The descriptions of the tools are for models.
+USES = {
+    "clear_mind": gettext_noop("Starts afresh, with a summary of what matters"),
+    "add_reminder": gettext_noop("Keeps a note in sight"),
+    "update_reminder": gettext_noop("Changes a note"),
+    "delete_reminder": gettext_noop("Deletes a note"),
+    "ask_human": gettext_noop("Asks a person, and waits for the answer"),
+    "search_archive": gettext_noop("Finds earlier passages of the conversation"),
+    "read_archive": gettext_noop("Reads an earlier passage whole"),
+    "read_artifact": gettext_noop("Reads on in a long result"),
+    "complete_milestone": gettext_noop("Says that a milestone is reached, so that its steps may be put away"),
+    "read_file": gettext_noop("Reads a text file of the shared folder"),
+    "list_files": gettext_noop("Lists the files of the shared folder"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The tools of one source. An agent has all by ``name`` among its toolsets, or some by their names among its
+    tools.
+
+    ``tools`` is None while its server has not been asked; ``off`` says why none can be had.
+    """
+
+    name: str
+    title: str
+    tools: tuple[tuple[str, Tool], ...] | None
+    off: str = ""
+
+    def __iter__(self) -> Iterator[tuple[str, Tool, str]]:
+        """Yield the name by which an agent lists each tool, the tool, and what it does."""
+        for name, tool in self.tools or ():
+            yield name, tool, use_of(tool)
+
+
+def use_of(tool: Tool) -> str:
+    """Say what a tool does."""
+    return _(USES[tool.name]) if tool.name in USES else tool.spec.description
+
+
+def groups_to_tick(*, ask: bool) -> list[Group]:
+    """Return what the form of an agent offers. With ``ask`` servers whose lists are not known are asked now."""
+    config, prefix = current_config(), mcp.PREFIX
+    if ask:
+        mcp.ask_at_once(prefix + name for name in config.servers)
+    in_sets = {tool.name for tools in TOOLSETS.values() for tool in tools}
+    own = [tool for tool in builtin_tools().values() if not tool.always and tool.name not in in_sets]
+    result = [Group("", _("Of Dominds"), tuple((tool.name, tool) for tool in own))] if own else []
+    for name, tools in TOOLSETS.items():
+        result.append(Group(name, _("Shared folder"), tuple((tool.name, tool) for tool in tools)))
+    for name, server in config.servers.items():
+        listed = mcp.listed(server, ask=ask)
+        tools = None if listed is None else tuple((f"{prefix}{name}/{original}", tool) for original, tool in listed)
+        result.append(Group(name, name, tools))
+    return [*result, *(Group(name, name, (), off=reason) for name, reason in config.off.items())]
+
+
+def names_beside(groups: list[Group], ticked: set[str]) -> list[str]:
+    """Return the ticked names that no group offers, so that saving the form does not lose them."""
+    offered = {group.name for group in groups} | {name for group in groups for name, _tool in group.tools or ()}
+    return sorted(ticked - offered)
+
+
+def tools_had_by(agent: Agent) -> tuple[list[tuple[Tool, str]], list[tuple[Tool, str]]]:
+    """Return what the agent can do with what every agent has, and with what it was given. Its servers are asked."""
+    had = [(tool, use_of(tool)) for tool in tools_of(agent).values()]
+    return [one for one in had if one[0].always], [one for one in had if not one[0].always]

@@ -1,0 +1,89 @@
+"""The modules of the pages' scripts in one file: a page that is opened for the first time asks for one, not for twenty.
+
+Each module stays a file of its own under ``static/js``, and becomes a function here that runs once, when the first
+other one needs it.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from dominds.web.build import BUILD
+from dominds.web.compression import compress_file
+from dominds.web.static import FOR_EVER
+
+OUTSIDE = re.compile(r"before_paint\.js|phrases\..*")  # run at once, before the page is drawn
+FIRST = "app.js"  # of every page
+_FROM = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"\./([\w.]+)";$', re.MULTILINE)
+_WHOLE = re.compile(r'^import\s*"\./([\w.]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+_REMARK = re.compile(r"^[ \t]*(?://.*|/\*\*.*\*/)\n", re.MULTILINE)  # a line of its own
+_LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+
+
+class NotBundled(Exception):
+    """A module is written in a form that is not known here."""
+
+
+def bundle(modules: dict[str, str]) -> str:
+    """Join modules by their names into one script, which runs the first, and those that the page names in
+    ``<meta name="module" content="...">``. Raises ``NotBundled``.
+    """
+    parts = ",\n".join(
+        f"{_quoted(name)}: (need, give) => {{\n{_as_function(name, text)}}}" for name, text in modules.items()
+    )
+    return (
+        "const made = {};\n"
+        "const need = (name) => {\n"
+        "  if (!made[name]) modules[name](need, (values) => (made[name] = values));\n"
+        "  return made[name];\n"
+        "};\n"
+        f"const modules = {{\n{parts},\n}};\n"
+        f"need({_quoted(FIRST)});\n"
+        'for (const { content } of document.querySelectorAll("meta[name=module]")) need(content);\n'
+    )
+
+
+def _as_function(name: str, text: str) -> str:
+    text, names = _REMARK.sub("", text), _EXPORT.findall(text)
+    text = _FROM.sub(lambda found: f"const {{ {_renamed(found[1])} }} = need({_quoted(found[2])});", text)
+    text = _EXPORT.sub("", _WHOLE.sub(lambda found: f"need({_quoted(found[1])});", text))
+    if left := _LEFT.search(text):
+        raise NotBundled(f"{name}: expected import {{...}} from or export of a function, class or const: {left[0]}")
+    return f"{text.rstrip()}\ngive({{ {', '.join(names)} }});\n"
+
+
+def _renamed(names: str) -> str:
+    """Write ``a as b`` as a pattern has it."""
+    return re.sub(r"\b(\w+) as (\w+)\b", r"\1: \2", " ".join(names.split()))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+@cache
+def of_pages() -> str:
+    found = sorted(path for folder in settings.STATICFILES_DIRS for path in (Path(folder) / "js").glob("*.js"))
+    return bundle({path.name: path.read_text() for path in found if not OUTSIDE.fullmatch(path.name)})
+
+
+@require_safe
+def serve(request: HttpRequest) -> HttpResponse:
+    """Serve the scripts of pages. An address that names the build is kept for ever."""
+    text = bundle_now() if settings.DEBUG else of_pages()
+    response = HttpResponse(text, content_type="text/javascript; charset=utf-8")
+    if request.GET.get("v") == BUILD and not settings.DEBUG:
+        response["Cache-Control"] = FOR_EVER
+    compress_file(request, response)
+    return response
+
+
+def bundle_now() -> str:
+    """Join the files as they are now, for somebody who changes them."""
+    of_pages.cache_clear()
+    return of_pages()
