@@ -1,6 +1,7 @@
 """A provider without a model: it answers by a script, see ``script_file``.
 For demos, tests and anyone without a key."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
 from dominds.yaml_file import BadYaml
 
 RECALLED = "[Recalled by the runtime"  # how ``remediation.recall`` heads what it brings back
+ANSWER = re.compile(r"^\[(\d+) ask_human[^\]]*\] (.+)$", re.MULTILINE)  # of a person, in what came back
 SCRIPTS = Path(__file__).parent / "scripts"  # shipped ones, by name
 
 
@@ -49,9 +51,28 @@ def is_recalled(message: Message) -> bool:
     return message.role is Role.USER and message.text.startswith(RECALLED)
 
 
-def text_of(step: Step, request: Request) -> str:
+def text_of(step: Step, script: Script, request: Request) -> str:
+    """Return what is said. ``{{last_user}}`` stands for the newest message, ``{{tokens}}`` for the size of the request
+    as it will be reported, and ``{{recalled}}`` for the answer of a person that the runtime brought back.
+    """
     spoken = (m.text for m in reversed(request.messages) if m.role is Role.USER and not is_recalled(m))
-    return step.text.replace("{{last_user}}", next(spoken, "")) * step.repeat
+    text = step.text.replace("{{last_user}}", next(spoken, ""))
+    if "{{tokens}}" in text:
+        text = text.replace("{{tokens}}", f"{tokens_of(script, request):,}")
+    if "{{recalled}}" in text:
+        text = text.replace("{{recalled}}", _recalled_words(request))
+    return text * step.repeat
+
+
+def _recalled_words(request: Request) -> str:
+    """Quote the first answer of a person that came back, or say that none did."""
+    texts = [message.text for message in request.messages if is_recalled(message)]
+    answers = [found for text in texts for found in ANSWER.findall(text)]
+    return f"In turn {answers[0][0]} you said: “{answers[0][1]}”." if answers else "I see all that you said."
+
+
+def tokens_of(script: Script, request: Request) -> int:
+    return max(1, round(size_chars(request) / script.chars_per_token))
 
 
 def usage_of(step: Step, script: Script, request: Request, answer_chars: int) -> UsageReport:
@@ -62,9 +83,7 @@ def usage_of(step: Step, script: Script, request: Request, answer_chars: int) ->
         return UsageUnavailable("the script reports none")
     if step.usage.kind == "fixed":
         return usage_from(step.usage.prompt, step.usage.completion)
-    return usage_from(
-        max(1, round(size_chars(request) / script.chars_per_token)), round(answer_chars / script.chars_per_token)
-    )
+    return usage_from(tokens_of(script, request), round(answer_chars / script.chars_per_token))
 
 
 def size_chars(request: Request) -> int:
@@ -130,7 +149,7 @@ class ScriptedStream:
             raise RequestRefused(
                 f"The script {self._path} cannot be played: {error}. Correct it, then try again."
             ) from error
-        text = text_of(step, self._request)
+        text = text_of(step, script, self._request)
         self._wait(step.delay_ms)
         if step.error is not None and not text:
             raise _error_of(step.error)

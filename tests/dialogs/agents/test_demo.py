@@ -57,16 +57,32 @@ def clean(dialog: Dialog) -> bool:
     return not dialog.generations.filter(outcome="failed").exists() and not dialog.failure
 
 
-def test_the_guide_goes_from_green_over_yellow_to_red_and_back(talk: Talk) -> None:
-    dialog = talk("demo", lambda dialog: dialog.round_number == 2, most=8)
+def test_the_guide_shows_a_question_a_rewrite_and_recall_within_six_messages(talk: Talk) -> None:
+    dialog = talk("demo", lambda dialog: dialog.state == "waiting", most=2)
+    question = Question.objects.get(dialog=dialog, state="open")
+    questions.answer(question.pk, dialog.owner, question.choices[0])
+    drive(dialog.pk)
+    rewritten = RemediationRun.objects.filter(dialog=dialog)
+    dialog = talk("demo", lambda _: rewritten.exists(), most=3, dialog=dialog)
+    assert rewritten.get().est_after < rewritten.get().est_before
+    dialog = talk("demo", lambda _: True, most=1, text="What did I ask you to remember?", dialog=dialog)
+    answer = dialog.turns.filter(role="assistant").last()
+    assert answer is not None and f"“{question.choices[0]}”" in answer.text and answer.generation.recalled
+    reported = dialog.generations.filter(purpose="reply").order_by("-id").values_list("prompt_tokens", flat=True)[0]
+    assert f"{reported:,} tokens in all" in answer.text, "its figures are those of the runtime"
+    assert clean(dialog)
+
+
+def test_the_gauge_goes_from_green_over_yellow_to_red_and_back(talk: Talk) -> None:
+    dialog = talk("demo-health", lambda dialog: dialog.round_number == 2, most=8)
     assert story(dialog) == ["healthy", "caution", "critical", "healthy"]
     assert dialog.reminders.count() == 1
     assert dialog.generations.filter(outcome="discarded").count() == 0
     assert clean(dialog)
 
 
-def test_the_guide_can_be_talked_to_for_long(talk: Talk) -> None:
-    dialog = talk("demo", lambda dialog: dialog.round_number == 4, most=30)
+def test_the_gauge_can_be_talked_to_for_long(talk: Talk) -> None:
+    dialog = talk("demo-health", lambda dialog: dialog.round_number == 4, most=30)
     assert clean(dialog)
     assert dialog.state == "idle"
 
