@@ -10,6 +10,7 @@ from typing import Any
 
 from dialogs.errors import Invalid
 from dialogs.models import Attachment, Dialog, Turn
+from dominds import documents
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, OverBudget
 from dominds.llm.providers.parts import pixels_of
 
@@ -24,7 +25,9 @@ UNNAMED = "file"
 
 @dataclass(frozen=True)
 class Attached:
-    """A checked file. An image has ``pixels``, any other is text. ``detail`` is that of ``ImagePart``."""
+    """A checked file. An image has ``pixels``, any other is text; of a document its text is kept, with the numbers of
+    the pages. ``detail`` is that of ``ImagePart``.
+    """
 
     name: str
     media_type: str
@@ -84,13 +87,19 @@ def _check(name: str, content: bytes) -> Attached:
         if not _is_whole(content, media_type):
             raise Invalid(f"“{name}” is damaged: the image breaks off. Save it anew.")
         return Attached(name, media_type, content, pixels)
+    if kind := documents.kind_of(content):
+        try:
+            return Attached(name, PLAIN_TEXT, documents.text_of(content, kind).encode())
+        except documents.UnreadableDocument as error:
+            raise Invalid(f"“{name}” {error}.") from None
     try:
         text = content.decode()
     except UnicodeDecodeError:
         text = "\x00"
     if NO_TEXT.search(text):
         raise Invalid(
-            f"“{name}” is neither a PNG, JPEG, WebP or GIF image nor text in UTF-8. Nothing else can be attached."
+            f"“{name}” is neither a PNG, JPEG, WebP or GIF image nor a PDF, Word, Excel or PowerPoint document nor text "
+            "in UTF-8. Nothing else can be attached."
         )
     return Attached(name, PLAIN_TEXT, content)
 

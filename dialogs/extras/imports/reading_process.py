@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import suppress
 from datetime import datetime
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -21,6 +20,7 @@ from typing import IO, Any
 from dialogs.extras.imports.conversation import Conversation, ImportedMessage
 from dialogs.extras.imports.files import UnknownExport, conversations_in
 from dominds import waits
+from dominds.bounded_process import bound, environment
 from dominds.llm.messages import Message, Role, ToolCall
 
 AT_ONCE = BoundedSemaphore(2)  # of a web process: together they may take twice ``MEMORY_TIMES`` the largest file
@@ -28,7 +28,6 @@ MEMORY_TIMES = 12  # the bytes that a file may have; real exports take four to e
 LEAST_MEMORY = 256_000_000  # bytes of address space; an interpreter takes a third of it
 BYTES_PER_CPU_SECOND = 1_000_000  # a tenth of what a slow core reads
 LEAST_CPU_SECONDS = 20
-NICER = 10
 TOO_LARGE = "{name} becomes too large when it is read: it takes more than {megabytes:,} MB of memory."
 TOO_LONG = "{name} was not read: it took too long or too much memory. Split it."
 BUSY = "Other files are being read now. Try again in a minute."
@@ -55,7 +54,7 @@ def _read(file: IO[bytes], name: str, most_bytes: int) -> Iterator[Conversation]
         stdin=file,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ.get("PATH", "")},
+        env=environment(),
     )
     assert reader.stdout is not None
     try:
@@ -112,12 +111,7 @@ def _bound(most_bytes: int) -> int:
     """Return how many bytes of memory this process may take from now on."""
     memory = max(LEAST_MEMORY, MEMORY_TIMES * most_bytes)
     seconds = LEAST_CPU_SECONDS + most_bytes // BYTES_PER_CPU_SECOND
-    with suppress(ImportError, ValueError, OSError):  # Windows has none, macOS not all
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        os.nice(NICER)
+    bound(memory, seconds)
     return memory
 
 
