@@ -98,8 +98,8 @@ def _check(name: str, content: bytes) -> Attached:
         text = "\x00"
     if NO_TEXT.search(text):
         raise Invalid(
-            f"“{name}” is neither a PNG, JPEG, WebP or GIF image nor a PDF, Word, Excel or PowerPoint document nor text "
-            "in UTF-8. Nothing else can be attached."
+            f"“{name}” is neither a PNG, JPEG, WebP or GIF image nor a PDF, Word, Excel or PowerPoint document nor "
+            "text in UTF-8. Nothing else can be attached."
         )
     return Attached(name, PLAIN_TEXT, content)
 

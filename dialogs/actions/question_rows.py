@@ -17,6 +17,7 @@ from django.utils.translation import gettext, gettext_noop, override
 
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import Call
+from dialogs.errors import Invalid
 from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Question
 from dialogs.store.change import Change
@@ -74,6 +75,24 @@ def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
     made_at = dialog.turns.filter(position=call.position).values("created_at")[:1]
     this_one = Q(answer=ALLOW, tool_call_id=call.id, created_at__gte=made_at)
     return answered.filter(Q(answer=ALLOW_ALWAYS) | this_one).order_by("-created_at").first()
+
+
+def edited_in(question: Question, arguments: str) -> str:
+    """Return the arguments that a person changed before they allowed the call, as JSON; empty where they are as they
+    were. Raises ``Invalid``.
+    """
+    if not question.approves or not arguments.strip():
+        return ""
+    try:
+        result = json.loads(arguments)
+        before = json.loads(question.arguments)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(
+            gettext("The arguments are not JSON: {reason}. Nothing was allowed.").format(reason=error)
+        ) from None
+    if not isinstance(result, dict):
+        raise Invalid(gettext("The arguments are to be one JSON object. Nothing was allowed."))
+    return "" if result == before else json.dumps(result, ensure_ascii=False)
 
 
 def approval_in(answer: str) -> str:

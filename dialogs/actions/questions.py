@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
 from dialogs.actions.messages import acting, check_may_act, create_dialog, shorten
-from dialogs.actions.question_rows import approval_in, close_question, open_question, refusal_in
+from dialogs.actions.question_rows import ALLOW, approval_in, close_question, edited_in, open_question, refusal_in
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
@@ -101,10 +101,12 @@ def _new_dialog(user: User, text: str) -> Dialog:
     return create_dialog(user, agent.pk, shorten(text), origin=Dialog.Origin.KEY)
 
 
-def answer(question_id: UUID, user: User, text: str) -> Question:
-    """Give the agent its answer; the run goes on."""
+def answer(question_id: UUID, user: User, text: str, arguments: str = "") -> Question:
+    """Give the agent its answer; the run goes on. A call that is allowed once may run with other
+    ``arguments``, as JSON.
+    """
     _check_answer(text)
-    return _end_ordinary(question_id, user, Question.State.ANSWERED, text)
+    return _end_ordinary(question_id, user, Question.State.ANSWERED, text, arguments)
 
 
 def answer_within(change: Change, question: Question, user: User, text: str) -> None:
@@ -122,9 +124,11 @@ def cancel(question_id: UUID, user: User) -> Question:
     return _end_ordinary(question_id, user, Question.State.CANCELLED, CANCELLED)
 
 
-def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Question:
+def _end_ordinary(question_id: UUID, user: User, state: str, result: str, arguments: str = "") -> Question:
     with open_change(question_for(user, question_id).dialog_id) as change:
         question = _open(question_id)
+        if approval_in(result) == ALLOW:
+            question.edited_arguments = edited_in(question, arguments)
         _end_within(change, question, user, state, result)
     return question
 

@@ -43,6 +43,9 @@ class Question(models.Model):
         db_default="",
         help_text="the tool whose call it allows, if it is about that",  # Tool.identity
     )
+    edited_arguments = models.TextField(
+        blank=True, default="", db_default="", help_text="JSON that a person allowed in place of the call's arguments"
+    )
     clear_episode = models.PositiveIntegerField(null=True)
     draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
     answer = models.TextField(blank=True)

@@ -39,6 +39,7 @@ STOPPED_UNKNOWN = (
 LOOK_AGAIN_SECONDS = 60  # after which a run that waits for results is woken even if nobody woke it
 
 
+EDITED = "[A person changed the arguments before they allowed the call, to: {}]"
 CUT = (
     "Not run: the output that you may make ended inside this call, after {:,} characters of its arguments. "
     "Make it shorter, or do it in parts."
@@ -136,12 +137,18 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
         return _store(lease, call, Result(str(error), failed=True))
     if tool.inside is not None:
         return _run_in_transaction(lease, call, tool, invocation)
-    is_unknown = dialog.running_call == call.id and not tool.repeatable
+    is_unknown, edited = dialog.running_call == call.id and not tool.repeatable, ""
     if tool.needs_approval(dialog.agent.tool_approval):
         if approval := approval_of(dialog, tool.identity, call):
             call = replace(call, allowed_by=approval.resolved_by_id)
+            edited = approval.edited_arguments  # only of one that allowed this call alone
         elif not is_unknown:
             return _ask(lease, call, tool, invocation)
+    if edited:
+        try:
+            invocation = replace(invocation, arguments=read_arguments(tool, edited))
+        except ToolArgumentsInvalid as error:
+            return _store(lease, call, Result(f"{EDITED.format(edited)}\n{error}", failed=True))
     if is_unknown:
         return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
     if not tool.repeatable:
@@ -154,6 +161,8 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
         if tool.repeatable:
             return _store(lease, call, Result(STOPPED, failed=True))
         return _store(lease, call, Result(STOPPED_UNKNOWN, failed=True), status=Turn.Status.UNKNOWN)
+    if edited:
+        result = replace(result, text=f"{EDITED.format(edited)}\n{result.text}")
     return _store(lease, call, oversized_results.fit(dialog, call.id, result))
 
 

@@ -157,7 +157,7 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
         clean(AnswerForm(request.POST))
         if request.FILES:
             raise Invalid("An answer takes words alone: queue files as a message.")
-        questions.answer(question.pk, request.user, text)
+        questions.answer(question.pk, request.user, text, request.POST.get("arguments", ""))
     except Refusal as refusal:
         return _refuse(request, question, refusal, text)
     for_program = _("Answered. The program can read it now.")

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from dialogs.actions import messages, questions
-from dialogs.errors import Conflict
+from dialogs.errors import Conflict, Invalid
 from dialogs.models import Agent, Dialog
 from dialogs.runtime.driver import drive
 from dialogs.tools.registry import builtin_tools
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import send
 from tests.dialogs.tools.approving import BOOK, ECHO, REMEMBER, answer, open_question, results
@@ -56,6 +57,29 @@ class TestInADialog:
         answer(asking, "allow.")
         assert results(asking) == [("ok", "noted the boat leaves at nine")]
         assert (asking.state, asking.turns.order_by("-position").first().text) == ("idle", "Done.")  # type: ignore[union-attr]
+
+    def test_a_call_runs_with_the_arguments_that_a_person_allowed(self, asking: Dialog, script: Script) -> None:
+        script({"match": "go", "tool_calls": [REMEMBER, REMEMBER, REMEMBER]}, {"text": "Done."})
+        send(asking, "go")
+        question = open_question(asking)
+        for odd in ("{", "[1]"):
+            with pytest.raises(Invalid, match="Nothing was allowed"):
+                questions.answer(question.pk, asking.owner, "Allow", odd)
+        questions.answer(question.pk, asking.owner, "Allow", '{"text": "the boat leaves at ten"}')
+        drive(asking.pk)
+        questions.answer(open_question(asking).pk, asking.owner, "Allow", question.arguments)  # as it was
+        drive(asking.pk)
+        questions.answer(open_question(asking).pk, asking.owner, "Allow", '{"words": 1}')
+        drive(asking.pk)
+        changed, same, unfit = results(asking)
+        told = '[A person changed the arguments before they allowed the call, to: {"text": "the boat leaves at ten"}]'
+        assert changed == ("ok", f"{told}\nnoted the boat leaves at ten")
+        assert same == ("ok", "noted the boat leaves at nine")
+        assert unfit[0] == "error" and "Correct it and call again." in unfit[1]
+        question.refresh_from_db()
+        assert question.edited_arguments == '{"text": "the boat leaves at ten"}'
+        page = browser_of(asking.owner).get(f"/d/{asking.pk}/").content.decode()
+        assert page.count("Changed before it was allowed, to") == 2
 
     def test_what_only_reads_runs_at_once(self, asking: Dialog, script: Script) -> None:
         script({"match": "go", "tool_calls": [ECHO]}, {"text": "Done."})
