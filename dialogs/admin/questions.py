@@ -46,7 +46,7 @@ class AgeFilter(admin.SimpleListFilter):
 
 @admin.register(Question)
 class QuestionAdmin(RecordAdmin):
-    list_display = ("short_text", "kind", "state", "age", "dialog", "agent", "owner", "resolved_by", "created_at")
+    list_display = ("short_text", "about", "state", "age", "dialog", "agent", "owner", "resolved_by", "created_at")
     list_filter = ("kind", "state", AgeFilter)
     list_select_related = ("dialog__agent", "dialog__owner", "resolved_by")
     search_fields = ("=id", "=dialog__id", "text", "dialog__title", "dialog__owner__username")
@@ -60,6 +60,10 @@ class QuestionAdmin(RecordAdmin):
     @admin.display(description="question")
     def short_text(self, question: Question) -> str:
         return shortened(question.text)
+
+    @admin.display(ordering="kind", description="kind")
+    def about(self, question: Question) -> str:
+        return TITLES[question.kind]
 
     @admin.display(ordering="-created_at")
     def age(self, question: Question) -> str:

@@ -1,7 +1,7 @@
 // What the page's buttons do, by name: after a slash in the composer, and in the palette.
 import { Choices, element, narrowed } from "./choices.js";
 import { textOf } from "./page.js";
-import { tr } from "./words.js";
+import { language, tr } from "./words.js";
 
 /** Of a button or link a click; of a section or something folded, that it is shown, with `rest` in its field. */
 export function commands() {
@@ -52,11 +52,35 @@ async function ownTemplates(field) {
     name: `/${name}`,
     hint: text.replace(/\s+/g, " ").slice(0, 80),
     run: (rest = "") => {
-      field.value = rest ? `${text}\n\n${rest}` : text;
+      field.value = filled(text, rest);
       field.dispatchEvent(new Event("input", { bubbles: true }));
       field.focus();
+      selectBlank(field, 0);
     },
   }));
+}
+
+const BLANK = /\{\{\s*[^{}]+?\s*\}\}/g;
+
+/** A template's text with what fills itself in; what was typed behind its name goes into the first blank. */
+function filled(text, rest) {
+  const now = new Date();
+  const known = {
+    date: now.toLocaleDateString(language),
+    time: now.toLocaleTimeString(language, { timeStyle: "short" }),
+  };
+  const begun = text.replace(BLANK, (blank) => known[blank.slice(2, -2).trim().toLowerCase()] ?? blank);
+  if (!rest) return begun;
+  const first = begun.match(BLANK)?.[0];
+  return first ? begun.replaceAll(first, () => rest) : `${begun}\n\n${rest}`;
+}
+
+/** Select the first blank from a place on, to be typed over; false where there is none. */
+function selectBlank(field, from) {
+  BLANK.lastIndex = from;
+  const found = BLANK.exec(field.value);
+  if (found) field.setSelectionRange(found.index, BLANK.lastIndex);
+  return Boolean(found);
 }
 
 /** A message that begins with the name of a command is none. */
@@ -106,7 +130,8 @@ export function startSlash(form) {
     "keydown",
     (event) => {
       if (event.target !== field || choices.key(event)) return;
-      if (event.key === "Escape" && choices.items.length) {
+      if (event.key === "Tab" && !event.shiftKey && selectBlank(field, field.selectionEnd)) event.preventDefault();
+      else if (event.key === "Escape" && choices.items.length) {
         choices.show([]);
         event.stopPropagation();
       } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
