@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polib
+import yaml
 
 ROOT = Path(__file__).parent.parent
 LANGUAGES = {"zh-hans": "zh_Hans"}  # beside English: the folder of each
@@ -161,7 +162,9 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
     texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", "rewrite", "undo", "round", "crash", "failure"]
     texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
-    texts += [*FORMS, *FAILURES.values()]
+    texts += [*FORMS, *FAILURES.values(), "Stands for what was removed"]
+    for member in yaml.safe_load((ROOT / "dialogs" / "agents" / "demo_team.yaml").read_text())["members"].values():
+        texts += [member["description"], *member["suggestions"]]
     yield from ((Text(text), "values of Python") for text in texts if text)
     yield from ((Text(label, context="tab"), "values of Python") for _, label in TABS)
 

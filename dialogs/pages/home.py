@@ -81,7 +81,9 @@ class HomePage:
     def suggestions(self) -> list[tuple[Agent, list[str]]]:
         """Return three suggestions for each agent."""
         usual = [_(text) for text in SUGGESTIONS]
-        return [(agent, _texts(agent.suggestions) or usual) for agent, reason in self.agents if not reason]
+        shown = [(agent, _texts(agent.suggestions)) for agent, reason in self.agents if not reason]
+        # Those of the demo agents are ours, and have translations.
+        return [(agent, [_(text) for text in texts] if agent.is_demo else texts or usual) for agent, texts in shown]
 
     @cached_property
     def recent(self) -> list[Dialog]:

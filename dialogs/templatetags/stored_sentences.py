@@ -40,6 +40,15 @@ FORMS = (
     "Choose a known one, or add it to {file}.",
     ", or add it to {file}.",
     "{model} declares LM Studio's kind and no context_length. Give it one in llm.yaml.",
+    "LM Studio reports no context length for '{model}' (loaded_context_length is {words}). Load the model again or "
+    "update LM Studio, or choose another model.",
+    "LM Studio lists '{model}' but has not loaded it. Load the model there, then try again.",
+    "LM Studio does not know the model '{model}' (it lists: {words}). Download or rename it.",
+    "The server does not serve the model '{model}' (it lists: {words}).",
+    "The server's list names no window of '{model}'. State it on the model's page, or in llm.yaml.",
+    "llama.cpp reports no n_ctx at /props. Update it, or state the window here.",
+    "keep within {number} tokens",
+    "try in this order: {words}",
     "The provider '{provider}' needs a key, and the environment variable {variable} is not set. Set it and start "
     "again, type the key under Models, or choose another model.",
     "{model} is not called for now: its last {number} calls failed.",
