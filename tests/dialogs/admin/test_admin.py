@@ -202,7 +202,7 @@ def test_questions_are_filtered(browser: Client, asked: Question, query: str) ->
 def test_the_evidence_shows_outcomes_and_usage_and_never_a_refused_text(browser: Client, suspended: Question) -> None:
     page = browser.get(page_of(suspended)).content.decode()
     assert page.count("discarded") == 3
-    assert page.count("120000") >= 4
+    assert page.count("120,000") >= 4
     kept = suspended.dialog.turns.filter(role="assistant", text="refused-text").count()
     assert page.count("refused-text") == kept + suspended.draft.count("refused-text") * 2
     assert suspended.draft.splitlines()[0] in page
