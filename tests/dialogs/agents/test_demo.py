@@ -66,8 +66,10 @@ def test_the_guide_shows_a_question_a_rewrite_and_recall_within_six_messages(tal
     dialog = talk("demo", lambda _: rewritten.exists(), most=3, dialog=dialog)
     assert rewritten.get().est_after < rewritten.get().est_before
     dialog = talk("demo", lambda _: True, most=1, text="What did I ask you to remember?", dialog=dialog)
+    assert rewritten.count() == 1
     answer = dialog.turns.filter(role="assistant").last()
-    assert answer is not None and f"“{question.choices[0]}”" in answer.text and answer.generation.recalled
+    assert answer is not None and answer.generation is not None
+    assert answer.generation.recalled and f"“{question.choices[0]}”" in answer.text
     reported = dialog.generations.filter(purpose="reply").order_by("-id").values_list("prompt_tokens", flat=True)[0]
     assert f"{reported:,} tokens in all" in answer.text, "its figures are those of the runtime"
     assert clean(dialog)
