@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dialogs", "0049_estimates_of_requests")]
+    dependencies = [("dialogs", "0050_fields_of_extensions")]
 
     operations = [
         migrations.AddField(
