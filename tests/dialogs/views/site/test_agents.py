@@ -1,6 +1,7 @@
 """Agents on their page: made, changed, copied, switched off, and tried before they are saved."""
 
 import html
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from dialogs.models import Agent
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
+from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,3 +121,24 @@ def test_agents_are_the_operators_pages(script: Script) -> None:
         assert person.get(address).status_code == 404
     for address in ("/agents/new/", "/agents/preview/", f"/agents/{agent.pk}/", f"/agents/{agent.pk}/switch/"):
         assert person.post(address, WRITER).status_code == 404
+
+
+def test_an_agent_is_given_single_tools_and_a_page_says_what_it_can_do(operator: Client, settings: Any) -> None:
+    (Path(settings.MINDS_DIR) / "llm.yaml").open("a").write(
+        "  keyless:\n    apiType: openai-compatible\n    baseUrl: https://keyless.example.com/v1\n"
+        "    apiKeyEnvVar: NO_SUCH_KEY\n    models:\n      far: {context_length: 8000}\n"
+    )
+    page = operator.get("/agents/new/").content.decode()
+    assert 'value="read_file"' in page and "Reads a text file of the shared folder" in page
+    assert "No tool server is connected" in page and 'value="keyless/far"' not in page
+    operator.post("/agents/new/", {**WRITER, "toolsets": [], "tools": ["read_file"], "tool_approval": "always"})
+    agent = Agent.objects.get(pk="harbour-clerk")
+    assert (agent.tools, agent.toolsets) == (["read_file"], [])
+    ticked = operator.get("/agents/new/tools/?tools=read_file&tools=mcp:gone/x").content.decode()
+    assert ticked.count("checked") == 2, "a tool of a server that is gone stays ticked"
+    about = in_one_line(browser_of(UserFactory.create()).get("/agents/harbour-clerk/about/").content.decode())
+    given, _, always = about.partition("What every agent can do")
+    assert "Reads a text file of the shared folder" in given and "A person allows each call" in given
+    assert "Asks a person, and waits for the answer" in always
+    Agent.objects.update(provider="keyless", model="far")
+    assert "NO_SUCH_KEY is not set" in operator.get("/agents/").content.decode(), "said before the first message"
