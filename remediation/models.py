@@ -207,10 +207,10 @@ class Proposal(models.Model):
         """Say what would be changed. The column may hold any JSON."""
         change = self.change if isinstance(self.change, dict) else {}
         if isinstance(limit := change.get("context_limit"), int):
-            return f"keep within {limit:,} tokens"
+            return f"Keep within {limit:,} tokens."
         order = change.get("chain_order")
         names = ", ".join(map(str, order)) if isinstance(order, list) else str(self.change)
-        return f"try in this order: {names.replace('_', ' ')}"
+        return f"Try in this order: {names.replace('_', ' ')}."
 
 
 class ContextSettings(models.Model):

@@ -47,8 +47,8 @@ FORMS = (
     "The server does not serve the model '{model}' (it lists: {words}).",
     "The server's list names no window of '{model}'. State it on the model's page, or in llm.yaml.",
     "llama.cpp reports no n_ctx at /props. Update it, or state the window here.",
-    "keep within {number} tokens",
-    "try in this order: {words}",
+    "Keep within {number} tokens.",
+    "Try in this order: {words}.",
     "The provider '{provider}' needs a key, and the environment variable {variable} is not set. Set it and start "
     "again, type the key under Models, or choose another model.",
     "{model} is not called for now: its last {number} calls failed.",

@@ -5,7 +5,7 @@ import { tr } from "./words.js";
 const SMALLER_PX = 2000; // what a photograph that is too long for the server is made to fit
 const JPEG_QUALITY = 0.85;
 const IMAGES = /^(\x89PNG|GIF8|\xff\xd8|RIFF[^]{4}WEBP)/; // by their first bytes, as the server has it
-const DOCUMENTS = /^(%PDF-|PK\x03\x04)/; // the server looks into them
+const OFFICE = /\.(docx|xlsx|pptx)$/i; // by the name: the server looks into the archive
 const NO_TEXT = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/; // control characters that no text has
 
 /** `refuse` takes a sentence for people, `changed` is called with the number of files. */
@@ -144,7 +144,7 @@ async function kindOf(file) {
     const bytes = new Uint8Array(await file.arrayBuffer());
     const begin = String.fromCharCode(...bytes.subarray(0, 12));
     if (IMAGES.test(begin)) return "image";
-    if (DOCUMENTS.test(begin)) return "document";
+    if (begin.startsWith("%PDF-") || (begin.startsWith("PK\x03\x04") && OFFICE.test(file.name))) return "document";
     return NO_TEXT.test(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) ? "" : "text";
   } catch {
     return ""; // a folder, or no UTF-8

@@ -32,9 +32,10 @@ export function startOffscreen(scroller, entries) {
     const distance = distances();
     const rows = [[]];
     for (const entry of entries.children) {
-      const box = canBeBoxed(entry) ? entry.getBoundingClientRect() : null;
-      if (box && distance(box) > BOXED) rows.at(-1).push({ entry, box });
-      if (!box || rows.at(-1).length === ROW) rows.push([]);
+      const box = entry.getBoundingClientRect();
+      const isFar = canBeBoxed(entry) && distance(box) > BOXED;
+      if (isFar) rows.at(-1).push({ entry, box });
+      if (!isFar || rows.at(-1).length === ROW) rows.push([]);
     }
     for (const row of rows.filter((one) => one.length >= SHORT_ROW)) {
       const holder = Object.assign(document.createElement("div"), { className: "far" });

@@ -86,10 +86,11 @@ def offer_what_is_refused(page: Page) -> None:
     )
     hand(page, "drop", "all.zip", "application/zip", b"PK\x03\x04\x14\x00")
     expect(error).to_have_text(
-        "“all.zip” was not attached. Only PNG, JPEG, WebP and GIF images and text in UTF-8 can be attached."
+        "“all.zip” was not attached. Only images (PNG, JPEG, WebP, GIF), PDF, Word, Excel and PowerPoint documents and "
+        "text in UTF-8 can be attached."
     )
     hand(page, "drop", "old.txt", "text/plain", "naïve".encode("latin-1"))
-    expect(error).to_contain_text("“old.txt” was not attached. Only PNG")
+    expect(error).to_contain_text("“old.txt” was not attached. Only images")
     expect(items).to_have_count(3)
     hand(page, "drop", "half.png", "image/png", picture()[:-20])
     expect(items).to_have_count(4)
