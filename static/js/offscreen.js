@@ -2,7 +2,7 @@
 // print and a screen reader reach it: rows of entries far away stand in boxes that are skipped as one, until they come
 // near. 2,000 entries, each skipped by itself, cost every frame of a scroll 30 ms.
 
-const FEW = 60; // entries, below which nothing is boxed
+const FEW = 30; // entries, below which nothing is boxed
 const BOXED = 3; // heights of the window; what is further is put into boxes
 const ROW = 12; // entries of a box, at most: as many are laid out at once
 const SHORT_ROW = 4; // of fewer entries no box is made
