@@ -212,11 +212,12 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
     return results
 
 
-# What is no page, beside what only takes a POST: pieces, files, programs' addresses.
+# What is no page, beside what only takes a POST: pieces, files, programs' addresses, and former ones that lead elsewhere.
 NO_PAGES = set(
     """
     older frames predictions details import-progress export-markdown export-json whole-turn place image shared-image mcp
     export-own export-person team-panel dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
+    archive call compare context-text health timeline usage
     """.split()
 )
 
