@@ -212,7 +212,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
     return results
 
 
-# What is no page, beside what only takes a POST: pieces, files, programs' addresses, and former ones that lead elsewhere.
+# What is no page, beside what only takes a POST: pieces, files, programs' addresses, and former ones.
 NO_PAGES = set(
     """
     older frames predictions details import-progress export-markdown export-json whole-turn place image shared-image mcp
