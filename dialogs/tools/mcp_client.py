@@ -8,43 +8,33 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 import structlog
-from django.conf import settings
 from mcp.client.client import Client
-from mcp.client.session import IncomingMessage
-from mcp.client.streamable_http import streamable_http_client
-from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool, ToolListChangedNotification
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool
 from pydantic import ValidationError
 
-from dialogs.tools import mcp_config, mcp_lenient, mcp_program
-from dialogs.tools.mcp_config import McpFailed, Server, resolved
+from dialogs.tools import mcp_config
+from dialogs.tools.mcp_config import McpFailed, Server
+from dialogs.tools.mcp_session import ACCEPT_SECONDS, Place, Session, connect, hear_changes
 from dialogs.tools.tool import Progress, Stopped
-from dominds import budgets, outbound_http, waits
+from dominds import waits
 from dominds.redaction import redact
 from dominds.unreachable import plain_reason
 
 log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 15  # to start a program, or to connect to a host, and to say hello
-ACCEPT_SECONDS = 10.0  # for a host to accept a connection
-REST_SECONDS = 600  # without work, until a session that one dialog has for itself is closed
-SEND_SECONDS = 30.0  # for a host to take a request
-SILENT_SECONDS = 300.0  # between two pieces of an answer; each piece of work has a shorter bound of its own
 LIST_SECONDS = 15
 CALL_SECONDS = 60
 GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
 MAX_TOOL_PAGES = 20
 ASKS_PERSON = "Elicitation not supported"  # the SDK's words, for a server that asks although it was told
-MAX_LOGGED_LINE_CHARS = 2_000
 
 T = TypeVar("T")
 
@@ -52,7 +42,7 @@ T = TypeVar("T")
 def list_tools(server: Server, changed: Callable[[], object] = lambda: None) -> list[Tool]:
     """Return what the server offers now; it calls ``changed`` when that is so no more. Raises ``McpFailed``."""
     mcp_config.begin_list(server.server_id)
-    return _sessions.run(_sessions.list_tools(_Place(server), changed), CONNECT_SECONDS + LIST_SECONDS)
+    return _sessions.run(_sessions.list_tools(Place(server), changed), CONNECT_SECONDS + LIST_SECONDS)
 
 
 def call_tool(
@@ -69,7 +59,7 @@ def call_tool(
     session where the server knows the old one no more, and where the connection was lost while a ``repeatable`` one
     ran. Raises ``McpFailed`` or ``Stopped``, after which whether the call took effect is not known."""
     progress = progress or Progress()
-    place = _Place(server, dialog if server.per_dialog else "")
+    place = Place(server, dialog if server.per_dialog else "")
     work = _sessions.call_tool(place, name, dict(arguments), progress, seconds, repeatable=repeatable)
     return _sessions.run(work, CONNECT_SECONDS + seconds, progress)
 
@@ -79,68 +69,12 @@ def close() -> None:
     _sessions.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The session in which work is done: one that all dialogs share, or one of a single dialog."""
-
-    server: Server
-    dialog: str = ""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.server.server_id, self.dialog)
-
-
-@dataclass(eq=False)
-class _Session:
-    """An open session, in a task of its own, since it must be closed where it was opened.
-
-    A dropped one serves the calls that still run on it, and then closes. So does one of a single dialog that
-    rested for long.
-    """
-
-    place: _Place
-    client: "asyncio.Future[Client]"
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
-    task: "asyncio.Task[None] | None" = None
-    users: int = 0
-    dropped: bool = False
-    too_much: str = ""  # what the server answered over its bound; the SDK reports only a closed connection
-    forgotten: bool = False  # the server answered 404: it knows this session no more, and did nothing in it
-    changed: Callable[[], object] = lambda: None  # hears that the server's list of tools is another one now
-    rested_since: float = field(default_factory=time.monotonic)
-
-    @property
-    def server(self) -> Server:
-        return self.place.server
-
-    @property
-    def is_usable(self) -> bool:
-        return not (self.dropped or self.forgotten or self.closing.is_set())
-
-    async def until_over(self) -> None:
-        """Wait until nobody needs the session."""
-        while not self.closing.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(REST_SECONDS if self.place.dialog else None):
-                    await self.closing.wait()
-            if self.users == 0 and time.monotonic() - self.rested_since >= REST_SECONDS:
-                return
-
-    def over_budget(self, what: str) -> None:
-        self.too_much = what
-
-    def close_when_idle(self) -> None:
-        if self.dropped and self.users == 0:
-            self.closing.set()
-
-
 class _Sessions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
-        self._open: dict[tuple[str, str], _Session] = {}
+        self._open: dict[tuple[str, str], Session] = {}
 
     # From any thread
 
@@ -174,7 +108,7 @@ class _Sessions:
 
     # In the loop
 
-    async def list_tools(self, place: _Place, changed: Callable[[], object]) -> list[Tool]:
+    async def list_tools(self, place: Place, changed: Callable[[], object]) -> list[Tool]:
         async def listed(client: Client) -> list[Tool]:
             tools: list[Tool] = []
             cursor: str | None = None
@@ -192,7 +126,7 @@ class _Sessions:
 
     async def call_tool(
         self,
-        place: _Place,
+        place: Place,
         name: str,
         arguments: dict[str, Any],
         watched: Progress,
@@ -210,7 +144,7 @@ class _Sessions:
         return await self._work(place, called, seconds, repeatable=repeatable)
 
     async def _work(
-        self, place: _Place, work: Callable[[Client], Awaitable[T]], seconds: float, *, repeatable: bool
+        self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float, *, repeatable: bool
     ) -> T:
         """Do one piece of work, once more in a new session where the first one was lost and
         nothing can be done twice."""
@@ -221,7 +155,7 @@ class _Sessions:
                 raise
         return await self._work_once(place, work, seconds)
 
-    async def _work_once(self, place: _Place, work: Callable[[Client], Awaitable[T]], seconds: float) -> T:
+    async def _work_once(self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float) -> T:
         """Do one piece of work in the server's session. A session that broke is not used again; one whose server
         refused the work with a reason goes on, since the server may hold something in it."""
         session, server_id = self._session(place), place.server.server_id
@@ -251,24 +185,24 @@ class _Sessions:
             session.rested_since = time.monotonic()
             session.close_when_idle()
 
-    def _session(self, place: _Place) -> _Session:
+    def _session(self, place: Place) -> Session:
         known = self._open.get(place.key)
         if known is not None and known.place == place and known.is_usable:
             return known
         if known is not None:  # it broke, or mcp.yaml says something else now
             self._drop(known)
-        session = self._open[place.key] = _Session(place, asyncio.get_running_loop().create_future())
+        session = self._open[place.key] = Session(place, asyncio.get_running_loop().create_future())
         session.task = asyncio.create_task(self._live(session))
         return session
 
-    async def _live(self, session: _Session) -> None:
+    async def _live(self, session: Session) -> None:
         """Open a session, hand out its client, and stay until nobody needs it."""
         server_id = session.server.server_id
         try:
-            async with asyncio.timeout(CONNECT_SECONDS) as opening, _connect(session) as client:
+            async with asyncio.timeout(CONNECT_SECONDS) as opening, connect(session) as client:
                 opening.reschedule(None)
                 session.client.set_result(client)
-                listening = asyncio.create_task(_hear_changes(session, client))
+                listening = asyncio.create_task(hear_changes(session, client))
                 try:
                     await session.until_over()
                 finally:
@@ -285,7 +219,7 @@ class _Sessions:
         finally:
             self._drop(session)
 
-    def _drop(self, session: _Session) -> None:
+    def _drop(self, session: Session) -> None:
         session.dropped = True
         if self._open.get(session.place.key) is session:
             del self._open[session.place.key]
@@ -304,107 +238,6 @@ class _SessionLost(McpFailed):
     def __init__(self, reason: str, *, undone: bool) -> None:
         super().__init__(reason)
         self.undone = undone
-
-
-async def _hear_changes(session: _Session, client: Client) -> None:
-    """Hear of another list of tools. Servers before the revision of 2026-07-28 say so unasked, to ``_connect``."""
-    with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
-        async with client.listen(tools_list_changed=True) as subscription:
-            async for _ in subscription:
-                session.changed()
-
-
-@asynccontextmanager
-async def _connect(session: _Session) -> AsyncIterator[Client]:
-    server = session.server
-
-    async def hear(message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            session.changed()
-
-    def leave_out(tool: str, reason: str) -> None:
-        mcp_config.leave_out(server.server_id, tool, reason)
-
-    if server.command:
-        with _stderr_logged(server.server_id) as stderr:
-            program = mcp_program.running(server, stderr, session.over_budget, session.closing.set)
-            async with Client(mcp_lenient.lenient(program, leave_out), message_handler=hear) as client:
-                yield client
-        return
-    if server.is_typed:
-        allowed = {"allow_private": settings.PRIVATE_WEBHOOKS, "allow_loopback": True}
-        await asyncio.to_thread(outbound_http.check, server.url, **allowed)
-    async with (
-        _http_client(session) as http,
-        Client(
-            mcp_lenient.lenient(
-                streamable_http_client(server.url, http_client=http, max_sse_event_size=None), leave_out
-            ),
-            message_handler=hear,
-        ) as client,
-    ):
-        yield client
-
-
-def _http_client(session: _Session) -> httpx2.AsyncClient:
-    """Return a client that counts what the server answers while it is read.
-
-    Compressed answers are refused, since they could unpack to anything.
-    """
-
-    async def bound(response: httpx2.Response) -> None:
-        asked = response.request
-        if response.status_code == 404 and asked.method == "POST" and "mcp-session-id" in asked.headers:
-            session.forgotten = True
-        encoding = response.headers.get("content-encoding", "identity")
-        if encoding != "identity":
-            session.too_much = f"it packed its answer ({encoding}), which was not asked for."
-            raise McpFailed(session.too_much)
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Counted(response.stream, session)
-
-    return httpx2.AsyncClient(
-        headers={**resolved(session.server.headers), "Accept-Encoding": "identity"},
-        timeout=httpx2.Timeout(SEND_SECONDS, connect=ACCEPT_SECONDS, read=SILENT_SECONDS),
-        event_hooks={"response": [bound]},
-    )
-
-
-class _Counted(httpx2.AsyncByteStream):
-    """A stream of the same bytes, which fails when one message among them, up to a blank line, goes over the
-    bound.
-    """
-
-    def __init__(self, stream: httpx2.AsyncByteStream, session: _Session) -> None:
-        self._stream, self._session = stream, session
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        received = 0
-        async for chunk in self._stream:
-            end = max(chunk.rfind(b"\n\n"), chunk.rfind(b"\r\n\r\n"))
-            received = len(chunk) - end if end >= 0 else received + len(chunk)
-            if received > budgets.TOOL_BYTES.most:
-                self._session.too_much = budgets.TOOL_BYTES.sentence("it answered with")
-                raise McpFailed(self._session.too_much)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-@contextmanager
-def _stderr_logged(server_id: str) -> Iterator[TextIO]:
-    """Turn a server's complaints into log lines, without secrets."""
-    reading, writing = os.pipe()
-    threading.Thread(target=_log_lines, args=(server_id, reading), name=f"mcp-{server_id}", daemon=True).start()
-    with os.fdopen(writing, "w") as stderr:
-        yield stderr
-
-
-def _log_lines(server_id: str, reading: int) -> None:
-    with os.fdopen(reading, errors="replace") as lines:
-        while line := lines.readline(MAX_LOGGED_LINE_CHARS):
-            log.info("mcp_server_says", server=server_id, line=redact(line.rstrip()))
 
 
 def _reason(error: BaseException) -> str:

@@ -1,0 +1,190 @@
+"""One session with an MCP server: how it is connected, what it may answer, and how long it stays open."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TextIO
+
+import httpx2
+import structlog
+from django.conf import settings
+from mcp.client.client import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp.types import ToolListChangedNotification
+
+from dialogs.tools import mcp_config, mcp_lenient, mcp_program
+from dialogs.tools.mcp_config import McpFailed, Server, resolved
+from dominds import budgets, outbound_http
+from dominds.redaction import redact
+
+log = structlog.get_logger(__name__)
+
+ACCEPT_SECONDS = 10.0  # for a host to accept a connection
+REST_SECONDS = 600  # without work, until a session that one dialog has for itself is closed
+SEND_SECONDS = 30.0  # for a host to take a request
+SILENT_SECONDS = 300.0  # between two pieces of an answer; each piece of work has a shorter bound of its own
+MAX_LOGGED_LINE_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The session in which work is done: one that all dialogs share, or one of a single dialog."""
+
+    server: Server
+    dialog: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.server.server_id, self.dialog)
+
+
+@dataclass(eq=False)
+class Session:
+    """An open session, in a task of its own, since it must be closed where it was opened.
+
+    A dropped one serves the calls that still run on it, and then closes. So does one of a single dialog that
+    rested for long.
+    """
+
+    place: Place
+    client: "asyncio.Future[Client]"
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    task: "asyncio.Task[None] | None" = None
+    users: int = 0
+    dropped: bool = False
+    too_much: str = ""  # what the server answered over its bound; the SDK reports only a closed connection
+    forgotten: bool = False  # the server answered 404: it knows this session no more, and did nothing in it
+    changed: Callable[[], object] = lambda: None  # hears that the server's list of tools is another one now
+    rested_since: float = field(default_factory=time.monotonic)
+
+    @property
+    def server(self) -> Server:
+        return self.place.server
+
+    @property
+    def is_usable(self) -> bool:
+        return not (self.dropped or self.forgotten or self.closing.is_set())
+
+    async def until_over(self) -> None:
+        """Wait until nobody needs the session."""
+        while not self.closing.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REST_SECONDS if self.place.dialog else None):
+                    await self.closing.wait()
+            if self.users == 0 and time.monotonic() - self.rested_since >= REST_SECONDS:
+                return
+
+    def over_budget(self, what: str) -> None:
+        self.too_much = what
+
+    def close_when_idle(self) -> None:
+        if self.dropped and self.users == 0:
+            self.closing.set()
+
+
+async def hear_changes(session: Session, client: Client) -> None:
+    """Hear of another list of tools. Servers before the revision of 2026-07-28 say so unasked, to ``connect``."""
+    with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+        async with client.listen(tools_list_changed=True) as subscription:
+            async for _ in subscription:
+                session.changed()
+
+
+@asynccontextmanager
+async def connect(session: Session) -> AsyncIterator[Client]:
+    server = session.server
+
+    async def hear(message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            session.changed()
+
+    def leave_out(tool: str, reason: str) -> None:
+        mcp_config.leave_out(server.server_id, tool, reason)
+
+    if server.command:
+        with _stderr_logged(server.server_id) as stderr:
+            program = mcp_program.running(server, stderr, session.over_budget, session.closing.set)
+            async with Client(mcp_lenient.lenient(program, leave_out), message_handler=hear) as client:
+                yield client
+        return
+    if server.is_typed:
+        allowed = {"allow_private": settings.PRIVATE_WEBHOOKS, "allow_loopback": True}
+        await asyncio.to_thread(outbound_http.check, server.url, **allowed)
+    async with (
+        _http_client(session) as http,
+        Client(
+            mcp_lenient.lenient(
+                streamable_http_client(server.url, http_client=http, max_sse_event_size=None), leave_out
+            ),
+            message_handler=hear,
+        ) as client,
+    ):
+        yield client
+
+
+def _http_client(session: Session) -> httpx2.AsyncClient:
+    """Return a client that counts what the server answers while it is read.
+
+    Compressed answers are refused, since they could unpack to anything.
+    """
+
+    async def bound(response: httpx2.Response) -> None:
+        asked = response.request
+        if response.status_code == 404 and asked.method == "POST" and "mcp-session-id" in asked.headers:
+            session.forgotten = True
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            session.too_much = f"it packed its answer ({encoding}), which was not asked for."
+            raise McpFailed(session.too_much)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Counted(response.stream, session)
+
+    return httpx2.AsyncClient(
+        headers={**resolved(session.server.headers), "Accept-Encoding": "identity"},
+        timeout=httpx2.Timeout(SEND_SECONDS, connect=ACCEPT_SECONDS, read=SILENT_SECONDS),
+        event_hooks={"response": [bound]},
+    )
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """A stream of the same bytes, which fails when one message among them, up to a blank line, goes over the
+    bound.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, session: Session) -> None:
+        self._stream, self._session = stream, session
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = 0
+        async for chunk in self._stream:
+            end = max(chunk.rfind(b"\n\n"), chunk.rfind(b"\r\n\r\n"))
+            received = len(chunk) - end if end >= 0 else received + len(chunk)
+            if received > budgets.TOOL_BYTES.most:
+                self._session.too_much = budgets.TOOL_BYTES.sentence("it answered with")
+                raise McpFailed(self._session.too_much)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@contextmanager
+def _stderr_logged(server_id: str) -> Iterator[TextIO]:
+    """Turn a server's complaints into log lines, without secrets."""
+    reading, writing = os.pipe()
+    threading.Thread(target=_log_lines, args=(server_id, reading), name=f"mcp-{server_id}", daemon=True).start()
+    with os.fdopen(writing, "w") as stderr:
+        yield stderr
+
+
+def _log_lines(server_id: str, reading: int) -> None:
+    with os.fdopen(reading, errors="replace") as lines:
+        while line := lines.readline(MAX_LOGGED_LINE_CHARS):
+            log.info("mcp_server_says", server=server_id, line=redact(line.rstrip()))
