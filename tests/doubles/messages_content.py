@@ -20,6 +20,10 @@ def _system_first(request: MessagesRequest) -> Offence:
     return {} if request.body["messages"][0]["role"] == "system" else None
 
 
+def _answer_first(request: MessagesRequest) -> Offence:
+    return {} if request.body["messages"][0]["role"] == "assistant" else None
+
+
 def _systems(request: MessagesRequest) -> Iterator[int]:
     return (at for at, message in enumerate(request.body["messages"]) if message["role"] == "system")
 
@@ -190,6 +194,7 @@ CONTENT = (
     Rule(
         "system first", _system_first, "messages.0: use the top-level 'system' parameter for the initial system prompt"
     ),
+    Rule("answer first", _answer_first, 'messages: first message must use the "user" role'),
     Rule("system unknown", _system_unknown, "role 'system' is not supported on this model"),
     Rule("system misplaced", _system_misplaced, "messages.{at}: a `system` message must follow a user turn"),
     Rule(

@@ -185,6 +185,12 @@ RULES: dict[str, tuple[str, Body, Body, str]] = {
         talk(("system", "b"), ("user", "a")),
         "messages.0: use the top-level 'system' parameter for the initial system prompt",
     ),
+    "answer first": (
+        "anthropic-5.5",
+        talk(("user", "a"), ("assistant", "b"), ("user", "c")),
+        talk(("assistant", "b"), ("user", "c")),
+        'messages: first message must use the "user" role',
+    ),
     "system after an answer": (
         "anthropic-5.5",
         talk(("user", "a"), ("system", "b")),

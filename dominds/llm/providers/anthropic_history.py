@@ -6,6 +6,7 @@ from dominds.llm.json_text import arguments_object
 from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall
 from dominds.llm.models.model import Echo
 from dominds.llm.providers.echoes import Opaque, Owner, replayed
+from dominds.llm.providers.outgoing import GO_ON
 from dominds.llm.providers.parts import base64_of
 
 CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
@@ -17,7 +18,7 @@ def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, An
 
     Roles must alternate, so neighbours of one side are merged. Empty blocks are refused, so they are dropped. A
     system message may stand between a user's turn and an answer only: one that came before that turn waits for
-    its end.
+    its end. The first turn must be the user's: before an answer that begins the history stands a word of ours.
     """
     stable = _last_stable(request.messages)
     merged: list[dict[str, Any]] = []
@@ -37,7 +38,11 @@ def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, An
             merged[-1]["content"].extend(blocks)
         elif blocks:
             merged.append({"role": role, "content": blocks})
-    return [*merged, {"role": "system", "content": system}] if system else merged
+    if system:
+        merged.append({"role": "system", "content": system})
+    if merged and merged[0]["role"] != "user":
+        merged.insert(0, {"role": "user", "content": _text_blocks(GO_ON)})
+    return merged
 
 
 def _last_stable(messages: tuple[Message, ...]) -> int:

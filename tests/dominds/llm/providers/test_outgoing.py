@@ -109,8 +109,12 @@ tools = st.builds(ToolSpec, names, st.text(max_size=1500), schemas, st.booleans(
 @settings(max_examples=300)
 @given(history=st.lists(messages, max_size=8), offered=st.lists(tools, max_size=4))
 def test_whatever_comes_in_no_dialect_is_refused(history: list[Message], offered: list[ToolSpec]) -> None:
-    begin, end = Message(Role.USER, "Hello"), Message(Role.USER, "Answer.")
-    is_taken(Request("a-model", "Be brief.", (begin, *history, end), tuple(offered)))
+    is_taken(Request("a-model", "Be brief.", (*history, Message(Role.USER, "Answer.")), tuple(offered)))
+
+
+def test_a_history_that_begins_with_an_answer_is_taken() -> None:
+    greeting = Message(Role.ASSISTANT, "Welcome aboard.")
+    is_taken(Request("a-model", "", (greeting, Message(Role.USER, "Answer."))))
 
 
 @given(st.lists(messages, max_size=8))
