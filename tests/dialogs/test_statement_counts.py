@@ -17,9 +17,10 @@ from django.db import connection
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
 from dialogs.extras.v1.conversations import begin
+from dialogs.extras.v1.ending import finish
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
-from dialogs.extras.v1.relay import _finish, _read_end
+from dialogs.extras.v1.relay import _read_end
 from dialogs.live.frames import badges_of, frames_after
 from dialogs.models import ApiKey, Dialog
 from dialogs.runtime.driver import drive
@@ -153,7 +154,7 @@ def test_a_call_of_v1(script: Script) -> None:
         drive(run.dialog_id)
         with counted() as relaying:
             progress = _read_end(run, 0)
-            _finish(run, progress.status, "Understood.")
+            finish(run, progress.status, "Understood.")
         history.append(ClientMessage("assistant", "Understood."))
     check(beginning, statements=11, transactions=1, sent=1_080)  # one looks for the same that failed
     check(calling, statements=11, transactions=1, sent=900)

@@ -7,9 +7,9 @@ import pytest
 from dialogs.accounts import api_keys
 from dialogs.context.limits import model_of
 from dialogs.extras.v1 import conversations
+from dialogs.extras.v1.ending import _ended
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
-from dialogs.extras.v1.relay import _ended
 from dialogs.models import ApiKey, Turn
 from dialogs.runtime.driver import drive
 from dominds.llm.circuit_breaker import circuits

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from dialogs.api.sse import KEEP_ALIVE, write_event
+from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.parsing import ChatRequest, chat_request
-from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, call_json
 
@@ -48,6 +49,8 @@ class ChatWriter:
             case Reasoning(text):
                 self._thoughts.append(text)
                 return [write_event(self._chunk({"reasoning_content": text}))]
+            case Compacted():
+                return []  # no field of this protocol asks for one
             case Ended():
                 self._ended = piece = replace(
                     piece, finish_reason=REASONS.get(piece.finish_reason, piece.finish_reason)

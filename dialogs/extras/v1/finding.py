@@ -214,7 +214,8 @@ def _with_same_head(incoming: Incoming) -> QuerySet[Dialog]:
 def _compared(incoming: Incoming, dialog_id: UUID, last_turn_seq: int, state: str) -> Candidate:
     history = incoming.history
     stored = tuple(incoming.comparable(messages_in(dialog_id)))
-    again = bool(stored) and not stored[-1].answered and [stored[-1]] == incoming.exchanges[-1:]
+    is_repeated = bool(stored) and not stored[-1].answered and [stored[-1]] == incoming.exchanges[-1:]
+    again = is_repeated and incoming.request.is_asking
     compared = stored[:-1] if again else stored
     result = None
     if state in HELD_UP:  # an answer that did not come is not told

@@ -1,6 +1,6 @@
 """The options of a request: those that the model has to honour, and those that nobody here can."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -32,7 +32,10 @@ REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "functions": ([],),
         "function_call": (),
     },
+    "beta": {"fallbacks": ("default",)},
+    "billing_policy": {"bill_to": ("self",)},
     "message": {"audio": (), "function_call": ()},
+    "system": {"output_config": ({},)},
     "call": {"async": (False,), "caller": ({"type": "direct"},)},
     "tool": {"async": (False,), "allowed_callers": (["direct"],)},
     "reasoning": {"mode": ("standard",)},
@@ -71,6 +74,12 @@ def check_offered(part: str, value: Mapping[str, Any], param: str = "") -> None:
         if value.get(name) is not None and value[name] not in harmless:
             reason = WHY.get(name, f"{name} is not offered here: leave it out.")
             raise invalid(reason, f"{param}.{name}" if param else name)
+
+
+def check_known(value: Mapping[str, Any], known: Collection[str], param: str) -> None:
+    """Raise ``ApiError`` by the name of the first field of an object that nobody here understands."""
+    for name in [name for name in value if name not in known and value[name] not in (None, [])]:
+        raise invalid(f"{name} is not offered here: leave it out.", f"{param}.{name}")
 
 
 def _storable(value: Any, name: str) -> Any:

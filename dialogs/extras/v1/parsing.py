@@ -1,6 +1,7 @@
 """Reader of the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -49,6 +50,7 @@ class ChatRequest:
     labels: dict[str, Any] = field(default_factory=dict)
     store: bool = True
     policy: str = ""
+    is_asking: bool = True  # else its conversation is stored, and nobody answers
 
 
 def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
@@ -67,12 +69,17 @@ def body_of(raw: bytes) -> dict[str, Any]:
 
 
 def chat_request(
-    body: dict[str, Any], dialog_header: str = "", policy: str = "", instructions_end: int | None = None
+    body: dict[str, Any],
+    dialog_header: str = "",
+    policy: str = "",
+    instructions_end: int | None = None,
+    *,
+    is_asking: bool = True,
 ) -> ChatRequest:
     """Read a request, with a header's ``policy``. Raises ``ApiError``.
 
     The bodies of other protocols are translated into this one, and say where their instructions, one text there,
-    end. Otherwise the first system message is the instructions.
+    end. Otherwise the first system message is the instructions. One that is not ``is_asking`` may end with an answer.
     """
     model = body.get("model")
     if not isinstance(model, str) or not model:
@@ -81,6 +88,8 @@ def chat_request(
     options = _stream_options(body.get("stream_options"))
     tools = _tools(body)
     instructions, messages = _messages(body.get("messages"), instructions_end)
+    if is_asking:
+        _check_end(messages, len(body["messages"]))
     return ChatRequest(
         model=_storable(model, "model"),
         messages=messages,
@@ -97,6 +106,7 @@ def chat_request(
         labels=metadata,
         store=body.get("store") is None or _flag(body["store"], "store"),
         policy=policy,
+        is_asking=is_asking,
     )
 
 
@@ -159,7 +169,7 @@ def _dialog_id(value: Any) -> UUID | None:
 
 def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[ClientMessage, ...]]:
     """Return the instructions, and the conversation with all other system messages."""
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list):
         raise invalid("messages must be a list with at least one message.", "messages")
     check_number(len(value))
     system: list[str] = []
@@ -197,14 +207,19 @@ def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
                 raise invalid("role must be system, developer, user, assistant or tool.", f"{param}.role")
     if history and history[-1].role == "system":
         history = _asked_by_system(history)
-    last = next((message.role for message in reversed(history) if message.role != "system"), "")
+    return "\n\n".join(system), tuple(with_ids_apart(history))
+
+
+def _check_end(messages: Sequence[ClientMessage], told: int) -> None:
+    last = next((message.role for message in reversed(messages) if message.role != "system"), "")
+    if not told:
+        raise invalid("messages must be a list with at least one message.", "messages")
     if not last:
         raise invalid("System messages alone are no request: send what is to be answered as the user's.", "messages")
     if last == "assistant":
         raise invalid(
             "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
         )
-    return "\n\n".join(system), tuple(with_ids_apart(history))
 
 
 def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:

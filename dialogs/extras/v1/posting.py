@@ -123,8 +123,9 @@ def _post(held: Held, prepared: _Prepared, place: Place) -> Run:
         lifetime.settle(dialog, place.incoming.key, is_background=prepared.is_background, is_brief=is_brief)
         if isinstance(served, Served):
             served = served.with_policy_of(dialog)
-        _store(client, is_known=known is not None)
-        seq = _store_new(change, held, prepared, served)
+        if request.is_asking or known is None or new.ahead:
+            _store(client, is_known=known is not None)
+        seq = _store_new(change, held, prepared, served) if request.is_asking else _store_told(change, new)
         if client.system_messages or new.system:
             _note_system(dialog, new, client.system_messages or [], last_seq)
     return Run(
@@ -166,6 +167,14 @@ def _store_new(change: Change, held: Held, prepared: _Prepared, served: Served |
         _answer(change, question, new)
         return dialog.answering_seq
     return _store_message(change, new, served).seq
+
+
+def _store_told(change: Change, new: Conversation) -> int:
+    """Store what nobody is to answer. Return the seq of the newest message."""
+    if new.ahead and change.dialog.state in (State.IDLE, State.FAILED):
+        _store_ahead(change, new.ahead)
+    newest = messages.newest_message(change.dialog)
+    return newest.seq if newest else 0
 
 
 def _store_results(change: Change, results: Mapping[str, Judged], *, goes_on: bool) -> Turn:

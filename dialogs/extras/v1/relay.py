@@ -4,7 +4,6 @@ As with the page's socket, Redis only says "look", and everything that counts is
 """
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,39 +14,21 @@ from uuid import UUID
 import structlog
 from django.db import DatabaseError
 from django.db.models import QuerySet, Subquery
-from django.utils import timezone
 
-from dialogs.context.view import unresolved_calls
 from dialogs.extras.v1.composing import Composer, Thoughts
+from dialogs.extras.v1.ending import asking, finish
 from dialogs.extras.v1.errors import ApiError
-from dialogs.extras.v1.health import Report, answering, calls_of, report_of, report_with, usage_of
-from dialogs.extras.v1.history import Call
+from dialogs.extras.v1.health import answering
 from dialogs.extras.v1.notices import NOTICES
-from dialogs.extras.v1.runs import Run, note_answer
+from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece, Reasoning, Text
+from dialogs.extras.v1.runs import Run
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub
-from dialogs.models import Dialog, Drive, Generation, Question, Turn
-from dialogs.runtime import client_tools
+from dialogs.models import Generation, Question, Turn
 from dialogs.state import State
 from dialogs.store import events
 from dominds.db.prepared import Select
-from dominds.llm.circuit_breaker import NOT_CALLED
-from dominds.llm.provider import (
-    AccessDenied,
-    AuthFailed,
-    MalformedStream,
-    NetworkFailed,
-    OutputAboveMaximum,
-    Overloaded,
-    ProviderTimeout,
-    RateLimited,
-    RefusedForGood,
-    RequestRefused,
-    TooLargeForRate,
-    Unreachable,
-)
-from dominds.llm.stream import CUT_SHORT, FinishReason
 
 log = structlog.get_logger(__name__)
 
@@ -57,44 +38,6 @@ POLL_SECONDS = 3  # how often the database is asked what a lost wake-up would ha
 RETRY_SECONDS = 1
 BATCH = 200
 UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)
-OVERFLOWS = ("context_overflow", "output_budget", "context_full")
-REFUSALS = (RequestRefused.kind, RefusedForGood.kind, OutputAboveMaximum.kind)
-AWAY = tuple(
-    error.kind for error in (RateLimited, Overloaded, NetworkFailed, MalformedStream, ProviderTimeout, Unreachable)
-)
-AWAY_SECONDS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reasoning:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A notice that is no part of the text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeepAlive:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """``usage`` is null when the model call that ended this answer reported none."""
-
-    finish_reason: str
-    calls: tuple[Call, ...]
-    usage: dict[str, Any] | None
-    health: Report
 
 
 class KeyEnded(ApiError):
@@ -102,9 +45,6 @@ class KeyEnded(ApiError):
 
     def __init__(self) -> None:
         super().__init__(401, "invalid_api_key", "The API key was revoked or has expired. The answer was stopped.")
-
-
-Piece = Text | Reasoning | Notice | KeepAlive | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +176,11 @@ class Relay:
             if progress.must_be_read_again(self._run.seq):
                 self._behind = True
             elif progress.status not in UNDER_WAY:
-                yield await in_db_thread(_finish, self._run, progress.status, self._answer)
+                yield await in_db_thread(finish, self._run, progress.status, self._answer)
                 return
             elif progress.question:
                 yield Text(self._composer.text(progress.question))  # the client's next message is the answer to it
-                yield await in_db_thread(_asking, self._run)
+                yield await in_db_thread(asking, self._run)
                 return
         if not self._behind:  # live text of model calls that are not known yet waits for the next reading
             for piece in self._of_live_texts(feed):
@@ -333,105 +273,3 @@ def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
 @Select
 def _numbers_of_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation, int]:
     return answering(dialog_id, seq, after).values_list("pk", flat=True)
-
-
-@Select
-def _newest_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
-    return answering(dialog_id, seq, after).order_by("-pk")
-
-
-@Select
-def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "client")
-
-
-def _finish(run: Run, status: str, answer: str) -> Ended:
-    ended = _ended(run, status)
-    note_answer(run, answer)
-    return ended
-
-
-def _ended(run: Run, status: str) -> Ended:
-    """Return how the answer ended. Raises ``ApiError`` when there is none."""
-    if status == Turn.Status.SUPERSEDED:
-        raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
-    generations = _newest_calls(run.dialog_id, run.seq, run.after_generation)
-    last = generations[0] if generations else None
-    if status == Turn.Status.SUSPENDED:
-        raise _suspension(run, last)
-    dialog = _dialog.one(run.dialog_id)
-    if status == Turn.Status.FAILED:
-        raise _failure(dialog, last)
-    calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
-    reason = _reason(last)
-    reason = "tool_calls" if calls and reason != "length" else reason  # of a call that was cut off a part is there
-    return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations))
-
-
-def _asking(run: Run) -> Ended:
-    """End the answer so far as a question to the person."""
-    return Ended("stop", (), usage_of(calls_of(run).order_by("-pk")), report_of(run))
-
-
-def _reason(last: Generation | None) -> str:
-    if last is None or last.finish_reason not in (*CUT_SHORT, FinishReason.REFUSAL):
-        return "stop_sequence" if last and last.finish_reason == FinishReason.STOP_SEQUENCE else "stop"
-    return "content_filter" if last.finish_reason == FinishReason.REFUSAL else "length"
-
-
-def _suspension(run: Run, last: Generation | None) -> ApiError:
-    """Explain why a person's dialog is suspended. A provider's refusal is told as where it fails a program's own
-    message.
-    """
-    refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
-    if refusal := refusals.values_list("text", flat=True).first():
-        return _refusal(last, refusal) or ApiError(400, "refused_by_provider", refusal)
-    return ApiError(
-        409,
-        "dialog_suspended",
-        "The dialog is suspended: a question must be resolved, about a critical context or a budget.",
-    )
-
-
-def _refusal(last: Generation | None, words: str) -> ApiError | None:
-    """Return what the provider refused with its own status, where the refusal is one that lasts."""
-    if last is not None and last.error_kind == AuthFailed.kind:
-        return ApiError(401, "provider_authentication", words)
-    if last is not None and last.error_kind == AccessDenied.kind:
-        return ApiError(403, "provider_permission", words)
-    if last is not None and last.error_kind in REFUSALS:
-        return ApiError(400, "refused_by_provider", words)
-    return None
-
-
-def _failure(drive: Drive, last: Generation | None) -> ApiError:
-    if last is not None and last.error_kind in OVERFLOWS:
-        return ApiError(400, "context_length_exceeded", drive.failure, param="messages")
-    if last is not None and last.error_kind == TooLargeForRate.kind:
-        return ApiError(429, "rate_limit_exceeded", drive.failure)
-    if refusal := _refusal(last, drive.failure):
-        return refusal
-    if NOT_CALLED in drive.failure or (last is not None and last.error_kind in AWAY):
-        wait = _advised_seconds(drive)
-        return ApiError(503, "provider_unavailable", drive.failure, retry_after_seconds=wait, repeatable=True)
-    return ApiError(500, "generation_failed", drive.failure or "The answer failed.")
-
-
-def _advised_seconds(drive: Drive) -> int:
-    """Return what is left of the time that the provider asked to be left alone, or a usual one."""
-    left = (drive.wake_at - timezone.now()).total_seconds() if drive.wake_at else 0
-    return math.ceil(left) if left > 0 else AWAY_SECONDS
-
-
-def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
-    if dialog.answering_seq is not None:
-        return ()
-    result = client_tools.of_client(dialog, unresolved_calls(dialog))
-    if not result:
-        return ()
-    arguments = {
-        call["id"]: call["arguments"]
-        for turn in Turn.objects.filter(generation__in=calls_of(run), tool_calls__isnull=False)
-        for call in turn.tool_calls or ()
-    }
-    return tuple(Call(call.id, call.name, arguments[call.id]) for call in result if call.id in arguments)

@@ -11,6 +11,8 @@ urlpatterns = [
     path("messages", views.create_message, name="v1-messages"),
     path("messages/count_tokens", views.count_message_tokens, name="v1-count-tokens"),
     path("responses", views.create_response, name="v1-responses"),
+    path("responses/compact", views.compact_response, name="v1-compact"),
+    path("responses/input_tokens", views.count_input_tokens, name="v1-input-tokens"),
     path("responses/<str:response_id>", views.get_response, name="v1-response"),
     path("embeddings", views.create_embeddings, name="v1-embeddings"),
     re_path(r"", views.unknown),

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import wraps
@@ -21,7 +21,9 @@ from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
 from dialogs.api.sse import stream_response
 from dialogs.errors import Refusal
-from dialogs.extras.v1 import chat, conversations, errors, lifetime, runs
+from dialogs.extras.v1 import chat, compaction, conversations, errors, lifetime, runs
+from dialogs.extras.v1.compacted import Compacted
+from dialogs.extras.v1.compaction import Outcome
 from dialogs.extras.v1.composing import Restarted
 from dialogs.extras.v1.embeddings import embeddings_of
 from dialogs.extras.v1.errors import ApiError, of_refusal
@@ -31,11 +33,14 @@ from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.messages.request import chat_request_of
 from dialogs.extras.v1.messages.request import read as read_message
 from dialogs.extras.v1.parsing import ChatRequest, body_of
-from dialogs.extras.v1.relay import Ended, KeepAlive, KeyEnded, Notice, Piece, Relay
+from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece
+from dialogs.extras.v1.relay import KeyEnded, Relay
+from dialogs.extras.v1.responses.compacting import compacted_json, read_compaction
+from dialogs.extras.v1.responses.request import counted
 from dialogs.extras.v1.responses.request import read as read_response
 from dialogs.extras.v1.responses.retrieval import response_of
 from dialogs.extras.v1.runs import Run
-from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, Writer
+from dialogs.extras.v1.wire import AnswerPiece, Prior, Reading, Sent, Writer
 from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Agent, ApiKey, Dialog
 from dialogs.queries import overviews
@@ -45,6 +50,7 @@ from dominds.db.outcome import OutcomeUnknown
 log = structlog.get_logger(__name__)
 
 DIALOG_HEADER = "X-Dominds-Dialog"
+COMPACTION_POLL_SECONDS = 0.3  # a rewrite takes seconds, for its model call
 HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
 RESTARTED = ApiError(
     500, "answer_restarted", "The model failed in the middle and its next attempt said something else. Ask again."
@@ -228,6 +234,27 @@ async def create_response(request: HttpRequest) -> HttpResponseBase:
     return await _answer(request, read_response)
 
 
+@call("POST")
+async def count_input_tokens(request: HttpRequest) -> HttpResponseBase:
+    tokens = await sync_to_async(_input_tokens)(request)
+    return JsonResponse({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+def _input_tokens(request: HttpRequest) -> int:
+    key = _key_of(request)
+    return est_tokens(counted(Sent(body_of(request.body), "", "", key)))
+
+
+@call("POST")
+async def compact_response(request: HttpRequest) -> HttpResponseBase:
+    key, reading, prior = await sync_to_async(_read)(request, read_compaction)
+    assert prior is not None
+    run, outcome = await _compact(key, prior, reading)
+    answer = JsonResponse(compacted_json(run, prior, outcome))
+    answer[DIALOG_HEADER] = str(run.dialog_id)
+    return answer
+
+
 @call("GET")
 async def get_response(request: HttpRequest, response_id: str) -> HttpResponseBase:
     return JsonResponse(await sync_to_async(_response)(request, response_id))
@@ -254,7 +281,14 @@ def _embeddings(request: HttpRequest) -> dict[str, Any]:
 
 
 async def _answer(request: HttpRequest, read: Reader) -> HttpResponseBase:
-    reading, run = await sync_to_async(_begin)(request, read)
+    key, reading, prior = await sync_to_async(_read)(request, read)
+    compacted: tuple[Compacted, ...] = ()
+    if prior and (prior.has_any or not reading.request.is_asking):
+        run, outcome = await _compact(key, prior, reading)
+        if reading.is_compaction:
+            return await _only(reading, run, outcome)
+        compacted = (outcome.compacted,)
+    reading, run = await sync_to_async(_begin)(key, reading)
     wanted, writer = reading.request, reading.writer(run)
     relay = Relay(
         run,
@@ -268,9 +302,12 @@ async def _answer(request: HttpRequest, read: Reader) -> HttpResponseBase:
             pieces = relay.pieces()
             first = await anext(pieces)  # what fails before it is told by the status
             report = first.health if isinstance(first, Ended) else await in_db_thread(report_of, run)
-            events = _stream(request, run, writer, first, pieces, as_comment=wanted.notices == "comment")
+            as_comment = wanted.notices == "comment"
+            events = _stream(request, run, writer, (*compacted, first), pieces, as_comment=as_comment)
             answer: HttpResponseBase = stream_response(events)
         else:
+            for done in compacted:
+                writer.piece(done)
             report = await _write_whole(writer, relay)
             answer = JsonResponse(writer.whole())
     except (asyncio.CancelledError, KeyEnded):  # a client that does not wait for it, or may not, stops it
@@ -281,18 +318,62 @@ async def _answer(request: HttpRequest, read: Reader) -> HttpResponseBase:
     return answer
 
 
-def _begin(request: HttpRequest, read: Reader) -> tuple[Reading, Run]:
+def _read(request: HttpRequest, read: Reader) -> tuple[ApiKey, Reading, Prior | None]:
+    """Read a request, and what of its conversation is to be compacted first."""
     try:
         key, headers = _key_of(request), request.headers
         check_budget_of(key)
         reading = read(
             Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
         )
+        prior = reading.prior() if reading.prior and reading.is_due() else None
+        return key, reading, prior
+    finally:
+        _give_back_connection()
+
+
+def _begin(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
+    try:
         run = _begun(key, reading)
         notices = reading.request.notices or _usual_notices(reading.request, run)
         return replace(reading, request=replace(reading.request, notices=notices)), run
     finally:
         _give_back_connection()
+
+
+async def _compact(key: ApiKey, prior: Prior, reading: Reading) -> tuple[Run, Outcome]:
+    """Have a conversation rewritten, and wait for that. It goes on where its client does not wait."""
+
+    def begin() -> Run:
+        try:
+            return compaction.begin(key, prior)
+        except ApiError as error:
+            error.named(reading.names)
+            raise
+        finally:
+            _give_back_connection()
+
+    run = await sync_to_async(begin)()
+    while (outcome := await in_db_thread(compaction.outcome_of, run, prior)) is None:
+        await asyncio.sleep(COMPACTION_POLL_SECONDS)
+    return run, outcome
+
+
+async def _only(reading: Reading, run: Run, outcome: Outcome) -> HttpResponseBase:
+    """Answer with a compaction alone."""
+    report = await in_db_thread(report_of, run)
+    writer = reading.writer(run)
+    pieces = (outcome.compacted, Ended("compaction", (), outcome.usage, report))
+    events = [*writer.begin(), *(event for piece in pieces for event in writer.piece(piece))]
+
+    async def stream() -> AsyncIterator[bytes]:
+        for event in events:
+            yield event
+
+    answer = stream_response(stream()) if reading.request.stream else JsonResponse(writer.whole())
+    answer[DIALOG_HEADER] = str(run.dialog_id)
+    add_headers(answer, report)
+    return answer
 
 
 def _begun(key: ApiKey, reading: Reading) -> Run:
@@ -324,16 +405,19 @@ async def _stream(
     request: HttpRequest,
     run: Run,
     writer: Writer,
-    first: Piece,
+    first: Sequence[Piece | Compacted],
     others: AsyncGenerator[Piece, None],
     *,
     as_comment: bool,
 ) -> AsyncIterator[bytes]:
-    """Yield server-sent events; an error after the first piece is an event, too."""
-    complete = isinstance(first, Ended)
+    """Yield server-sent events; an error after the first pieces is an event, too."""
+    complete = isinstance(first[-1], Ended)
     try:
-        for event in (*writer.begin(), *_events(writer, first, as_comment=as_comment)):
+        for event in writer.begin():
             yield event
+        for begun in first:
+            for event in _events(writer, begun, as_comment=as_comment):
+                yield event
         async with aclosing(others) as pieces:
             async for piece in pieces:
                 complete = isinstance(piece, Ended)
@@ -347,7 +431,7 @@ async def _stream(
             _abandon(run)
 
 
-def _events(writer: Writer, piece: Piece, *, as_comment: bool) -> list[bytes]:
+def _events(writer: Writer, piece: Piece | Compacted, *, as_comment: bool) -> list[bytes]:
     match piece:
         case KeepAlive():
             return [writer.keep_alive]

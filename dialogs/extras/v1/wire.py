@@ -4,18 +4,19 @@ Requests of other protocols are turned into bodies of chat completions, so that 
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.parsing import ChatRequest, chat_request, check_number
-from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.models import ApiKey
 
-AnswerPiece = Text | Reasoning | Ended
+AnswerPiece = Text | Reasoning | Compacted | Ended
 MESSAGE = re.compile(r"messages\[(\d+)\]")
 SHOWN = "[The image of this result follows.]"
 
@@ -46,13 +47,31 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class Prior:
+    """The part of a conversation that is compacted: all up to its last answer. ``tail`` are the messages behind that,
+    ``param`` is the client's field of all of them."""
+
+    request: ChatRequest
+    tail: tuple[dict[str, Any], ...] = ()
+    param: str = "messages"
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self.request.messages) or self.request.dialog_id is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """A request as all protocols have it, who writes its answer, and the names that fields of chat
-    completions have in the protocol."""
+    completions have in the protocol. With ``prior`` the conversation is compacted first, if it ``is_due``, which counts
+    it as the model would see it. Where ``is_compaction`` is true, that alone is the answer."""
 
     request: ChatRequest
     writer: Callable[[Run], Writer]
     names: Mapping[str, str] = field(default_factory=dict)
+    prior: Callable[[], Prior] | None = None
+    is_due: Callable[[], bool] = lambda: True
+    is_compaction: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +86,8 @@ class ChatBody:
     tools: list[dict[str, Any]] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     names: Mapping[str, str] = field(default_factory=dict)
+    instructions_end: int | None = None
+    end_user: str = ""
     _shown: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, role: str, content: Any, source: str, **more: Any) -> None:
@@ -90,12 +111,37 @@ class ChatBody:
             self.sources.append(self.sources[-1])
             self._shown = []
 
-    def request(self, dialog_header: str, policy: str, instructions_end: int | None = None) -> ChatRequest:
+    def end_instructions(self) -> None:
+        """Say that what follows is the conversation."""
+        self.instructions_end = len(self.messages)
+
+    def forget(self) -> None:
+        """Take back all of the conversation that was told so far."""
+        del self.messages[self.instructions_end or 0 :], self.sources[self.instructions_end or 0 :]
+        self._shown = []
+
+    def say_again(self, messages: Iterable[Mapping[str, Any]], source: str) -> None:
+        for message in messages:
+            more = {"tool_call_id": message["tool_call_id"]} if "tool_call_id" in message else {}
+            self.say(message["role"], message.get("content"), source, **more)
+
+    def prior(self, sent: Sent, param: str) -> Prior:
+        """Return what was said up to the last answer, and the newest messages apart."""
+        self._show()
+        end, begin = len(self.messages), self.instructions_end or 0
+        for role in ("user", "tool"):
+            while end > begin and self.messages[end - 1]["role"] in (role, "system", "developer"):
+                end -= 1
+        told = replace(self, messages=self.messages[:end], sources=self.sources[:end])
+        return Prior(told.request(sent.dialog, sent.policy, is_asking=False), tuple(self.messages[end:]), param)
+
+    def request(self, dialog_header: str, policy: str, *, is_asking: bool = True) -> ChatRequest:
         """Raises ``ApiError``; its ``param`` names the client's own field."""
         self._show()
         try:
             body = {**self.options, "messages": self.messages, "tools": self.tools}
-            return chat_request(body, dialog_header, policy, instructions_end)
+            request = chat_request(body, dialog_header, policy, self.instructions_end, is_asking=is_asking)
+            return replace(request, end_user=self.end_user or request.end_user)
         except ApiError as error:
             error.named(self.names)
             if error.param:

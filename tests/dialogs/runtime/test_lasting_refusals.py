@@ -12,10 +12,11 @@ from dialogs.accounts import api_keys
 from dialogs.actions import messages, questions
 from dialogs.errors import Conflict, Invalid
 from dialogs.extras.v1.conversations import begin
+from dialogs.extras.v1.ending import _ended
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
-from dialogs.extras.v1.relay import _ended, _read
+from dialogs.extras.v1.relay import _read
 from dialogs.models import ApiKey, Dialog, Question
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script

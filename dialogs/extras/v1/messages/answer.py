@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dialogs.api.sse import write_event
+from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError, request_id
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece
 from dominds.llm.json_text import arguments_object, arguments_text
@@ -18,6 +19,7 @@ STOP_REASONS = {
     "tool_calls": "tool_use",
     "length": "max_tokens",
     "content_filter": "refusal",
+    "compaction": "compaction",
 }
 ERROR_TYPES = {
     401: "authentication_error",
@@ -43,13 +45,15 @@ def error_body(error: ApiError) -> dict[str, Any]:
     error_json: dict[str, Any] = {"type": kind, "message": message, "code": error.code}
     if error.code == NO_THREADS:
         error_json["details"] = {"error_code": NO_THREADS, "unsupported": ["thread"]}
+    elif error.code.startswith("compaction_"):
+        error_json["details"] = {"error_code": error.code}
     return {"type": "error", "error": error_json, "request_id": request_id() or None}
 
 
 class MessageWriter:
     keep_alive = write_event({"type": "ping"}, event="ping")
 
-    def __init__(self, stops: Sequence[Any], run: Run) -> None:
+    def __init__(self, stops: Sequence[Any], run: Run, *, has_edits: bool = False) -> None:
         self._stop = stops[0] if len(stops) == 1 else None  # of several it is not known which one was met
         self._message: dict[str, Any] = {
             "id": f"{PREFIX}{run.dialog_id.hex}_{run.seq}_{run.after_generation}",
@@ -61,6 +65,8 @@ class MessageWriter:
             "stop_sequence": None,
             "usage": NONE_YET,
         }
+        # Nothing is cleared from what a request says: the dialog's policy judges what the model sees of it.
+        self._edits: dict[str, Any] = {"context_management": {"applied_edits": []}} if has_edits else {}
         self._texts: list[str] = []  # of the block under way, which is the last one
         self._kind = ""  # its kind, empty between blocks
 
@@ -73,6 +79,8 @@ class MessageWriter:
                 return self._text_events("text", text)
             case Reasoning(text):
                 return self._text_events("thinking", text)
+            case Compacted():
+                return self._compaction_events(piece)
             case Ended():
                 return self._end_events(piece)
 
@@ -120,14 +128,22 @@ class MessageWriter:
             self._stop_event(),
         ]
 
+    def _compaction_events(self, compacted: Compacted) -> list[bytes]:
+        opened = self._open_block({"type": "compaction", "content": None, "encrypted_content": None})
+        held = {"content": compacted.text, "encrypted_content": compacted.packed(with_text=False)}
+        self._message["content"][-1] |= held
+        index = len(self._message["content"]) - 1
+        delta = _event("content_block_delta", index=index, delta={"type": "compaction_delta", **held})
+        return [opened, delta, self._stop_event()]
+
     def _end_events(self, ended: Ended) -> list[bytes]:
         events = [*self._close_block(), *(event for call in ended.calls for event in self._call_events(call))]
         usage, reason = _usage(ended.usage), STOP_REASONS[ended.finish_reason]
         delta = {"stop_reason": reason, "stop_sequence": self._stop if reason == "stop_sequence" else None}
-        self._message |= {**delta, "usage": usage, "dominds": ended.health}
+        self._message |= {**delta, "usage": usage, "dominds": ended.health, **self._edits}
         return [
             *events,
-            _event("message_delta", delta=delta, usage=usage, dominds=ended.health),
+            _event("message_delta", delta=delta, usage=usage, dominds=ended.health, **self._edits),
             _event("message_stop"),
         ]
 

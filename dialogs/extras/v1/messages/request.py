@@ -1,7 +1,7 @@
 """Translation of the body of ``POST /v1/messages`` into that of a chat completion.
 
-Markers of caches and Anthropic's own context editing are ignored: the runtime sees to both. So is thinking that
-comes back: the dialog holds its own.
+A compaction block stands for the conversation before it. Markers of caches and edits that clear old results or
+thinking are ignored: the runtime sees to both. So is thinking that comes back: the dialog holds its own.
 """
 
 from dataclasses import replace
@@ -10,9 +10,11 @@ from typing import Any
 
 import orjson
 
+from dialogs.extras.v1.compacted import Compacted, unpack
+from dialogs.extras.v1.compaction import Teller, is_due, tell_text, teller_for
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.messages.answer import NO_THREADS, MessageWriter
-from dialogs.extras.v1.options import check_offered
+from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
 from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping, worded
 from dialogs.store.text import unstorable_reason
@@ -23,12 +25,16 @@ FAILED = "The tool failed with an error:"  # where its result does not say so it
 REMINDER = "<system-reminder>"
 SAME = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream", "metadata")
 READ = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "stop_sequences")
+CHECKED = ("context_management", "compaction", "fallbacks", "billing_policy")
 PASSED_OVER = tuple(
     """
-    cache_control context_management compaction betas anthropic_beta diagnostics inference_geo service_tier speed
-    fallbacks billing_policy user_profile_id workspace_id
+    cache_control betas anthropic_beta diagnostics inference_geo service_tier speed user_profile_id workspace_id
     """.split()
 )
+COMPACT = "compact_20260112"
+TRIGGER = 150_000  # tokens, as in Anthropic's API where a request names none
+CLEARS = ("clear_tool_uses_20250919", "clear_thinking_20251015")  # what the runtime sees to in its own way
+THINKING = ("enabled", "adaptive", "between_tools", "disabled")
 NAMES = {
     "stop": "stop_sequences",
     "reasoning_effort": "output_config.effort",
@@ -39,20 +45,36 @@ CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def read(sent: Sent) -> Reading:
-    request = chat_request_of(sent.body, sent.dialog, sent.policy)
-    return Reading(request, partial(MessageWriter, listed(sent.body.get("stop_sequences"), "stop_sequences")), NAMES)
+    body = sent.body
+    stops, has_edits = listed(body.get("stop_sequences"), "stop_sequences"), _edits(body) is not None
+    writer = partial(MessageWriter, stops, has_edits=has_edits)
+    chat = _chat_of(body, teller_for(sent.key))
+    prior = partial(chat.prior, sent, "messages")
+    if body.get("compaction"):
+        return Reading(prior().request, writer, NAMES, prior, is_compaction=True)
+    request = chat.request(sent.dialog, sent.policy)
+    if (edit := _compaction_edit(body)) is None:
+        return Reading(request, writer, NAMES)
+    threshold = mapping(edit.get("trigger"), "trigger").get("value") or TRIGGER
+    pauses = bool(edit.get("pause_after_compaction"))
+    return Reading(request, writer, NAMES, prior, lambda: is_due(chat_request_of(body), threshold), pauses)
 
 
-def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
-    """Translate a request. Raises ``ApiError``."""
+def chat_request_of(body: dict[str, Any]) -> ChatRequest:
+    """Translate a request, with the text of a compaction in the place of what it stands for. Raises ``ApiError``."""
+    return _chat_of(body, tell_text).request("", "", is_asking=not body.get("compaction"))
+
+
+def _chat_of(body: dict[str, Any], tell: Teller) -> ChatBody:
     if body.get("thread") is not None:
         raise ApiError(400, NO_THREADS, "Threads are not offered: send the whole conversation.", param="thread")
     chat = ChatBody({name: body[name] for name in SAME if name in body}, names=NAMES)
     for name, value in body.items():
-        if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
+        if value not in (None, []) and name not in (*SAME, *READ, *CHECKED, *PASSED_OVER):
             raise invalid("This is not offered here: leave it out.", name)
+    _check_beta(body)
     _system(chat, body.get("system"))
-    instructions_end = len(chat.messages)
+    chat.end_instructions()
     loaded: set[str] = set()
     messages = [
         mapping(message, f"messages.{at}") for at, message in enumerate(listed(body.get("messages"), "messages"))
@@ -60,12 +82,48 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
     newest = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
     for index, message in enumerate(messages):
         if index > newest or not message.get("clear_at"):  # a system message of one turn is gone with the next
-            _message(chat, message, f"messages.{index}", loaded)
+            _message(chat, message, f"messages.{index}", loaded, tell)
     tools = [(f"tools.{index}", item) for index, item in enumerate(listed(body.get("tools"), "tools"))]
     chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
     chat.options |= _options(body)
-    request = chat.request(dialog_header, policy, instructions_end)
-    return replace(request, end_user=_end_user(request.labels.get("user_id")))
+    chat.end_user = _end_user(mapping(body.get("metadata"), "metadata").get("user_id"))
+    return chat
+
+
+def _check_beta(body: dict[str, Any]) -> None:
+    """Refuse by its name what asks other servers, or other payers, for help."""
+    check_offered("beta", {"fallbacks": body.get("fallbacks") or None})
+    check_offered("billing_policy", mapping(body.get("billing_policy"), "billing_policy"), "billing_policy")
+    compaction = mapping(body.get("compaction"), "compaction")
+    check_known(compaction, ("type",), "compaction")
+    if compaction and compaction.get("type") != "summarize":
+        raise invalid("type must be summarize.", "compaction.type")
+    for index, edit in enumerate(_edits(body) or ()):
+        param = f"context_management.edits.{index}"
+        if edit.get("type") == COMPACT:
+            _check_compact(edit, param)
+        elif edit.get("type") not in CLEARS:
+            raise invalid(f"{edit.get('type')!r} is not offered here: leave it out.", f"{param}.type")
+
+
+def _check_compact(edit: dict[str, Any], param: str) -> None:
+    check_known(edit, ("type", "trigger", "pause_after_compaction"), param)
+    trigger = mapping(edit.get("trigger"), f"{param}.trigger")
+    value = trigger.get("value")
+    if trigger and (trigger.get("type") != "input_tokens" or type(value) is not int or value < 1):
+        raise invalid("trigger must have the type input_tokens and a value above 0.", f"{param}.trigger")
+
+
+def _edits(body: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the edits of the context; None where the request does not speak of them."""
+    management = mapping(body.get("context_management"), "context_management")
+    check_known(management, ("edits",), "context_management")
+    edits = listed(management.get("edits"), "context_management.edits")
+    return [mapping(item, f"context_management.edits.{index}") for index, item in enumerate(edits)] or None
+
+
+def _compaction_edit(body: dict[str, Any]) -> dict[str, Any] | None:
+    return next((edit for edit in _edits(body) or () if edit.get("type") == COMPACT), None)
 
 
 def _end_user(given: Any) -> str:
@@ -87,6 +145,10 @@ def _end_user(given: Any) -> str:
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:
     thinking, output = mapping(body.get("thinking"), "thinking"), mapping(body.get("output_config"), "output_config")
+    check_known(output, ("effort", "format"), "output_config")
+    check_known(thinking, ("type", "display", "budget_tokens", "block_binding"), "thinking")
+    if thinking.get("type") not in (None, *THINKING):
+        raise invalid(f"type must be one of {', '.join(THINKING)}.", "thinking.type")
     options: dict[str, Any] = {
         "include_reasoning": thinking.get("type") in ("enabled", "adaptive") and thinking.get("display") != "omitted"
     }
@@ -149,10 +211,14 @@ def _blocks(content: Any, param: str) -> list[dict[str, Any]]:
     return [mapping(block, f"{param}.{index}") for index, block in enumerate(listed(content, param))]
 
 
-def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[str]) -> None:
+def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[str], tell: Teller) -> None:
     """Translate a message. ``loaded`` gets the names of tools that results refer to."""
     blocks = _blocks(message.get("content"), f"{param}.content")
+    if message.get("role") != "system":
+        blocks = _behind_compaction(chat, blocks, f"{param}.content", tell)
     match message.get("role"):
+        case "assistant" | "user" if message.get("content") and not blocks:
+            pass  # it held nothing else
         case "user":
             _results(chat, blocks, param, loaded)
         case "assistant":
@@ -162,9 +228,23 @@ def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[st
             calls = [_call(block, f"{param}.content") for block in blocks if block.get("type") == "tool_use"]
             chat.say("assistant", texts, param, **({"tool_calls": calls} if calls else {}))
         case "system":
+            check_offered("system", message, param)
             chat.say("system", blocks, param)
         case _:
             raise invalid("role must be user, assistant or system.", f"{param}.role")
+
+
+def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str, tell: Teller) -> list[dict[str, Any]]:
+    """Tell what a compaction stands for in the place of all before it, and return the blocks behind it. One without
+    content is that of a summary that failed, and stands for nothing."""
+    for index, block in enumerate(blocks):
+        if block.get("type") == "compaction":
+            text = worded(block.get("content"), f"{param}.{index}.content")
+            found = unpack(block.get("encrypted_content")) or Compacted(None, 0, text)
+            if text:
+                tell(chat, replace(found, text=text), f"{param}.{index}")
+    at = max((at for at, block in enumerate(blocks, 1) if block.get("type") == "compaction"), default=0)
+    return blocks[at:]
 
 
 def _call(block: dict[str, Any], param: str) -> dict[str, Any]:
@@ -195,9 +275,10 @@ def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str, loaded: s
 
 def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
     """Translate pictures and files. An unknown part stays, and is refused by its type."""
+    source: dict[str, Any] = {}
     if block.get("type") in ("image", "document"):
         check_offered(block["type"], block, param)
-    source = mapping(block.get("source"), "source")
+        source = mapping(block.get("source"), f"{param}.source")
     match block.get("type"), source.get("type"):
         case "text", _:
             return {"type": "text", "text": block.get("text")}
@@ -209,7 +290,7 @@ def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
         case "document", "text":
             title, data = worded(block.get("title"), f"{param}.title"), source.get("data")
             return {"type": "text", "text": f"{title}\n\n{data}" if title and isinstance(data, str) else data}
-        case "image", "url":
+        case "image", "url" if str(source.get("url")).startswith("data:"):
             return {"type": "image_url", "image_url": {"url": source.get("url")}}
         case "image", "base64":
             return {"type": "image_url", "image_url": {"url": _data_url(source)}}
@@ -218,6 +299,8 @@ def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
                 "type": "file",
                 "file": {"filename": block.get("title") or "document", "file_data": _data_url(source)},
             }
+        case "image" | "document" as kind, other:
+            raise invalid(f"{kind} cannot be read from a source of type {other!r}: send base64.", f"{param}.source")
     return block
 
 

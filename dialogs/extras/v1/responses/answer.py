@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialogs.api.sse import KEEP_ALIVE, write_event
+from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Text
 from dialogs.extras.v1.responses.stored import Place
 from dialogs.extras.v1.responses.tools import Tools
 from dialogs.extras.v1.runs import Run
@@ -102,6 +103,8 @@ class ResponseWriter:
                 return self._text_events(MESSAGE, text)
             case Reasoning(text):
                 return self._text_events(REASONING, text)
+            case Compacted():
+                return self._compaction_events(piece)
             case Ended():
                 self._response["dominds"] = piece.health
                 return self.end(piece.finish_reason, piece.calls, piece.usage)
@@ -167,6 +170,10 @@ class ResponseWriter:
             self._item_event("done"),
         ]
 
+    def _compaction_events(self, compacted: Compacted) -> list[bytes]:
+        item = {"type": "compaction", "encrypted_content": compacted.packed()}
+        return [*self._close_item(), self._open_item("cmp", item), self._item_event("done")]
+
     # The end
 
     def end(self, reason: str, calls: tuple[Call, ...], usage: dict[str, Any] | None) -> list[bytes]:
@@ -189,11 +196,12 @@ def usage_json(usage: dict[str, Any] | None) -> dict[str, Any] | None:
     """Write chat completions' counts under this protocol's names. Its shares are not optional: unknown ones are 0."""
     if usage is None:
         return None
-    read = usage.get("prompt_tokens_details", {}).get("cached_tokens") or 0
+    shares = usage.get("prompt_tokens_details", {})
+    cached = {name: shares.get(name) or 0 for name in ("cached_tokens", "cache_write_tokens")}
     thought = usage.get("completion_tokens_details", {}).get("reasoning_tokens") or 0
     return {
         "input_tokens": usage["prompt_tokens"],
-        "input_tokens_details": {"cached_tokens": read},
+        "input_tokens_details": cached,
         "output_tokens": usage["completion_tokens"],
         "output_tokens_details": {"reasoning_tokens": thought},
         "total_tokens": usage["total_tokens"],

@@ -1,19 +1,23 @@
 """Translation of the body of ``POST /v1/responses`` into that of a chat completion.
 
-Reasoning that comes back is ignored, encrypted or not: the dialog holds its own. So are ``truncation`` and keys
-of caches: the runtime sees to both.
+A compaction stands for the conversation before it. Reasoning that comes back is ignored, encrypted or not: the dialog
+holds its own. So are ``truncation`` and keys of caches: the runtime sees to both.
 """
 
 from functools import partial
 from typing import Any
 
+from dialogs.context.sent import est_tokens_of
 from dialogs.errors import NotFound
+from dialogs.extras.v1.compacted import unpack
+from dialogs.extras.v1.compaction import Teller, is_due, tell_text, teller_for
 from dialogs.extras.v1.errors import ApiError, invalid
-from dialogs.extras.v1.options import check_offered
+from dialogs.extras.v1.options import check_known, check_offered
+from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.responses.answer import ResponseWriter
 from dialogs.extras.v1.responses.stored import Place, Stored
 from dialogs.extras.v1.responses.tools import Tools, call_of
-from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping
+from dialogs.extras.v1.wire import ChatBody, Prior, Reading, Sent, listed, mapping
 from dialogs.models import ApiKey
 
 SAME = tuple(
@@ -24,13 +28,13 @@ SAME = tuple(
 READ = tuple(
     """
     input instructions tools tool_choice previous_response_id reasoning text include max_output_tokens service_tier
+    context_management
     """.split()
 )
 PASSED_OVER = (
     "truncation",
     "stream_options",
     "client_metadata",
-    "context_management",
     "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
@@ -43,37 +47,88 @@ NAMES = {
     "response_format": "text.format",
 }
 LOGPROBS = "message.output_text.logprobs"
+TRIGGER = "compaction_trigger"
 ENCRYPTED = "reasoning.encrypted_content"
 USUAL_TIERS = (None, "auto", "default")
-LEFT_OUT = ("reasoning", "compaction", "web_search_call", "tool_search_call", "tool_search_output")
+LEFT_OUT = ("reasoning", "web_search_call", "tool_search_call", "tool_search_output")
 
 
 def read(sent: Sent) -> Reading:
     """Read a request. Raises ``ApiError`` or ``Refusal``."""
+    body, tools = sent.body, Tools()
+    threshold = _threshold(body.get("context_management"))
+    chat = _chat_of(sent, tools, teller_for(sent.key))
+    include = listed(body.get("include"), "include")
+    if LOGPROBS in include:
+        raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
+    writer = partial(ResponseWriter, body, tools, ENCRYPTED in include)
+    prior = partial(chat.prior, sent, "input")
+    if _ends_with_trigger(body):
+        return Reading(prior().request, writer, NAMES, prior, is_compaction=True)
+    request = chat.request(sent.dialog, sent.policy)
+    if threshold is None:
+        return Reading(request, writer, NAMES)
+    return Reading(request, writer, NAMES, prior, lambda: is_due(counted(sent), threshold, _known_tokens(sent)))
+
+
+def counted(sent: Sent) -> ChatRequest:
+    """Read a request whose tokens are counted: with the text of a compaction in the place of what it stands for."""
+    return _chat_of(sent, Tools(), tell_text).request(sent.dialog, sent.policy, is_asking=False)
+
+
+def prior_of(sent: Sent) -> Prior:
+    """Read a conversation that is to be compacted."""
+    return _chat_of(sent, Tools(), teller_for(sent.key)).prior(sent, "input")
+
+
+def _chat_of(sent: Sent, tools: Tools, tell: Teller) -> ChatBody:
     body, key = sent.body, sent.key
     for name, value in body.items():
         if value not in (None, False) and name not in (*SAME, *READ, *PASSED_OVER):
             raise invalid(f"{name} is not offered here: leave it out.", name)
     chat = ChatBody({name: body[name] for name in SAME if body.get(name) is not None} | _options(body), names=NAMES)
-    tools = Tools()
     tools.add(body.get("tools"), "tools")
     stored = _previous(key, body)
     instructions = body.get("instructions") or (stored.instructions if stored else "")
     if instructions:
         chat.say("system", instructions, "instructions")
-    instructions_end = len(chat.messages)  # unlike them, system messages of the input stay where they were said
+    chat.end_instructions()  # unlike them, system messages of the input stay where they were said
     if stored:
         _go_on(chat, stored, body)
-    _input(chat, tools, key, body.get("input"))
+    _input(chat, tools, key, body.get("input"), tell)
     tools.check()
     chat.options["tool_choice"] = tools.choice(body.get("tool_choice"))
     chat.tools = tools.functions
-    include = listed(body.get("include"), "include")
-    if LOGPROBS in include:
-        raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
-    encrypts = ENCRYPTED in include
-    request = chat.request(sent.dialog, sent.policy, instructions_end)
-    return Reading(request, partial(ResponseWriter, body, tools, encrypts), NAMES)
+    return chat
+
+
+def _threshold(value: Any) -> int | None:
+    """Return from how many tokens on the client wants a compaction, 0 where that is left open; None for never."""
+    threshold = None
+    for index, item in enumerate(listed(value, "context_management")):
+        param = f"context_management[{index}]"
+        entry = mapping(item, param)
+        check_known(entry, ("type", "compact_threshold"), param)
+        if entry.get("type") != "compaction":
+            raise invalid("type must be compaction.", f"{param}.type")
+        threshold = entry.get("compact_threshold") or 0
+        if type(threshold) is not int or threshold < 0:
+            raise invalid("compact_threshold must be a number of tokens.", f"{param}.compact_threshold")
+    return threshold
+
+
+def _ends_with_trigger(body: dict[str, Any]) -> bool:
+    items = body.get("input")
+    return isinstance(items, list) and bool(items) and mapping(items[-1], "input").get("type") == TRIGGER
+
+
+def _known_tokens(sent: Sent) -> int:
+    """Return the size of the conversation that a request goes on with by the id of its last response."""
+    stored = _previous(sent.key, sent.body)
+    newest = stored.turns[-1].generation if stored and stored.turns else None
+    if stored is None or newest is None or not stored.is_head:
+        return 0
+    return (newest.prompt_tokens or est_tokens_of(newest) or 0) + (newest.completion_tokens or 0)
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +175,7 @@ def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
 # Items
 
 
-def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any) -> None:
+def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any, tell: Teller) -> None:
     items = [{"role": "user", "content": value}] if isinstance(value, str) else listed(value, "input")
     known: set[Place] = set()
     for index, given in enumerate(items):
@@ -137,10 +192,23 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any) -> None:
                 chat.say("tool", output, param, tool_call_id=item.get("call_id"))
             case "item_reference":
                 _add_stored(chat, key, item.get("id"), known, param)
+            case "compaction":
+                _tell_compaction(chat, item, param, tell)
+            case "compaction_trigger":
+                if index + 1 < len(items):
+                    raise invalid("A compaction_trigger must be the last item.", param)
             case "additional_tools":
                 tools.add(item.get("tools"), f"{param}.tools")
             case kind if kind not in LEFT_OUT:
                 raise invalid(f"Items of type {kind!r} are not understood.", f"{param}.type")
+
+
+def _tell_compaction(chat: ChatBody, item: dict[str, Any], param: str, tell: Teller) -> None:
+    compacted = unpack(item.get("encrypted_content"))
+    if compacted is None:
+        words = "This compaction was made elsewhere, and only its maker can read it: send what it stands for."
+        raise ApiError(400, "invalid_encrypted_content", words, param=f"{param}.encrypted_content")
+    tell(chat, compacted, param)
 
 
 def _add_call(chat: ChatBody, item: dict[str, Any], param: str) -> None:

@@ -5,11 +5,13 @@ from typing import Any
 from dialogs.errors import NotFound
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.relay import UNDER_WAY, Text
+from dialogs.extras.v1.pieces import Text
+from dialogs.extras.v1.relay import UNDER_WAY
 from dialogs.extras.v1.responses.answer import ResponseWriter
-from dialogs.extras.v1.responses.stored import Place, Stored, text_of
+from dialogs.extras.v1.responses.stored import Place, Stored
 from dialogs.extras.v1.responses.tools import Tools
 from dialogs.extras.v1.runs import Run
+from dialogs.extras.v1.telling import text_of
 from dialogs.models import ApiKey, Turn
 from dominds.llm.stream import CUT_SHORT
 

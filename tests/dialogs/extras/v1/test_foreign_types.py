@@ -15,7 +15,7 @@ from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.messages.request import read as read_message
 from dialogs.extras.v1.options import check_model_honours
-from dialogs.extras.v1.relay import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Text
 from dialogs.extras.v1.responses.request import read as read_response
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import Reading, Sent

@@ -49,7 +49,21 @@ class City(BaseModel):
     name: str
 
 
+USED = (40, 7)  # tokens of each of these answers
+ENDS = {
+    "Say it.": Reply("Done.", usage=USED),
+    "Say it at length.": Reply("word " * 99, usage=USED),
+    "Look it up.": Reply(calls=(Call("get_time", {}),), usage=USED),
+    "Say and look.": Reply("I look.", (Call("get_time", {}), Call("get_time", {"of": "day"})), usage=USED),
+    "content_filter": Reply("No", finish="content_filter", usage=USED),
+    "refusal": Reply("No", finish="refusal", usage=USED),
+    "stop_sequence": Reply("No", finish="stop_sequence", usage=USED),
+}
+
+
 def brain(prompt: Prompt) -> Reply:
+    if prompt.last.text in ENDS:
+        return ENDS[prompt.last.text]
     if prompt.required_tools:
         return Reply(calls=(Call("get_time"),))
     if any(prompt.body.get(name) for name in ("response_format", "text", "output_config")):
@@ -440,3 +454,101 @@ def test_dialogs_of_programs_have_an_origin_and_brief_ones_expire(
     )
     again = dialog_of(answer)
     assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None), "a conversation is kept"
+
+
+# -- as the model itself -----------------------------------------------------------------------------------------------
+
+GET_TIME: dict[str, Any] = {"name": "get_time", "parameters": {"type": "object", "properties": {}}}
+FACES: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
+    "chat": ("local", "chat/completions", {"tools": [TIME], "max_tokens": 20}, ("content_filter",)),
+    "messages": (
+        "anthropic",
+        "messages",
+        {"tools": [{"name": "get_time", "input_schema": GET_TIME["parameters"]}], "max_tokens": 20},
+        ("refusal", "stop_sequence"),
+    ),
+    "responses": (
+        "openai",
+        "responses",
+        {"tools": [{"type": "function", "strict": False, **GET_TIME}], "max_output_tokens": 20},
+        (),
+    ),
+}
+SAID = ("Say it.", "Say it at length.", "Look it up.", "Say and look.")
+# How long what it wrote to its cache is kept, a provider tells nobody but its own account.
+OF_EACH_SERVER = ("created", "created_at", "model", "call_id", "instructions", "tools", "store", "cache_creation")
+HEADERS = {"messages": {"anthropic-version": "2023-06-01"}}
+
+
+def asked_raw(url: str, key: str, face: str, body: dict[str, Any]) -> httpx2.Response:
+    headers = {"Authorization": f"Bearer {key}", "x-api-key": key, **HEADERS.get(face, {})}
+    return httpx2.post(f"{url}/v1/{FACES[face][1]}", json=body, headers=headers, timeout=30)
+
+
+def likeness(value: Any, name: str = "") -> Any:
+    """Return what of an answer is the same whoever serves the model: of ids their form."""
+    if isinstance(value, dict):
+        kept = {key: one for key, one in value.items() if key not in OF_EACH_SERVER}
+        is_call = kept.get("type") in ("function", "tool_use")
+        return {key: likeness(one, "" if is_call and key == "id" else key) for key, one in kept.items()}
+    if isinstance(value, list):
+        return [likeness(one) for one in value]
+    if name == "id":
+        return str(value).replace("-", "_").split("_")[0]
+    return value
+
+
+def lacks(ours: Any, theirs: Any, path: str = "") -> list[str]:
+    """Name what the model's own answer has and ours has not, or has otherwise; ids of calls are left out."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        missing = [f"{path}.{key}" for key in theirs if key not in ours]
+        return missing + [
+            one for key in theirs if key in ours and key != "" for one in lacks(ours[key], theirs[key], f"{path}.{key}")
+        ]
+    if isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        return [one for at, pair in enumerate(zip(ours, theirs, strict=True)) for one in lacks(*pair, f"{path}.{at}")]
+    is_call_id = path.endswith(".id") and str(theirs).startswith(("call", "toolu", "chatcmpl-tool"))
+    return [] if ours == theirs or is_call_id else [f"{path}: {ours!r}, not {theirs!r}"]
+
+
+def events_of(answer: httpx2.Response) -> list[Any]:
+    lines = (line.removeprefix("data:").strip() for line in answer.text.splitlines() if line.startswith("data:"))
+    events = [json.loads(line) if line != "[DONE]" else line for line in lines if line]
+    return [event for event in events if event == "[DONE]" or event.get("type") != "ping"]
+
+
+def course(events: list[Any]) -> list[Any]:
+    """Return the kinds of events in their order, neighbours of one kind once; of chunks what they hold."""
+    kinds: list[Any] = []
+    for event in events:
+        kind = event if event == "[DONE]" else event.get("type")
+        if kind is None:
+            choice = next(iter(event["choices"]), {})
+            held = sorted(name for name, one in choice.get("delta", {}).items() if one and name != "role")
+            kind = (held, choice.get("finish_reason"), event.get("usage"))
+        if kinds[-1:] != [kind] and kind != ([], None, None):
+            kinds.append(kind)
+    return kinds
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_an_answer_is_like_that_of_the_model_itself(stack: Stack, doubles: dict[str, Double], face: str) -> None:
+    name, _, fields, own = FACES[face]
+    double, key = doubles[name], create_key(UserFactory.create())
+    ids: set[str] = set()
+    for text in (*SAID, *own):
+        told = [{"role": "user", "content": text}]
+        body = {**fields, ("input" if face == "responses" else "messages"): told}
+        theirs = asked_raw(double.url, "k", face, {**body, "model": double.model})
+        ours = asked_raw(stack.base_url, key, face, {**body, "model": name})
+        assert (ours.status_code, theirs.status_code) == (200, 200), (text, ours.text, theirs.text)
+        assert lacks(likeness(ours.json()), likeness(theirs.json())) == [], text
+        assert ours.headers["content-type"] == "application/json" and ours.headers["request-id"]
+        if face == "chat":
+            body["stream_options"] = {"include_usage": True}
+        theirs = asked_raw(double.url, "k", face, {**body, "model": double.model, "stream": True})
+        streamed = asked_raw(stack.base_url, key, face, {**body, "model": name, "stream": True})
+        assert course(events_of(streamed)) == course(events_of(theirs)), text
+        assert streamed.headers["content-type"].startswith("text/event-stream")
+        ids |= {ours.json()["id"], str(events_of(streamed)[0].get("id") or events_of(streamed)[0])}
+    assert len(ids) == 2 * len((*SAID, *own)), "each answer has an id of its own"

@@ -8,8 +8,9 @@ import pytest
 from django.db import connection
 
 from dialogs.actions import messages
+from dialogs.extras.v1.ending import finish
 from dialogs.extras.v1.errors import ApiError
-from dialogs.extras.v1.relay import _finish, _read
+from dialogs.extras.v1.relay import _read
 from dialogs.extras.v1.runs import Run
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
@@ -70,7 +71,7 @@ def test_what_the_provider_said_is_passed_on_as_what_it_is(
     run = Run(dialog.pk, dialog.agent_id, dialog.owner_id, seq, queued=False, after_event=0, after_generation=0)
     drive(dialog.pk)
     with pytest.raises(ApiError) as failed:
-        _finish(run, _read(run, 0).status, "")
+        finish(run, _read(run, 0).status, "")
     status, code, wait = told
     assert (failed.value.status, failed.value.code) == (status, code)
     assert failed.value.retry_after_seconds == wait or (wait and wait - 5 <= (failed.value.retry_after_seconds or 0))

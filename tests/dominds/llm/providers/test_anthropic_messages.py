@@ -132,7 +132,7 @@ def test_parallel_tool_calls_and_signed_thinking(server: ModelServer) -> None:
 
     answer = Message(Role.ASSISTANT, "Ok", finished.tool_calls, provider_items=finished.provider_items)
     body = request_body(replace(HELLO, messages=(answer,)), owner(key=KEY), info(ANTHROPIC))
-    thinking, redacted, text, *uses = body["messages"][0]["content"]
+    thinking, redacted, text, *uses = body["messages"][1]["content"]
     assert thinking == {"type": "thinking", "thinking": "Let me see", "signature": "c2ln"}
     assert redacted == {"type": "redacted_thinking", "data": "xyz"}
     assert text["text"] == "Ok"
@@ -275,7 +275,7 @@ def test_thinking_goes_back_where_it_stood_between_text_and_calls(server: ModelS
     finished = outcome.finished
     answer = Message(Role.ASSISTANT, outcome.text, finished.tool_calls, provider_items=finished.provider_items)
     body = request_body(replace(HELLO, messages=(answer,)), owner(key=KEY), info(ANTHROPIC))
-    assert [(each["type"], each.get("signature")) for each in body["messages"][0]["content"]] == [
+    assert [(each["type"], each.get("signature")) for each in body["messages"][1]["content"]] == [
         ("thinking", "one"),
         ("text", None),
         ("thinking", "two"),

@@ -24,8 +24,17 @@ FIXED = {"prompt_tokens": 50, "completion_tokens": 5}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CALLS = [{"name": "get_weather", "arguments": {"city": "Rome"}}]
 PICTURES = [coded(picture("PNG", (40 + number, 30))) for number in range(3)]
+CARGO = "barrels of oil from Genua, to be counted at noon by the mate and once more by the captain. "
+LONG: Any = [  # a conversation with more messages than a summary leaves
+    {"role": role, "content": f"Cargo {number}, says the {role}: {CARGO * 8}"}
+    for number in range(8)
+    for role in ("user", "assistant")
+]
 SCRIPTS: dict[str, list[dict[str, Any]]] = {
-    "plain": [{"text": "You said: {{last_user}}", "usage": FIXED}],
+    "plain": [
+        {"match": "hand-off summary", "text": "## Goal\nCount the cargo of all ships.", "usage": FIXED},
+        {"text": "You said: {{last_user}}", "usage": FIXED},
+    ],
     "quiet": [{"text": "Hello.", "usage": "none"}],
     "weather": [
         {"match": "weather", "reasoning": "I must look.", "text": "Let me look.", "tool_calls": CALLS, "usage": FIXED},

@@ -10,7 +10,7 @@ from anthropic import Anthropic
 from django.contrib.auth.models import User
 
 from dialogs.models import Client, Dialog, Turn
-from tests.dialogs.extras.v1.protocols.conftest import PICTURES, SCHEMA, SCRIPTS, dialog_of, seen
+from tests.dialogs.extras.v1.protocols.conftest import LONG, PICTURES, SCHEMA, SCRIPTS, dialog_of, seen
 from tests.doubles.serving import Double
 from tests.harness.stack import Stack
 
@@ -236,3 +236,33 @@ def test_errors_of_messages_have_that_protocols_shape(stack: Stack, claude: Anth
         for event in events:
             frame += event.text if event.type == "text" else ""
     assert frame == "Let me see."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_conversation_is_compacted_by_a_block(claude: Anthropic, stream: bool) -> None:
+    def sent(messages: list[Any], **options: Any) -> Any:
+        fields: Any = {"model": "plain", "max_tokens": 100, "messages": messages, **options}
+        if not stream:
+            return claude.beta.messages.create(**fields)
+        with claude.beta.messages.stream(**fields) as events:
+            return events.get_final_message()
+
+    alone = sent(LONG, compaction={"type": "summarize"}, betas=["compact-2026-09-04"])
+    assert ([block.type for block in alone.content], alone.stop_reason) == (["compaction"], "compaction")
+    assert "[Summary of turns 1-" in alone.content[0].content
+    assert alone.usage.input_tokens == 10 * alone.usage.output_tokens
+    messages: list[Any] = [{"role": "assistant", "content": alone.content}, {"role": "user", "content": "And now?"}]
+    trigger = {"type": "input_tokens", "value": 100}
+    edits = {"edits": [{"type": "compact_20260112", "trigger": trigger}]}
+    answer = sent(messages, context_management=edits, betas=["compact-2026-01-12"])
+    assert [block.type for block in answer.content] == ["compaction", "text"]
+    assert answer.content[1].text == "You said: And now?"
+    assert answer.context_management.applied_edits == []
+    assert dialog_of(answer.id).pk == dialog_of(alone.id).pk
+    messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": "And then?"}]
+    last = sent(messages)
+    assert (last.content[0].text, dialog_of(last.id).pk) == ("You said: And then?", dialog_of(alone.id).pk)
+    paused = sent(messages, context_management={"edits": [{**edits["edits"][0], "pause_after_compaction": True}]})
+    assert ([block.type for block in paused.content], paused.stop_reason) == (["compaction"], "compaction")
+    with pytest.raises(anthropic.BadRequestError, match="compaction_nothing_to_summarize"):
+        sent([{"role": "user", "content": "Hi"}], compaction={"type": "summarize"})

@@ -12,7 +12,7 @@ from openai import OpenAI
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.models import Client, Dialog, Turn
-from tests.dialogs.extras.v1.protocols.conftest import PICTURES, SCHEMA, dialog_of, seen
+from tests.dialogs.extras.v1.protocols.conftest import LONG, PICTURES, SCHEMA, dialog_of, seen
 from tests.dialogs.factories import UserFactory
 from tests.doubles.serving import Double
 from tests.harness.stack import Stack
@@ -238,3 +238,30 @@ def test_images_of_inputs_and_outputs_reach_the_model(gpt: OpenAI, seer: Double)
     with pytest.raises(openai.BadRequestError, match="takes no image"):
         responded(gpt, "blind", [{"role": "user", "content": [image(0)]}])
     assert seer.refusals == []
+
+
+def test_a_compacted_conversation_goes_on_in_its_dialog(gpt: OpenAI) -> None:
+    before = gpt.responses.input_tokens.count(model="plain", input=LONG).input_tokens
+    compacted = gpt.responses.compact(model="plain", input=LONG)
+    assert [item.type for item in compacted.output] == ["message"] * 8 + ["compaction"]
+    assert compacted.object == "response.compaction" and compacted.usage.total_tokens % 55 == 0
+    items: list[Any] = [item.model_dump(exclude_none=True) for item in compacted.output]
+    assert gpt.responses.input_tokens.count(model="plain", input=items).input_tokens < before * 0.8
+    answer = responded(gpt, "plain", [*items, {"role": "user", "content": "And now?"}])
+    dialog = dialog_of(answer.id)
+    assert answer.output_text == "You said: And now?"
+    assert dialog.remediations.get().policy == "summarize"
+    assert dialog.turns.filter(role="user").count() == 9, "all of it is in the dialog"
+
+
+def test_a_threshold_puts_a_compaction_before_the_answer(gpt: OpenAI) -> None:
+    items: list[Any] = [*LONG, {"role": "user", "content": "And now?"}]
+    management: Any = [{"type": "compaction", "compact_threshold": 1_000}]
+    answer = responded(gpt, "plain", items, stream=True, context_management=management)
+    assert [item.type for item in answer.output] == ["compaction", "message"]
+    items += [item.model_dump(exclude_none=True) for item in answer.output]
+    items.append({"role": "user", "content": "And then?"})
+    last = responded(gpt, "plain", items, store=False)
+    assert (last.output_text, dialog_of(last.id).pk) == ("You said: And then?", dialog_of(answer.id).pk)
+    alone = responded(gpt, "plain", [*items[:-1], {"type": "compaction_trigger"}])
+    assert [item.type for item in alone.output] == ["compaction"]

@@ -1,0 +1,142 @@
+"""How an answer ended: why, with which calls for its program, or with which error."""
+
+import math
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from dialogs.context.view import unresolved_calls
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.health import answering, calls_of, report_of, report_with, usage_of
+from dialogs.extras.v1.history import Call
+from dialogs.extras.v1.pieces import Ended
+from dialogs.extras.v1.runs import Run, note_answer
+from dialogs.models import Dialog, Drive, Generation, Question, Turn
+from dialogs.runtime import client_tools
+from dominds.db.prepared import Select
+from dominds.llm.circuit_breaker import NOT_CALLED
+from dominds.llm.provider import (
+    AccessDenied,
+    AuthFailed,
+    MalformedStream,
+    NetworkFailed,
+    OutputAboveMaximum,
+    Overloaded,
+    ProviderTimeout,
+    RateLimited,
+    RefusedForGood,
+    RequestRefused,
+    TooLargeForRate,
+    Unreachable,
+)
+from dominds.llm.stream import CUT_SHORT, FinishReason
+
+OVERFLOWS = ("context_overflow", "output_budget", "context_full")
+REFUSALS = (RequestRefused.kind, RefusedForGood.kind, OutputAboveMaximum.kind)
+AWAY = tuple(
+    error.kind for error in (RateLimited, Overloaded, NetworkFailed, MalformedStream, ProviderTimeout, Unreachable)
+)
+AWAY_SECONDS = 10
+
+
+@Select
+def _newest_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
+    return answering(dialog_id, seq, after).order_by("-pk")
+
+
+@Select
+def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "client")
+
+
+def finish(run: Run, status: str, answer: str) -> Ended:
+    ended = _ended(run, status)
+    note_answer(run, answer)
+    return ended
+
+
+def _ended(run: Run, status: str) -> Ended:
+    """Return how the answer ended. Raises ``ApiError`` when there is none."""
+    if status == Turn.Status.SUPERSEDED:
+        raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
+    generations = _newest_calls(run.dialog_id, run.seq, run.after_generation)
+    last = generations[0] if generations else None
+    if status == Turn.Status.SUSPENDED:
+        raise _suspension(run, last)
+    dialog = _dialog.one(run.dialog_id)
+    if status == Turn.Status.FAILED:
+        raise _failure(dialog, last)
+    calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
+    reason = _reason(last)
+    reason = "tool_calls" if calls and reason != "length" else reason  # of a call that was cut off a part is there
+    return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations))
+
+
+def asking(run: Run) -> Ended:
+    """End the answer so far as a question to the person."""
+    return Ended("stop", (), usage_of(calls_of(run).order_by("-pk")), report_of(run))
+
+
+def _reason(last: Generation | None) -> str:
+    if last is None or last.finish_reason not in (*CUT_SHORT, FinishReason.REFUSAL):
+        return "stop_sequence" if last and last.finish_reason == FinishReason.STOP_SEQUENCE else "stop"
+    return "content_filter" if last.finish_reason == FinishReason.REFUSAL else "length"
+
+
+def _suspension(run: Run, last: Generation | None) -> ApiError:
+    """Explain why a person's dialog is suspended. A provider's refusal is told as where it fails a program's own
+    message.
+    """
+    refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
+    if refusal := refusals.values_list("text", flat=True).first():
+        return _refusal(last, refusal) or ApiError(400, "refused_by_provider", refusal)
+    return ApiError(
+        409,
+        "dialog_suspended",
+        "The dialog is suspended: a question must be resolved, about a critical context or a budget.",
+    )
+
+
+def _refusal(last: Generation | None, words: str) -> ApiError | None:
+    """Return what the provider refused with its own status, where the refusal is one that lasts."""
+    if last is not None and last.error_kind == AuthFailed.kind:
+        return ApiError(401, "provider_authentication", words)
+    if last is not None and last.error_kind == AccessDenied.kind:
+        return ApiError(403, "provider_permission", words)
+    if last is not None and last.error_kind in REFUSALS:
+        return ApiError(400, "refused_by_provider", words)
+    return None
+
+
+def _failure(drive: Drive, last: Generation | None) -> ApiError:
+    if last is not None and last.error_kind in OVERFLOWS:
+        return ApiError(400, "context_length_exceeded", drive.failure, param="messages")
+    if last is not None and last.error_kind == TooLargeForRate.kind:
+        return ApiError(429, "rate_limit_exceeded", drive.failure)
+    if refusal := _refusal(last, drive.failure):
+        return refusal
+    if NOT_CALLED in drive.failure or (last is not None and last.error_kind in AWAY):
+        wait = _advised_seconds(drive)
+        return ApiError(503, "provider_unavailable", drive.failure, retry_after_seconds=wait, repeatable=True)
+    return ApiError(500, "generation_failed", drive.failure or "The answer failed.")
+
+
+def _advised_seconds(drive: Drive) -> int:
+    """Return what is left of the time that the provider asked to be left alone, or a usual one."""
+    left = (drive.wake_at - timezone.now()).total_seconds() if drive.wake_at else 0
+    return math.ceil(left) if left > 0 else AWAY_SECONDS
+
+
+def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
+    if dialog.answering_seq is not None:
+        return ()
+    result = client_tools.of_client(dialog, unresolved_calls(dialog))
+    if not result:
+        return ()
+    arguments = {
+        call["id"]: call["arguments"]
+        for turn in Turn.objects.filter(generation__in=calls_of(run), tool_calls__isnull=False)
+        for call in turn.tool_calls or ()
+    }
+    return tuple(Call(call.id, call.name, arguments[call.id]) for call in result if call.id in arguments)
