@@ -153,9 +153,9 @@ class Budget:
     @property
     def presses(self) -> bool:
         """Check whether sending the request as it is does harm: it is too long, or would be critical once it is
-        reported, with its answer where that counts.
+        reported.
         """
-        return not self.fits or (self.critical is not None and self.taken > self.critical)
+        return not self.fits or (self.critical is not None and self.prompt > self.critical)
 
     @property
     def can_pay(self) -> bool:

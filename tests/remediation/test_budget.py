@@ -139,7 +139,7 @@ def test_a_rewrite_is_made_only_where_it_can_pay(change: dict[str, Any], pays: b
         (LastRewrite(freed=1_500, after=1_600, messages_since=4), 2_000, True),  # 1,200 are new, four fifths of it
         (LastRewrite(freed=1_502, after=1_600, messages_since=4), 2_000, False),
         (LastRewrite(freed=1_502, after=1_600, messages_since=5), 2_000, True),
-        (LastRewrite(freed=1_502, after=1_600, messages_since=0), 2_400, True),  # critical otherwise
+        (LastRewrite(freed=1_502, after=1_600, messages_since=0), 2_900, True),  # critical otherwise
         (LastRewrite(freed=0, after=2_000, messages_since=3), 2_000, False),  # the last one was rejected
     ],
 )
@@ -167,7 +167,7 @@ NO_ROOM = replace(STUDIO, frame=2_300, view=500, stays=100)  # 2,300 + 100 + 512
 
 @pytest.mark.parametrize("name", ["autocompaction", "breaking", "retention", "summarize"])
 def test_no_policy_rewrites_what_no_rewrite_could_mend(name: str) -> None:
-    context = Context(Level.HEALTHY, replace(NO_ROOM, view=850, stays=500))
+    context = Context(Level.HEALTHY, replace(NO_ROOM, view=900, stays=500))
     assert context.is_obstructed
     assert decide(named(name), context) == Proceed()
     assert not replace(context, requested="prune").is_obstructed, "a person's wish is tried"
