@@ -27,6 +27,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -576,7 +577,7 @@ def simulate(folder: Path, seed: int, hours: float) -> list[str]:
     outside = Process("outside")
     until = hours * 3600
     for person in people:
-        world.spawn(outside, lambda person=person: person.live(until))
+        world.spawn(outside, partial(person.live, until))
     world.spawn(outside, trouble)
     world.run(lambda: world.now > until)
     world.is_troubled, world.conflicts, world.lost, world.doubled = False, 0.0, 0.0, 0.0
@@ -598,7 +599,7 @@ def _dialog_of(user: Any, agent: Any) -> Any:
 
 def prepare(folder: Path) -> None:
     """Configure Django on an SQLite file in this folder, with ids that the seed decides."""
-    uuid.uuid4 = lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
+    vars(uuid)["uuid4"] = lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "dominds.settings",
         "DATABASE_URL": f"sqlite:///{folder / 'lite.sqlite3'}",
