@@ -1,8 +1,10 @@
 """Refusals of services, in one family. Pages show the message, the API also the code."""
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)  # what stored values of a wrong shape lead to
+DAMAGED = (*UNREADABLE, ObjectDoesNotExist, ArithmeticError)  # also a row that is missing, and an impossible number
 
 
 class Refusal(Exception):

@@ -29,7 +29,7 @@ from dialogs.models import (
 )
 from dialogs.store import events, json_shapes
 from dominds.readonly_admin import NewestValues, RecordAdmin, RecordInline, sees_deleted, shortened
-from remediation.spending import Spent
+from remediation.spending import Spent, in_usd
 
 LISTS = (
     ("turns", "admin:dialogs_turn_changelist"),
@@ -146,7 +146,7 @@ class GenerationAdmin(OfDialog):
 
     list_display = tuple(
         """
-        id dialog purpose outcome attempt guided prompt_tokens completion_tokens cost_usd level started_at
+        id dialog purpose outcome attempt guided prompt_tokens completion_tokens cost level started_at
         """.split()
     )
     list_filter = ("purpose", "outcome", "guided", ("provider", NewestValues), "snapshot__level", "started_at")
@@ -157,6 +157,10 @@ class GenerationAdmin(OfDialog):
     def level(self, generation: Generation) -> str:
         snapshot = getattr(generation, "snapshot", None)
         return snapshot.level if snapshot else "–"
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, generation: Generation) -> str:
+        return "–" if generation.cost_usd is None else in_usd(generation.cost_usd)
 
     @admin.display(description="guidance given")
     def guidance_given_at(self, generation: Generation) -> Any:

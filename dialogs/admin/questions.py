@@ -63,7 +63,7 @@ class QuestionAdmin(RecordAdmin):
 
     @admin.display(ordering="kind", description="kind")
     def about(self, question: Question) -> str:
-        return TITLES[question.kind]
+        return TITLES.get(question.kind, question.kind)  # a damaged row stands in the list, too
 
     @admin.display(ordering="-created_at")
     def age(self, question: Question) -> str:
@@ -117,7 +117,7 @@ class QuestionAdmin(RecordAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": TITLES[question.kind],
+            "title": TITLES.get(question.kind, question.kind),
             "original": question,
             "question": question,
             "suspends": suspends,

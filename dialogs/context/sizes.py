@@ -155,7 +155,7 @@ def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Cali
 def _size(unit: Unit, agent: Agent, tokens: int) -> Unit:
     if unit.kind is not UnitKind.MESSAGE or not unit.source:
         return replace(unit, est_tokens=tokens)
-    kind, priority, area = _classify(unit.messages, unit.role, tuple(agent.priority_areas), agent.priority)
+    kind, priority, area = _classify(unit.messages, unit.role, agent.headings_kept_first, agent.priority)
     return replace(unit, est_tokens=tokens, kind=kind, priority=priority, area=area)
 
 

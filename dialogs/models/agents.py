@@ -112,6 +112,17 @@ class Agent(models.Model):
     def kind(self) -> AgentKind:
         return PROXY if self.proxy else ASSISTANT
 
+    @property
+    def headings_kept_first(self) -> tuple[str, ...]:
+        """Return the priority areas that can be read; a damaged one is as if nobody had stated it."""
+        return tuple(texts_in(self.priority_areas))
+
+
+def texts_in(stored: object) -> list[str]:
+    """Return the texts of a column with a list of texts. A damaged one may hold any JSON, and must not take down each
+    page that lists its row."""
+    return [text for text in stored if isinstance(text, str)] if isinstance(stored, list) else []
+
 
 class ForcingRefusal(models.Model):
     """A model that, against the catalog, refused to be forced to call a tool."""

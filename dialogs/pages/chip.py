@@ -41,6 +41,11 @@ class Chip:
     critical_tick: float | None
 
 
+def chip_of_damaged() -> Chip:
+    """Return the chip of a dialog whose health cannot be read."""
+    return Chip("unknown", None, _("unknown · {reason}").format(reason=_("damaged")), (), None, None, None)
+
+
 def chip_of(health: dict[str, Any]) -> Chip:
     limit = health["model_context_limit"]
     shown = health["prompt_tokens"] if health["reason"] in (None, "limit_unknown", "truncation_suspected") else None

@@ -291,7 +291,8 @@ class DialogPage:
 
 
 def state_label(state: str) -> str:
-    return _(STATES[State(state)])
+    """Return the words for a state, also for one that no version knows: a damaged row must not take a list down."""
+    return _(STATES[State(state)] if state in STATES else gettext_noop("Damaged"))
 
 
 @Select

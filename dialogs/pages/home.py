@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 
 from dialogs.context import limits
 from dialogs.models import Agent, Dialog
+from dialogs.models.agents import texts_in
 from dialogs.pages.dialog_page import agents
 from dialogs.pages.sidebar import recent_dialogs
 from dialogs.permissions import OPERATE, may
@@ -81,7 +82,7 @@ class HomePage:
     def suggestions(self) -> list[tuple[Agent, list[str]]]:
         """Return three suggestions for each agent."""
         usual = [_(text) for text in SUGGESTIONS]
-        shown = [(agent, _texts(agent.suggestions)) for agent, reason in self.agents if not reason]
+        shown = [(agent, texts_in(agent.suggestions)[:3]) for agent, reason in self.agents if not reason]
         # Those of the demo agents are ours, and have translations.
         return [(agent, [_(text) for text in texts] if agent.is_demo else texts or usual) for agent, texts in shown]
 
@@ -106,8 +107,3 @@ def models_for_agents() -> list[tuple[str, list[ModelInfo]]]:
 def _by_provider(models: Iterable[ModelInfo]) -> list[tuple[str, list[ModelInfo]]]:
     groups = groupby(models, key=lambda model: model.provider_id)
     return [(limits.catalog().providers[provider].name, list(group)) for provider, group in groups]
-
-
-def _texts(stored: object) -> list[str]:
-    """Return the texts of a column. It may hold any JSON, and a damaged agent must not take the page down."""
-    return [text for text in stored if isinstance(text, str)][:3] if isinstance(stored, list) else []

@@ -1,19 +1,27 @@
 """Dialogs and agents as programs see them: rows joined with what the catalog says about their models now."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import structlog
+from django.db.models import Model
 
 from dialogs.context import limits
 from dialogs.context.config import current_config
+from dialogs.errors import DAMAGED
 from dialogs.models import Agent, Dialog, Question
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.config import ContextConfig, effective_limit
 
+log = structlog.get_logger(__name__)
+
+Row = TypeVar("Row", bound=Model)
+
 
 def of_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
     config = current_config()
-    return [_of_agent(agent, config) for agent in agents]
+    return list(_readable(agents, lambda agent: _of_agent(agent, config)))
 
 
 def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
@@ -35,7 +43,7 @@ def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
         "critical_policy": agent.critical_policy,
         "tool_approval": agent.tool_approval,
         "priority": agent.priority,
-        "priority_areas": agent.priority_areas,
+        "priority_areas": list(agent.headings_kept_first),
         "default": agent.is_default,
         "usable": not reason,
         "reason": reason or None,
@@ -55,7 +63,16 @@ def of_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
     """
     rows = list(dialogs)
     waiting = {row.dialog_id: row for row in Question.objects.filter(dialog__in=rows, state=Question.State.OPEN)}
-    return [_overview(row, waiting.get(row.pk)) for row in rows]
+    return list(_readable(rows, lambda row: _overview(row, waiting.get(row.pk))))
+
+
+def _readable(rows: Iterable[Row], describe: Callable[[Row], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Describe the rows, and leave out those that cannot be read: the others are not theirs to spoil."""
+    for row in rows:
+        try:
+            yield describe(row)
+        except DAMAGED:
+            log.exception("row_left_out", row=str(row.pk))
 
 
 def of_dialog(dialog: Dialog) -> dict[str, Any]:

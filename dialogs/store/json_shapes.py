@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from dialogs.models import ContextState, Dialog, Generation, Question, Reminder, Turn
+from dialogs.models.agents import texts_in
 from health.levels import Judgement, Thresholds
 from health.models import HealthSnapshot
 
@@ -125,7 +126,7 @@ def question(row: Question, attempts: list[Generation]) -> dict[str, Any]:
         "dialog": str(row.dialog_id),
         "kind": row.kind,
         "text": row.text,
-        "choices": row.choices,
+        "choices": texts_in(row.choices),
         "approves": row.tool or None,
         "state": row.state,
         "attempts": [{"outcome": attempt.outcome, "usage": usage(attempt)} for attempt in attempts],

@@ -12,7 +12,6 @@ import structlog
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -22,7 +21,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions.messages import check_may_act, visible_dialog
-from dialogs.errors import UNREADABLE, Invalid, RateLimited, Refusal
+from dialogs.errors import DAMAGED, Invalid, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog, Question
 from dialogs.permissions import OPERATE, may
@@ -153,9 +152,6 @@ def with_retry_after(answer: HttpResponse, refusal: Refusal) -> HttpResponse:
     if isinstance(refusal, RateLimited):
         answer["Retry-After"] = str(refusal.retry_after_seconds)
     return answer
-
-
-DAMAGED = (*UNREADABLE, ObjectDoesNotExist, ArithmeticError)  # also a row that is missing, and an impossible number
 
 
 def _dialog_of(question_id: UUID | None) -> UUID | None:

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+import structlog
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -23,12 +24,12 @@ from dialogs.api.dialogs import download
 from dialogs.api.lists import number_in
 from dialogs.context import limits
 from dialogs.context.retrieval import search
-from dialogs.errors import Refusal
+from dialogs.errors import DAMAGED, Refusal
 from dialogs.live.feeds import current_live_text
 from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import sidebar
-from dialogs.pages.chip import chip_of
+from dialogs.pages.chip import Chip, chip_of, chip_of_damaged
 from dialogs.pages.dialog_page import STATES, DialogPage, state_label
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.permissions import may_act, reach_of
@@ -36,6 +37,8 @@ from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_page, refuse
 from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, clean, problems_of
 from dominds.db.bounded import NewestFirst, edge_of_newest
+
+log = structlog.get_logger(__name__)
 
 ROWS = 30
 
@@ -50,7 +53,7 @@ def index(request: PersonRequest) -> HttpResponse:
     matching, among_newest = _matching(request, given)
     pages = NewestFirst(matching, ROWS, "active_at", given.get("until", ""), shown=_with_row_parts(request, given))
     result = pages.get_page(given.get("page") or 1)
-    rows = [(dialog, state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in result]
+    rows = [(dialog, state_label(dialog.state), _chip_of(dialog)) for dialog in result]
     context = {
         "form": form,
         "rows": rows,
@@ -89,6 +92,15 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
         "section": "dialogs",
     }
     return render(request, "dialogs/find.html", context)
+
+
+def _chip_of(dialog: Dialog) -> Chip:
+    """Return the chip of a row. One that cannot be read says so, and the other rows stand."""
+    try:
+        return chip_of(limits.health_of(dialog))
+    except DAMAGED:
+        log.exception("dialog_unreadable", dialog_id=str(dialog.pk))
+        return chip_of_damaged()
 
 
 def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | None:

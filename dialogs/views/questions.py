@@ -3,11 +3,13 @@
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
@@ -16,13 +18,15 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.actions import questions
 from dialogs.actions.question_rows import ALLOWING, REFUSE, approval_in
 from dialogs.context import view
-from dialogs.errors import Invalid, Refusal
+from dialogs.errors import DAMAGED, Invalid, Refusal
 from dialogs.models import Agent, Question
 from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.views.answers import ByLink, PersonRequest, changed_since, refuse
 from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, clean
 from dominds.db.bounded import NewestFirst
+
+log = structlog.get_logger(__name__)
 
 ROWS = 50
 MOST_COUNTED = 99
@@ -46,7 +50,7 @@ def index(request: PersonRequest) -> HttpResponse:
         "form": form,
         "found": result,
         "chosen_id": chosen.pk if chosen else None,
-        **({**_question_context(request, chosen), **_evidence(request, chosen)} if chosen else {}),
+        "reader": _reader(request, chosen) if chosen else "",
         "agents": Agent.objects.all(),
         "section": "q4h",
     }
@@ -91,9 +95,18 @@ def _filter(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Questio
 def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
     question = questions.question_for(request.user, question_id)
     if request.htmx and request.htmx.target == "reader":
-        context = {**_question_context(request, question), **_evidence(request, question)}
-        return render(request, "questions/_reader.html", context)
+        return HttpResponse(_reader(request, question))
     return _page(request, question)
+
+
+def _reader(request: PersonRequest, question: Question) -> str:
+    """Render the chosen question beside the list, which stands also where the question's dialog cannot be read."""
+    try:
+        context = {**_question_context(request, question), **_evidence(request, question)}
+        return render_to_string("questions/_reader.html", context, request)
+    except DAMAGED:
+        log.exception("dialog_unreadable", dialog_id=str(question.dialog_id))
+        return render_to_string("questions/_damaged.html", {"question": question}, request)
 
 
 def _page(

@@ -3,21 +3,48 @@
 import re
 import select
 from collections.abc import Sequence
+from datetime import datetime, tzinfo
 from functools import cache
 from itertools import count
 from typing import Any
 
 import psycopg
 from django.db.backends.postgresql import base
+from django.db.backends.postgresql.psycopg_any import BaseTzLoader, get_adapters_template
 from psycopg import Connection, RawCursor
+from psycopg.adapt import AdaptersMap
 
 from dominds.db.outcome import CountsChanges
 
+FAR_PAST, FAR_FUTURE = datetime(1, 1, 3), datetime(9999, 12, 29)  # wherever one is, their day is one of Python's
 KEPT_CURSORS = 100  # of a connection: as many statements as psycopg keeps prepared
 KEPT_ROWS = 2  # a cursor keeps the result that it read last
 
 
+class ForgivingTzLoader(BaseTzLoader):
+    """A loader that reads a moment which Python does not know, such as ``infinity``, as one that is far away: one
+    damaged row must not take down each list that it stands in."""
+
+    def load(self, data: Any) -> datetime:
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            is_past = bytes(data).endswith(b"BC") or bytes(data).startswith(b"-")
+            return (FAR_PAST if is_past else FAR_FUTURE).replace(tzinfo=self.timezone)
+
+
+@cache
+def _adapters_for(zone: tzinfo | None) -> AdaptersMap:
+    """Return Django's own adapters, with a loader that forgives."""
+    adapters = AdaptersMap(get_adapters_template(True, zone))
+    adapters.register_loader("timestamptz", type("Loader", (ForgivingTzLoader,), {"timezone": zone}))
+    return adapters
+
+
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
+    def get_connection_params(self) -> dict[str, Any]:
+        return {**super().get_connection_params(), "context": _adapters_for(self.timezone)}
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> "Connection[Any]":
         """Take a connection of the pool that the server has not closed meanwhile.
 
