@@ -247,8 +247,8 @@ def _input_tokens(request: HttpRequest) -> int:
 
 @call("POST")
 async def compact_response(request: HttpRequest) -> HttpResponseBase:
-    key, reading, prior = await sync_to_async(_read)(request, read_compaction)
-    assert prior is not None
+    key, reading, prior = await sync_to_async(_begin)(request, read_compaction)
+    assert isinstance(prior, Prior)
     run, outcome = await _compact(key, prior, reading)
     answer = JsonResponse(compacted_json(run, prior, outcome))
     answer[DIALOG_HEADER] = str(run.dialog_id)
@@ -281,14 +281,16 @@ def _embeddings(request: HttpRequest) -> dict[str, Any]:
 
 
 async def _answer(request: HttpRequest, read: Reader) -> HttpResponseBase:
-    key, reading, prior = await sync_to_async(_read)(request, read)
+    key, reading, begun = await sync_to_async(_begin)(request, read)
     compacted: tuple[Compacted, ...] = ()
-    if prior and (prior.has_any or not reading.request.is_asking):
-        run, outcome = await _compact(key, prior, reading)
+    if isinstance(begun, Prior):
+        run, outcome = await _compact(key, begun, reading)
         if reading.is_compaction:
             return await _only(reading, run, outcome)
         compacted = (outcome.compacted,)
-    reading, run = await sync_to_async(_begin)(key, reading)
+        reading, run = await sync_to_async(_begin_behind)(key, reading)
+    else:
+        run = begun
     wanted, writer = reading.request, reading.writer(run)
     relay = Relay(
         run,
@@ -318,27 +320,32 @@ async def _answer(request: HttpRequest, read: Reader) -> HttpResponseBase:
     return answer
 
 
+def _begin(request: HttpRequest, read: Reader) -> tuple[ApiKey, Reading, Run | Prior]:
+    """Read a request, and begin its answer; or return what of its conversation is to be compacted first."""
+    try:
+        key, reading, prior = _read(request, read)
+        if prior and (prior.has_any or not reading.request.is_asking):
+            return key, reading, prior
+        return key, *_begun(key, reading)
+    finally:
+        _give_back_connection()
+
+
+def _begin_behind(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
+    """Begin the answer behind a compaction."""
+    try:
+        return _begun(key, reading)
+    finally:
+        _give_back_connection()
+
+
 def _read(request: HttpRequest, read: Reader) -> tuple[ApiKey, Reading, Prior | None]:
-    """Read a request, and what of its conversation is to be compacted first."""
-    try:
-        key, headers = _key_of(request), request.headers
-        check_budget_of(key)
-        reading = read(
-            Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
-        )
-        prior = reading.prior() if reading.prior and reading.is_due() else None
-        return key, reading, prior
-    finally:
-        _give_back_connection()
-
-
-def _begin(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
-    try:
-        run = _begun(key, reading)
-        notices = reading.request.notices or _usual_notices(reading.request, run)
-        return replace(reading, request=replace(reading.request, notices=notices)), run
-    finally:
-        _give_back_connection()
+    key, headers = _key_of(request), request.headers
+    check_budget_of(key)
+    reading = read(
+        Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
+    )
+    return key, reading, reading.prior() if reading.prior and reading.is_due() else None
 
 
 async def _compact(key: ApiKey, prior: Prior, reading: Reading) -> tuple[Run, Outcome]:
@@ -376,12 +383,14 @@ async def _only(reading: Reading, run: Run, outcome: Outcome) -> HttpResponseBas
     return answer
 
 
-def _begun(key: ApiKey, reading: Reading) -> Run:
+def _begun(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
     try:
-        return conversations.begin(key, reading.request)
+        run = conversations.begin(key, reading.request)
     except ApiError as error:
         error.named(reading.names)
         raise
+    notices = reading.request.notices or _usual_notices(reading.request, run)
+    return replace(reading, request=replace(reading.request, notices=notices)), run
 
 
 def _usual_notices(wanted: ChatRequest, run: Run) -> str:

@@ -281,9 +281,9 @@ def test_thinking_goes_back_where_it_stood_between_text_and_calls(server: ModelS
         ("thinking", "two"),
         ("tool_use", None),
     ]
-    assert body["messages"][0]["content"][0]["thinking"] == ""
+    assert body["messages"][1]["content"][0]["thinking"] == ""
     gone = request_body(replace(HELLO, messages=(answer,), epoch=1), owner(1, KEY), info(ANTHROPIC))
-    assert [each["type"] for each in gone["messages"][0]["content"]] == ["text", "tool_use"]
+    assert [each["type"] for each in gone["messages"][1]["content"]] == ["text", "tool_use"]
 
 
 def test_thoughts_one_after_another_are_shown_apart(server: ModelServer) -> None:
