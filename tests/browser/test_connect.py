@@ -20,7 +20,7 @@ def test_somebody_new_chats_with_a_local_model_by_clicks_alone(make_stack: Calla
         page.get_by_role("button", name=f"Use {server.model}").click()
         expect(page.get_by_role("button", name=f"Agent: {server.model}")).to_be_visible()
         expect(page.locator("#text")).to_be_focused()  # the last thing that the page's scripts do
-        page.get_by_role("button", name="Plan with me how to").click()
+        page.get_by_role("button", name="What can you do here").click()
         page.get_by_role("button", name="Send").click()
         answered(page)
         assert time.monotonic() - began_at < 60

@@ -84,7 +84,8 @@ def test_too_large_for_a_rate_rewrites_once_and_ends(serve: Serve, helps: bool) 
     assert not [one for one in outcomes if one[0] == "forced_clear"]
     assert RemediationRun.objects.filter(dialog=dialog).count() == 1
     assert circuits.open_circuit(model_of(dialog)) is None
-    assert not ContextEvent.objects.filter(dialog=dialog).exists()
+    codes = set(ContextEvent.objects.filter(dialog=dialog).values_list("code", flat=True))
+    assert codes <= {ContextEvent.Code.RECOVERY_TRIGGERED}  # the rate is a quarter of the request; nothing overflowed
     assert (dialog.state, "Request too large for m" in dialog.failure) == (
         ("idle", False) if helps else ("failed", True)
     )

@@ -26,7 +26,17 @@ from tests.harness.stack import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PUBLIC = {"livez", "readyz", "metrics", "login/", "setup/", "api/openapi.json", "api/docs", "push-worker.js"}
+PUBLIC = {
+    "livez",
+    "readyz",
+    "metrics",
+    "login/",
+    "setup/",
+    "api/openapi.json",
+    "api/docs",
+    "push-worker.js",
+    "scripts.js",
+}
 STREAMS = re.compile(r"/events$")  # their answers do not end by themselves
 
 

@@ -178,6 +178,7 @@ COMPARES_OWNERS = {
     "dialogs/actions/folders.py": "folders are their owner's",
     "dialogs/actions/forks.py": "whose branch takes the place of its origin",
     "dialogs/live/frames.py": "spares the owner a statement",
+    "dialogs/context/spending.py": "a person's budget is spent by the calls of their own dialogs",
     "dialogs/extras/v1/placing.py": "only the owner's key writes by /v1",
     "dialogs/extras/v1/forks.py": "whose answers a newer one takes the place of",
     "dialogs/extras/imports/store.py": "an import is its owner's",

@@ -43,7 +43,7 @@ def openings(person: User, dialog: Dialog, settings: Any) -> set[str]:
     client = browser_of(person)
     result = {
         "page": client.get(reverse("dialog", args=[dialog.pk])).status_code == 200,
-        "list": str(dialog.pk) in in_one_line(client.get("/dialogs/").content.decode()),
+        "list": str(dialog.pk) in in_one_line(client.get("/dialogs/?whose=all").content.decode()),
         "api": client.get(f"/api/dialogs/{dialog.pk}").status_code == 200,
         "ops": client.get("/ops/").status_code == 200,
         "limits": client.get("/settings/limits/").status_code == 200,
@@ -85,7 +85,7 @@ def test_superusers_have_all_and_inactive_people_none(dialog: Dialog) -> None:
 def test_no_form_of_a_dialog_is_for_who_may_only_read(dialog: Dialog) -> None:
     reader = browser_of(somebody_with(VIEW_ALL))
     for route in CHANGES:
-        given = {"dialog_id": dialog.pk, "kind": "prune"}
+        given = {"dialog_id": dialog.pk, "side_id": dialog.pk, "kind": "prune"}
         address = reverse(route.name, kwargs={name: given.get(name, 1) for name in route.pattern.converters})
         answer = reader.post(address, {"seq": 1, "choice": "pinned"}, headers=HTMX)
         assert answer.status_code == 403, address

@@ -148,7 +148,9 @@ def post(url: str, body: bytes, headers: dict[str, str], *, allow_private: bool)
         return outbound_http.post(url, body, headers, timeout_seconds=TIMEOUT_SECONDS, allow_private=allow_private)
     except outbound_http.Refused as error:
         raise Failed(str(error), may_pass=False) from error
-    except (OSError, ValueError, HTTPException) as error:
+    except HTTPException as error:
+        raise Failed(f"its answer is no HTTP ({type(error).__name__})", may_pass=True) from error
+    except (OSError, ValueError) as error:
         raise Failed(plain_reason(str(error)) or type(error).__name__, may_pass=True) from error
 
 

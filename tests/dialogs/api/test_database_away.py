@@ -99,7 +99,7 @@ def api(dialog: Dialog) -> Client:
     return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {key}"})
 
 
-@pytest.mark.parametrize("address", ["/", "/d/{}/", "/d/{}/timeline/", "/q4h/", "/import/", "/settings/"])
+@pytest.mark.parametrize("address", ["/", "/d/{}/", "/d/{}/context/", "/q4h/", "/import/", "/settings/"])
 def test_a_page_is_read_again_when_its_connection_was_cut(dialog: Dialog, browser: Client, address: str) -> None:
     end_connection()
     assert browser.get(address.format(dialog.pk)).status_code == 200

@@ -20,12 +20,15 @@ from dialogs.accounts.api_keys import create_key, key_of
 from dialogs.actions import reminders
 from dialogs.actions.messages import create_dialog
 from dialogs.api.application import api
+from dialogs.extras.teams import side_dialogs
+from dialogs.extras.teams.models import SideDialog
 from dialogs.extras.v1.mcp.tools import ACTING
 from dialogs.extras.v1.urls import urlpatterns
-from dialogs.models import ApiKey, Dialog, EmbeddingUse, Generation, Question
+from dialogs.models import Agent, ApiKey, Dialog, EmbeddingUse, Generation, Question
 from dialogs.permissions import RESOLVE
 from dialogs.runtime.driver import drive
 from dialogs.state import State
+from dialogs.store.change import open_change
 from dialogs.store.charging import costs_of_keys
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
@@ -72,6 +75,14 @@ def of_rewrite(zoo: Zoo) -> Call:
     return f"/dialogs/{run.dialog_id}/remediations/{run.pk}/undo", None
 
 
+def of_side_dialog(zoo: Zoo) -> Call:
+    dialog, other = talked(zoo), AgentFactory.create()
+    Agent.objects.filter(pk=dialog.agent_id).update(extras={"colleagues": [other.pk]})
+    with open_change(dialog.pk) as change:
+        side_dialogs.ask(change, side_dialogs.Ask("call_1_1", other.pk, "Find the hut"))
+    return f"/dialogs/{dialog.pk}/team/{SideDialog.objects.get(root=dialog).pk}", None
+
+
 DIALOG, TURN, QUESTION = "/dialogs/{dialog_id}", "/dialogs/{dialog_id}/turns/{seq}", "/questions/{question_id}"
 REWRITES = ("prune", "auto-manage", "summarize", "break", "compact", "fresh-start")
 ASKS: dict[str, Make] = {  # a model, now or soon
@@ -101,6 +112,8 @@ ASKS_NONE: dict[str, Make] = {
     f"POST {DIALOG}/reminders": on(talked, "/reminders", {"text": "Mind the gap"}),
     f"PATCH {DIALOG}/reminders/{{reminder_id}}": of_reminder({"text": "Mind it"}),
     f"DELETE {DIALOG}/reminders/{{reminder_id}}": of_reminder(None),
+    f"PUT {DIALOG}/team/task": on(talked, "/team/task", {"section": "goal", "text": "A hut", "version": 0}),
+    f"DELETE {DIALOG}/team/{{side_id}}": of_side_dialog,
     "PATCH /settings": lambda zoo: ("/settings", {"theme": "dark"}),
 }
 
@@ -149,9 +162,9 @@ def test_of_every_call_it_is_known_whether_it_asks_a_model() -> None:
         "add_reminder",
         "remove_reminder",
     }
-    asking = {"v1-chat-completions", "v1-messages", "v1-responses", "v1-embeddings"}
+    asking = {"v1-chat-completions", "v1-messages", "v1-responses", "v1-compact", "v1-embeddings"}
     known = {pattern.name for pattern in urlpatterns if pattern.name}
-    assert known - asking == {"v1-models", "v1-model", "v1-count-tokens", "v1-response"}
+    assert known - asking == {"v1-models", "v1-model", "v1-count-tokens", "v1-input-tokens", "v1-response"}
 
 
 @pytest.mark.parametrize("call", ASKS)
@@ -202,7 +215,7 @@ def test_agents_elsewhere_and_as_models_are_refused_alike(zoo: Zoo) -> None:
         in result["content"][0]["text"]
     )
     assert Question.objects.get(pk=question.pk).state == Question.State.OPEN
-    for path in ("chat/completions", "messages", "responses", "embeddings"):
+    for path in ("chat/completions", "messages", "responses", "responses/compact", "embeddings"):
         refused = program("POST", f"/v1/{path}", {})
         assert (refused.status_code, refused["x-should-retry"]) == (429, "false")
         assert int(refused["Retry-After"]) > 0

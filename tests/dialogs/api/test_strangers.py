@@ -34,6 +34,7 @@ BODIES: dict[str, Any] = {
     "pin": {"pinned": True},
     "share_dialog": {"group": None},
     "choose_model": {"model": ""},
+    "edit_task": {"section": "goal", "text": "x", "version": 0},
 }
 
 
@@ -68,7 +69,7 @@ def belongings(script: Script) -> dict[str, Any]:
         "reminder_id": reminder.pk,
         "sha256": dialog.attachments.get().sha256,
     }
-    return {"dialog_id": dialog.pk, **rows, "run_id": 1, "generation_id": 1, "seq": 3}
+    return {"dialog_id": dialog.pk, **rows, "run_id": 1, "generation_id": 1, "seq": 3, "side_id": dialog.pk}
 
 
 def rows_of(dialog: Dialog) -> list[Any]:

@@ -408,7 +408,7 @@ def test_a_question_shows_on_every_page_of_the_person(script: Script) -> None:
             await rows(answer, dialog)
             badges = (await frames_until(page, lambda frame: frame.get("questions") == 1))[-1]
             assert badges["newest"]["text"] == "Which one?"
-            assert "(1)" in badges["html"]
+            assert '<span class="badge-count">1</span>' in badges["html"]
             question = await rows(lambda: questions.open_questions(dialog.owner).get())
             await rows(questions.answer, question.pk, dialog.owner, "that")
             await rows(drive, dialog.pk)

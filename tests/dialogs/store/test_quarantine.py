@@ -42,7 +42,7 @@ PAGES = [
     route.name
     for route in routes()
     if list(route.pattern.converters) == ["dialog_id"]
-    and route.name not in ONLY_POST
+    and route.name not in {*ONLY_POST, "context-text"}
     and not str(route.name).startswith("export")
 ]
 CALLS = (
@@ -124,6 +124,7 @@ def everywhere(dialog: Dialog, bystander: Dialog, boss: User) -> Iterator[Callab
         client.force_login(person)
     generation = dialog.generations.latest("pk").pk
     addresses = [reverse(name, args=[dialog.pk]) for name in PAGES]
+    addresses.append(reverse("context-text", args=[dialog.pk]) + "?piece=0")
     for address in (*addresses, reverse("call", args=[dialog.pk, generation]), "/import/", "/dialogs/"):
         yield partial(page, address)
     for path in CALLS:

@@ -117,7 +117,12 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         """.split()
     )
     shared = dialogs["answered question"]
-    yield from (f"/agents/{shared.agent_id}/", f"/people/{shared.owner_id}/", f"/people/groups/{shared.group_id}/")
+    yield from (
+        f"/agents/{shared.agent_id}/",
+        f"/agents/{shared.agent_id}/about/",
+        f"/people/{shared.owner_id}/",
+        f"/people/groups/{shared.group_id}/",
+    )
     yield from ("/invited/1/x/", f"/invited/{shared.owner_id}/{link_of(shared.owner)}/")
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
     for name, dialog in dialogs.items():
@@ -216,7 +221,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 NO_PAGES = set(
     """
     older frames predictions details import-progress export-markdown export-json whole-turn place image shared-image mcp
-    export-own export-person team-panel dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
+    export-own export-person agent-tools team-panel dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
     archive call compare context-text health timeline usage
     """.split()
 )

@@ -50,6 +50,7 @@ def test_a_strangers_dialog_does_not_exist(script: Script) -> None:
         "sha256": "0" * 64,
         "kind": "prune",
         "token": "forged",
+        "side_id": dialog.pk,
     }
 
     def stored() -> list[object]:
@@ -93,7 +94,7 @@ def test_every_change_needs_a_token(script: Script) -> None:
     client.force_login(dialog.owner)
     for pattern in routes():
         given = {"dialog_id": dialog.pk, "question_id": uuid4(), "provider": "test", "model": "model"}
-        given |= {"kind": "prune", "action": "stop"}
+        given |= {"kind": "prune", "action": "stop", "side_id": dialog.pk}
         address = reverse(pattern.name, kwargs={key: given.get(key, 1) for key in pattern.pattern.converters})
         assert client.post(address).status_code in (403, 405, 401 if pattern.name == "mcp" else 405), address
 

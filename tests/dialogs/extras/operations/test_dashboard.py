@@ -306,7 +306,13 @@ def test_it_shows_what_there_is_and_escapes_it(operator: Client, script: Script)
     heartbeats.beat("worker", "worker-7@host", busy=1, waiting=0, unheard=0)
     heartbeats.beat("sweeper", "sweeper@host:1")
     page = operator.get("/ops/").content.decode()
-    for shown in ("its worker gone vanished", "CONTEXT_OVER_HIT", "over 5,000", "worker-7@host", "just now"):
+    for shown in (
+        "its worker gone vanished",
+        "over its limit",
+        "over 5,000",
+        "worker-7@host",
+        "just now",
+    ):
         assert shown in page
     assert "<script>alert" not in page
     assert "<img src=x" not in page

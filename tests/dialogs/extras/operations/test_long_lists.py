@@ -118,14 +118,14 @@ def test_words_are_looked_for_among_the_newest_unless_all_is_asked_for(monkeypat
     rows = titled(30)
     Turn.objects.create(dialog=rows[1], seq=1, position=1, round_number=1, role="user", status="answered", text="heron")
     browser = browser_of(make_operator())
-    assert "looked through" not in browser.get("/dialogs/?q=0+of+many").content.decode()
+    assert "looked through" not in browser.get("/dialogs/?whose=all&q=0+of+many").content.decode()
     monkeypatch.setattr(bounded, "MOST_ROWS", 20)
     for words, title in (("2 of many", "2 of many"), ("heron", "1 of many")):
-        page = browser.get("/dialogs/", {"q": words}).content.decode()
+        page = browser.get("/dialogs/", {"whose": "all", "q": words}).content.decode()
         assert f'<strong class="cut">{title}<' not in page and "Look through all" in page
-        page = browser.get("/dialogs/", {"q": words, "all": "1"}).content.decode()
+        page = browser.get("/dialogs/", {"whose": "all", "q": words, "all": "1"}).content.decode()
         assert f'<strong class="cut">{title}<' in page and "Look through all" not in page
-    assert '<strong class="cut">29 of many<' in browser.get("/dialogs/?q=29+of").content.decode()
+    assert '<strong class="cut">29 of many<' in browser.get("/dialogs/?whose=all&q=29+of").content.decode()
 
 
 def test_a_search_over_all_dialogs_is_of_the_newest_messages_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_statistics_list_those_who_took_most_and_count_the_others(monkeypatch: p
     for number in range(4):
         generation(make_dialog(id=f"agent-{number}"), cost_usd=Decimal(number + 1))
     monkeypatch.setattr(ops, "MOST_LINES", 2)
-    page = browser_of(make_operator()).get("/statistics/").content.decode()
+    page = browser_of(make_operator()).get("/statistics/?person=*").content.decode()
     assert "?agent=agent-3" in page and "?agent=agent-1" not in page and "And 2 others, who took less." in page
 
 
