@@ -221,8 +221,8 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 NO_PAGES = set(
     """
     older frames predictions details import-progress export-markdown export-json whole-turn place image shared-image mcp
-    export-own export-person agent-tools team-panel dialog-menu dialog-models remote-image sign-in sign-in-callback push-worker
-    archive call compare context-text health timeline usage
+    export-own export-person agent-tools team-panel dialog-menu dialog-models remote-image sign-in sign-in-callback
+    push-worker archive call compare context-text health timeline usage
     """.split()
 )
 
