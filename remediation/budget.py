@@ -34,6 +34,11 @@ def answer_room(output_length: int | None, window: int | None) -> int:
     return wanted if window is None else min(wanted, max(LEAST_ANSWER, window // ANSWER_SHARE))
 
 
+def settled_size(before: int) -> int:
+    """Return how many of so many tokens a request may take after a rewrite that was worth it."""
+    return int(before * SETTLED_SHARE)
+
+
 def percent_of(limit: int, percent: int) -> int:
     """Return a share of a limit, in tokens: the one way in which policies take one."""
     return limit * percent // 100
@@ -137,7 +142,7 @@ class Budget:
     @property
     def settled(self) -> int:
         """Return the most that a request may take after a rewrite that was worth it."""
-        return int((self.limit or 0) * SETTLED_SHARE) + self.beside - self.frame
+        return settled_size(self.limit or 0) + self.beside - self.frame
 
     @property
     def fits(self) -> bool:
@@ -224,5 +229,5 @@ class Budget:
         if self.freed is not None:
             rooms.append(self.freed // RECALL_OF_FREED)
             most = min(self.prompt + self.freed, self.limit or self.prompt + self.freed)
-            rooms.append(int(most * SETTLED_SHARE) - self.prompt)
+            rooms.append(settled_size(most) - self.prompt)
         return max(0, min(rooms))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from remediation.budget import LEAST_GAIN, SETTLED_SHARE, percent_of
+from remediation.budget import LEAST_GAIN, percent_of, settled_size
 from remediation.context import Context
 from remediation.decisions import AT_MILESTONE, BY_HAND, ClearMind, Decision, Fail, Proceed, Rewrite
 from remediation.policies import fresh_start, registry
@@ -48,7 +48,7 @@ class Gain:
     @property
     def settles(self) -> bool:
         """Check whether it leaves as much room as a rewrite is to leave."""
-        return self.limit is None or self.after <= self.limit * SETTLED_SHARE
+        return self.limit is None or self.after <= settled_size(self.limit)
 
 
 def best_of(gains: Sequence[Gain]) -> int | None:

@@ -120,7 +120,7 @@ def test_what_a_page_can_do_is_found_by_name(open_dialog: Opener, page: Page, co
     page.keyboard.press("Control+k")
     page.keyboard.type("clear")
     action = page.locator("#palette-list").get_by_role("option", name="Clear…")
-    expect(action.locator("span")).to_have_text(["Clear…"])
+    expect(action.locator("span")).to_have_text(["Clear…", "/clear"])
     page.keyboard.press("Control+k")
     page.keyboard.press("Control+k")
     page.keyboard.type("theme dark")
