@@ -10,9 +10,10 @@ from typing import Any
 
 import psycopg
 from django.db.backends.postgresql import base
-from django.db.backends.postgresql.psycopg_any import BaseTzLoader, get_adapters_template
+from django.db.backends.postgresql.psycopg_any import get_adapters_template
 from psycopg import Connection, RawCursor
 from psycopg.adapt import AdaptersMap
+from psycopg.types.datetime import TimestamptzLoader
 
 from dominds.db.outcome import CountsChanges
 
@@ -21,16 +22,19 @@ KEPT_CURSORS = 100  # of a connection: as many statements as psycopg keeps prepa
 KEPT_ROWS = 2  # a cursor keeps the result that it read last
 
 
-class ForgivingTzLoader(BaseTzLoader):
+class ForgivingTzLoader(TimestamptzLoader):
     """A loader that reads a moment which Python does not know, such as ``infinity``, as one that is far away: one
     damaged row must not take down each list that it stands in."""
 
+    timezone: tzinfo | None = None
+
     def load(self, data: Any) -> datetime:
         try:
-            return super().load(data)
+            moment = super().load(data)
         except psycopg.DataError:
             is_past = bytes(data).endswith(b"BC") or bytes(data).startswith(b"-")
-            return (FAR_PAST if is_past else FAR_FUTURE).replace(tzinfo=self.timezone)
+            moment = FAR_PAST if is_past else FAR_FUTURE
+        return moment.replace(tzinfo=self.timezone)
 
 
 @cache
