@@ -115,6 +115,7 @@ class Proxy:
             ssl=trusting,
             origin=Origin(origin),
             additional_headers={"Cookie": cookie},
+            open_timeout=30,  # seconds: other tests run beside it
         )
 
 
@@ -217,7 +218,7 @@ def test_pages_come_over_https_and_cookies_stay_there(proxy: Proxy, person: http
 def test_a_socket_opens_for_our_page_and_for_no_other(proxy: Proxy, person: httpx2.Client) -> None:
     cookie = f"sessionid={person.cookies['sessionid']}"
     with proxy.open_socket("/ws/me/", cookie, f"https://{proxy.site}") as opened:
-        assert json.loads(opened.recv(timeout=10))["type"] == "badges"
+        assert json.loads(opened.recv(timeout=30))["type"] == "badges"
     with pytest.raises(InvalidStatus) as refused:
         proxy.open_socket("/ws/me/", cookie, "https://evil.example")
     assert refused.value.response.status_code == 403
