@@ -41,7 +41,7 @@ def kind_of(content: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return next((OFFICE[name] for name in archive.namelist() if name in OFFICE), "")
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):  # the last for a version it does not know
         return ""
 
 

@@ -46,7 +46,7 @@ class ContextPage:
     problem: str = ""
 
     @cached_property
-    def shown(self) -> list[Moment]:
+    def visible(self) -> list[Moment]:
         """Return the moments of the drawing, oldest first, the next request last among the newest."""
         before, number = self.before, _number(self.at)
         sent = moments(self.dialog, before, self.most)
@@ -70,12 +70,12 @@ class ContextPage:
 
     @cached_property
     def moment(self) -> Moment | None:
-        return self._named(self.at) if self.at else (self.shown[-1] if self.shown else None)
+        return self._named(self.at) if self.at else (self.visible[-1] if self.visible else None)
 
     def _named(self, key: str) -> Moment | None:
         if key == NEXT:
             return self._next
-        if found := next((moment for moment in self.shown if moment.key == key), None):
+        if found := next((moment for moment in self.visible if moment.key == key), None):
             return found
         row = self.dialog.generations.select_related("snapshot").filter(pk=_number(key) or 0).first()
         if row is None:
@@ -114,7 +114,7 @@ class ContextPage:
 
     @property
     def drawing(self) -> Drawing:
-        return draw(self.shown)
+        return draw(self.visible)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -127,7 +127,7 @@ class ContextPage:
     @property
     def _older(self) -> int | None:
         """Return the oldest call that is shown, where there may be older ones."""
-        calls = [moment.generation.pk for moment in self.shown if not moment.is_next]
+        calls = [moment.generation.pk for moment in self.visible if not moment.is_next]
         return calls[0] if len(calls) == self.most else None
 
     @property
@@ -139,7 +139,7 @@ class ContextPage:
 
     def variables(self) -> dict[str, Any]:
         """Return what the templates show."""
-        moment, shown = self.moment, self.shown
+        moment, visible = self.moment, self.visible
         found, is_sent = self.found, moment is not None and not moment.is_next
         summaries = [piece.text for piece in found if piece.category == Category.SUMMARY]
         makers = rewrite_page.makers_of(self.dialog, summaries)
@@ -153,7 +153,7 @@ class ContextPage:
             "found": found,
             "groups": _groups(found),
             "makers": {text: makers.get(text[: rewrite_page.SUMMARY_START]) for text in summaries},
-            "others": [one for one in reversed(shown) if moment is None or one.key != moment.key],
+            "others": [one for one in reversed(visible) if moment is None or one.key != moment.key],
             "with": self.beside,
             "undoable": self.undoable,
             "problem": self.problem,

@@ -269,7 +269,7 @@ FORBIDDEN = {
 
 KNOWN = {  # with their reasons
     "templates/accounts/_setup_form.html": "Django's own help for a password, written in HTML",
-    "dialogs/extras/v1/views.py": "/v1 knows API keys only, no cookies",
+    "dialogs/extras/v1/calls.py": "/v1 knows API keys only, no cookies",
     "dialogs/extras/v1/mcp/views.py": "so does /mcp",
     "dialogs/api/urls.py": "the answer to an unknown address changes nothing",
 }

@@ -183,12 +183,12 @@ def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
         content = message.get("content")
         if role == "user":
             user_message = _user_message(content, f"{param}.content")
-            history.append(replace(user_message, text=_named(user_message.text, message, param)))
+            history.append(replace(user_message, text=_with_speaker(user_message.text, message, param)))
             continue
         text = _text(content, f"{param}.content")
         match role:
             case "system" | "developer":
-                text = _named(text, message, param)
+                text = _with_speaker(text, message, param)
                 is_other = bool(system) if instructions_end is None else index >= instructions_end
                 if text and (history or is_other):
                     leads = instructions_end is None and all(answer.leads for answer in history)
@@ -230,7 +230,7 @@ def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:
     return [*history[: end + 1], *(replace(message, role="user") for message in history[end + 1 :])]
 
 
-def _named(text: str, message: dict[str, Any], param: str) -> str:
+def _with_speaker(text: str, message: dict[str, Any], param: str) -> str:
     """Put the speaker's name before their words, where each model, summary and search reads it.
 
     A name that only repeats the role, as AutoGen always sends it, tells nothing.

@@ -125,7 +125,7 @@ class Relay:
             quiet_seconds = 0
             while True:
                 has_piece = False
-                async for piece in self._due(feed):
+                async for piece in self._due_pieces(feed):
                     has_piece = True
                     self._answer += piece.text if isinstance(piece, Text) else ""
                     yield piece
@@ -156,7 +156,7 @@ class Relay:
         if not holds:
             raise KeyEnded
 
-    async def _due(self, feed: Feed) -> AsyncIterator[Piece]:
+    async def _due_pieces(self, feed: Feed) -> AsyncIterator[Piece]:
         while self._behind:
             self._behind = False
             try:

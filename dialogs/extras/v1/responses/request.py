@@ -68,10 +68,10 @@ def read(sent: Sent) -> Reading:
     request = chat.request(sent.dialog, sent.policy)
     if threshold is None:
         return Reading(request, writer, NAMES)
-    return Reading(request, writer, NAMES, prior, lambda: is_due(counted(sent), threshold, _known_tokens(sent)))
+    return Reading(request, writer, NAMES, prior, lambda: is_due(read_to_count(sent), threshold, _known_tokens(sent)))
 
 
-def counted(sent: Sent) -> ChatRequest:
+def read_to_count(sent: Sent) -> ChatRequest:
     """Read a request whose tokens are counted: with the text of a compaction in the place of what it stands for."""
     return _chat_of(sent, Tools(), tell_text).request(sent.dialog, sent.policy, is_asking=False)
 

@@ -16,7 +16,7 @@ from dialogs.extras.v1.compacted import MARK, Compacted, unpack
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.messages.request import read as read_message
-from dialogs.extras.v1.responses.request import counted, prior_of
+from dialogs.extras.v1.responses.request import prior_of, read_to_count
 from dialogs.extras.v1.responses.request import read as read_response
 from dialogs.extras.v1.wire import Prior, Sent
 from dialogs.models import ApiKey, Dialog, Turn
@@ -27,7 +27,7 @@ from tests.dialogs.extras.v1.conversing import ANSWER, as_history, conversation,
 from tests.dialogs.factories import AgentFactory
 
 database = pytest.mark.django_db(transaction=True)
-CARGO = "barrels of oil from Genua, to be counted at noon by the mate and once more by the captain. "
+CARGO = "barrels of oil from Genua, to be read_to_count at noon by the mate and once more by the captain. "
 ASKED = [f"Cargo {number}: {CARGO * 8}" for number in range(8)]
 SUMMED = {"match": "hand-off summary", "text": "## Goal\nCount the cargo of all eight ships.", "usage": "estimate"}
 CALLS = {"match": "deep", "tool_calls": [{"name": "sound", "arguments": {}}], "usage": "estimate"}
@@ -129,8 +129,8 @@ def test_a_request_is_counted_by_what_stands_for_its_past(key: ApiKey, agent: st
     conversation(key, agent, *ASKED)
     history = told(*as_history(*ASKED))
     made = compacted(key, prior_of(sent(key, model=agent, input=history)))
-    whole = est_tokens(counted(sent(key, model=agent, input=history)))
-    assert est_tokens(counted(sent(key, model=agent, input=[item_of(made)]))) < whole * 0.8
+    whole = est_tokens(read_to_count(sent(key, model=agent, input=history)))
+    assert est_tokens(read_to_count(sent(key, model=agent, input=[item_of(made)]))) < whole * 0.8
 
 
 @database

@@ -1,0 +1,221 @@
+"""Answers of ``/v1`` in any protocol: compacted first where that was asked for, and told whole or as they are made."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+import structlog
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+
+from dialogs.accounts import api_keys
+from dialogs.api.sse import stream_response
+from dialogs.extras.v1 import compaction, conversations, lifetime, runs
+from dialogs.extras.v1.calls import give_back_connection, key_in, key_of, problem_of
+from dialogs.extras.v1.compacted import Compacted
+from dialogs.extras.v1.compaction import Outcome
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.health import Report, add_headers, report_of
+from dialogs.extras.v1.parsing import ChatRequest, body_of
+from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece
+from dialogs.extras.v1.relay import KeyEnded, Relay
+from dialogs.extras.v1.runs import Run
+from dialogs.extras.v1.wire import AnswerPiece, Prior, Reading, Sent, Writer
+from dialogs.live.db_threads import in_db_thread
+from dialogs.models import ApiKey
+from dialogs.store.charging import check_budget_of
+
+log = structlog.get_logger(__name__)
+
+DIALOG_HEADER = "X-Dominds-Dialog"
+COMPACTION_POLL_SECONDS = 0.3  # a rewrite takes seconds, for its model call
+_leaving: set[asyncio.Task[None]] = set()  # holds what still runs after its request is gone
+
+Reader = Callable[[Sent], Reading]
+
+
+async def answer_by(request: HttpRequest, read: Reader) -> HttpResponseBase:
+    """Answer a request of the protocol that ``read`` reads. Raises ``ApiError`` or ``Refusal``."""
+    key, reading, begun = await sync_to_async(begin)(request, read)
+    compacted: tuple[Compacted, ...] = ()
+    if isinstance(begun, Prior):
+        run, outcome = await compact(key, begun, reading)
+        if reading.is_compaction:
+            return await _only(reading, run, outcome)
+        compacted = (outcome.compacted,)
+        reading, run = await sync_to_async(_begin_behind)(key, reading)
+    else:
+        run = begun
+    wanted, writer = reading.request, reading.writer(run)
+    relay = Relay(
+        run,
+        lambda: api_keys.key_of(key_in(request)) is not None,
+        live_text=wanted.stream,
+        notices_as_text=wanted.notices == "text",
+        reasoning=wanted.include_reasoning,
+    )
+    try:
+        if wanted.stream:
+            pieces = relay.pieces()
+            first = await anext(pieces)  # what fails before it is told by the status
+            report = first.health if isinstance(first, Ended) else await in_db_thread(report_of, run)
+            as_comment = wanted.notices == "comment"
+            events = _stream(request, run, writer, (*compacted, first), pieces, as_comment=as_comment)
+            answer: HttpResponseBase = stream_response(events)
+        else:
+            for done in compacted:
+                writer.piece(done)
+            report = await _write_whole(writer, relay)
+            answer = JsonResponse(writer.whole())
+    except (asyncio.CancelledError, KeyEnded):  # a client that does not wait for it, or may not, stops it
+        _abandon(run)
+        raise
+    answer[DIALOG_HEADER] = str(run.dialog_id)
+    add_headers(answer, report)
+    return answer
+
+
+def begin(request: HttpRequest, read: Reader) -> tuple[ApiKey, Reading, Run | Prior]:
+    """Read a request, and begin its answer; or return what of its conversation is to be compacted first."""
+    try:
+        key, reading, prior = _read(request, read)
+        if prior and (prior.has_any or not reading.request.is_asking):
+            return key, reading, prior
+        return key, *_begin_run(key, reading)
+    finally:
+        give_back_connection()
+
+
+def _begin_behind(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
+    """Begin the answer behind a compaction."""
+    try:
+        return _begin_run(key, reading)
+    finally:
+        give_back_connection()
+
+
+def _read(request: HttpRequest, read: Reader) -> tuple[ApiKey, Reading, Prior | None]:
+    key, headers = key_of(request), request.headers
+    check_budget_of(key)
+    reading = read(
+        Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
+    )
+    return key, reading, reading.prior() if reading.prior and reading.is_due() else None
+
+
+async def compact(key: ApiKey, prior: Prior, reading: Reading) -> tuple[Run, Outcome]:
+    """Have a conversation rewritten, and wait for that. It goes on where its client does not wait."""
+
+    def begin() -> Run:
+        try:
+            return compaction.begin(key, prior)
+        except ApiError as error:
+            error.named(reading.names)
+            raise
+        finally:
+            give_back_connection()
+
+    run = await sync_to_async(begin)()
+    while (outcome := await in_db_thread(compaction.outcome_of, run, prior)) is None:
+        await asyncio.sleep(COMPACTION_POLL_SECONDS)
+    return run, outcome
+
+
+async def _only(reading: Reading, run: Run, outcome: Outcome) -> HttpResponseBase:
+    """Answer with a compaction alone."""
+    report = await in_db_thread(report_of, run)
+    writer = reading.writer(run)
+    pieces = (outcome.compacted, Ended("compaction", (), outcome.usage, report))
+    events = [*writer.begin(), *(event for piece in pieces for event in writer.piece(piece))]
+
+    async def stream() -> AsyncIterator[bytes]:
+        for event in events:
+            yield event
+
+    answer = stream_response(stream()) if reading.request.stream else JsonResponse(writer.whole())
+    answer[DIALOG_HEADER] = str(run.dialog_id)
+    add_headers(answer, report)
+    return answer
+
+
+def _begin_run(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
+    try:
+        run = conversations.begin(key, reading.request)
+    except ApiError as error:
+        error.named(reading.names)
+        raise
+    notices = reading.request.notices or _usual_notices(reading.request, run)
+    return replace(reading, request=replace(reading.request, notices=notices)), run
+
+
+def _usual_notices(wanted: ChatRequest, run: Run) -> str:
+    """Return the default of notices: words between those of the answer would spoil what a program reads."""
+    return "comment" if run.reads_text_alone or "response_format" in wanted.params else "text"
+
+
+async def _write_whole(writer: Writer, relay: Relay) -> Report:
+    """Give the writer all pieces of an answer that is not streamed."""
+    report: Report = {}
+    async with aclosing(relay.pieces()) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, AnswerPiece):
+                writer.piece(piece)
+            if isinstance(piece, Ended):
+                report = piece.health
+    return report
+
+
+async def _stream(
+    request: HttpRequest,
+    run: Run,
+    writer: Writer,
+    first: Sequence[Piece | Compacted],
+    others: AsyncGenerator[Piece, None],
+    *,
+    as_comment: bool,
+) -> AsyncIterator[bytes]:
+    """Yield server-sent events; an error after the first pieces is an event, too."""
+    complete = isinstance(first[-1], Ended)
+    try:
+        for event in writer.begin():
+            yield event
+        for begun in first:
+            for event in _events(writer, begun, as_comment=as_comment):
+                yield event
+        async with aclosing(others) as pieces:
+            async for piece in pieces:
+                complete = isinstance(piece, Ended)
+                for event in _events(writer, piece, as_comment=as_comment):
+                    yield event
+    except Exception as error:  # noqa: BLE001  the status is sent already: told in the stream, logged there
+        for event in writer.failed(problem_of(request, error)):
+            yield event
+    finally:
+        if not complete:
+            _abandon(run)
+
+
+def _events(writer: Writer, piece: Piece | Compacted, *, as_comment: bool) -> list[bytes]:
+    match piece:
+        case KeepAlive():
+            return [writer.keep_alive]
+        case Notice(text):
+            return [f": {text}\n\n".encode()] if as_comment else []
+        case _:
+            return writer.piece(piece)
+
+
+def _abandon(run: Run) -> None:
+    """End an answer that nobody reads any more. The request may be being cancelled, so this runs beside it."""
+
+    async def leave() -> None:
+        try:
+            await in_db_thread(runs.abandon, run)
+        except Exception as error:  # noqa: BLE001  then the answer is merely completed without a reader
+            log.warning("v1_not_stopped", dialog_id=str(run.dialog_id), error=str(error) or type(error).__name__)
+
+    task = asyncio.get_running_loop().create_task(leave())
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
