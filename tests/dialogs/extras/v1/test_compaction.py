@@ -27,7 +27,7 @@ from tests.dialogs.extras.v1.conversing import ANSWER, as_history, conversation,
 from tests.dialogs.factories import AgentFactory
 
 database = pytest.mark.django_db(transaction=True)
-CARGO = "barrels of oil from Genua, to be read_to_count at noon by the mate and once more by the captain. "
+CARGO = "barrels of oil from Genua, to be counted at noon by the mate and once more by the captain. "
 ASKED = [f"Cargo {number}: {CARGO * 8}" for number in range(8)]
 SUMMED = {"match": "hand-off summary", "text": "## Goal\nCount the cargo of all eight ships.", "usage": "estimate"}
 CALLS = {"match": "deep", "tool_calls": [{"name": "sound", "arguments": {}}], "usage": "estimate"}
