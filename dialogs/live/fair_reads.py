@@ -91,8 +91,11 @@ class FairReads:
             _, unfinished = await asyncio.wait({future}, timeout=seconds)
             if unfinished:
                 self._slow.add(dialog_id)
-            if not seconds:
+            while (
+                unfinished and not seconds
+            ):  # a statement that waits for a connection can be cancelled when it has one
                 await _cancel(work)
+                _, unfinished = await asyncio.wait({future}, timeout=TURN_SECONDS)
             await asyncio.wait({future})
         finally:
             self._overtime -= 1

@@ -6,6 +6,7 @@ Statements are those of the thread that does the work.
 """
 
 import gzip
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,13 +35,16 @@ from tests.harness.transactions import watched
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WARM_UP = 4  # exchanges
+NUMBERS = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d+\b"
+)  # a sequence that has come far makes longer ones
 
 
 @dataclass
 class Count:
     statements: list[str]
     transactions: int = 0
-    sent: int = 0  # characters of values that went to the database; names, ids and times differ a little
+    sent: int = 0  # characters of values that went to the database, where each id and each number is one
 
 
 @contextmanager
@@ -49,7 +53,7 @@ def counted() -> Iterator[Count]:
 
     def note(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
         count.statements.append(sql)
-        count.sent += sum(len(str(value)) for value in rest[0] or ())
+        count.sent += sum(len(NUMBERS.sub("0", str(value))) for value in rest[0] or ())
         return execute(sql, *rest)
 
     with watched() as ended, connection.execute_wrapper(note):
@@ -82,8 +86,8 @@ def test_a_turn(script: Script) -> None:
         messages.post_message(messages.visible_dialog(dialog.pk, dialog.owner), "One more")
     with counted() as driving:
         drive(dialog.pk)
-    check(posting, statements=6, transactions=1, sent=400)  # with the one that says who may
-    check(driving, statements=17, transactions=3, sent=1_470)
+    check(posting, statements=6, transactions=1, sent=160)  # with the one that says who may
+    check(driving, statements=17, transactions=3, sent=775)
 
 
 def test_a_turn_of_a_policy_that_counts(script: Script) -> None:
@@ -91,7 +95,7 @@ def test_a_turn_of_a_policy_that_counts(script: Script) -> None:
     messages.post_message(dialog.pk, "One more")
     with counted() as driving:
         drive(dialog.pk)
-    check(driving, statements=20, transactions=3, sent=1_650)
+    check(driving, statements=20, transactions=3, sent=855)
 
 
 def test_a_rewrite(script: Script) -> None:
@@ -101,7 +105,7 @@ def test_a_rewrite(script: Script) -> None:
         messages.post_message(dialog.pk, "Do consider this carefully, step by step. " * 20)
         with counted() as driving:
             drive(dialog.pk)
-    check(driving, statements=55, transactions=6, sent=57_000)  # four find what recall brings back, for the size after
+    check(driving, statements=55, transactions=6, sent=48_700)  # four find what recall brings back, for the size after
 
 
 def test_a_look_at_a_dialog(script: Script) -> None:
@@ -110,7 +114,7 @@ def test_a_look_at_a_dialog(script: Script) -> None:
     browser.get(f"/d/{dialog.pk}/")
     with counted() as looking:
         page = browser.get(f"/d/{dialog.pk}/").content.decode()
-    check(looking, statements=20, transactions=0, sent=520)
+    check(looking, statements=20, transactions=0, sent=150)
     assert len(elements(page)) <= 76
     assert len(gzip.compress(page.encode())) <= 7_800  # as a browser gets it
 
@@ -124,7 +128,7 @@ def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
         frames = frames_after(dialog.pk, dialog.owner_id, seq) or []
     pieces = sum(len(elements(frame.get("html", ""))) for frame in frames)
     size = sum(len(frame.get("html", "")) for frame in frames)
-    check(drawing, statements=4, transactions=0, sent=250)
+    check(drawing, statements=4, transactions=0, sent=45)
     assert pieces <= 12
     assert size <= 5_960  # characters, which nothing compresses; names and times differ a little
 
@@ -134,7 +138,7 @@ def test_the_badges_of_open_pages(script: Script) -> None:
     badges_of(dialog.owner_id)
     with counted() as counting:
         badges_of(dialog.owner_id)
-    check(counting, statements=4, transactions=0, sent=60)  # ids differ in length
+    check(counting, statements=4, transactions=0, sent=50)
 
 
 def test_a_call_of_v1(script: Script) -> None:
@@ -156,7 +160,7 @@ def test_a_call_of_v1(script: Script) -> None:
             progress = _read_end(run, 0)
             finish(run, progress.status, "Understood.")
         history.append(ClientMessage("assistant", "Understood."))
-    check(beginning, statements=11, transactions=1, sent=1_080)  # one looks for the same that failed
-    check(calling, statements=11, transactions=1, sent=900)
-    check(waiting, statements=1, transactions=0, sent=90)
-    check(relaying, statements=9, transactions=0, sent=560)
+    check(beginning, statements=11, transactions=1, sent=775)  # one looks for the same that failed
+    check(calling, statements=11, transactions=1, sent=485)
+    check(waiting, statements=1, transactions=0, sent=16)
+    check(relaying, statements=9, transactions=0, sent=121)

@@ -46,14 +46,15 @@ async def read(reads: FairReads, what: Callable[[], None], dialog: UUID | None =
     return time.monotonic() - begun_at
 
 
-def wait_in_the_database() -> None:
+def wait_in_the_database(pause_s: float = 0) -> None:
+    time.sleep(pause_s)  # as for a connection
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT pg_sleep({SLOW_SECONDS})")
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("slow", [2, fair_reads.THREADS + 4])
-async def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
+@pytest.mark.parametrize(("slow", "pause_s"), [(2, 0), (fair_reads.THREADS + 4, 0), (fair_reads.THREADS + 4, 0.3)])
+async def test_slow_readers_hold_up_nobody_else(slow: int, pause_s: float) -> None:
     """From the first moment on, when nobody knows yet that they are slow, and when all do."""
     reads, dialogs = FairReads(), [uuid4() for _ in range(slow)]
 
@@ -61,7 +62,7 @@ async def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
         await asyncio.sleep(at * 0.1)  # people come one after another
         while True:
             with suppress(DatabaseError):  # it is cancelled where too many are late
-                await read(reads, wait_in_the_database, dialogs[at], person=at)
+                await read(reads, partial(wait_in_the_database, pause_s), dialogs[at], person=at)
 
     background = [asyncio.create_task(read_forever(at)) for at in range(slow)]
     quick = []

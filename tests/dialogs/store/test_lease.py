@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -45,7 +46,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     barrier, answers = threading.Barrier(count), [None] * count
 
     def run(number: int) -> None:
-        barrier.wait(20)
+        barrier.wait(60)
         try:
             answers[number] = work(number)
         except Exception as error:  # noqa: BLE001  the test looks at it
@@ -57,7 +58,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(90)
     return answers
 
 
@@ -74,10 +75,10 @@ def test_of_many_workers_that_are_woken_one_drives(asked: Dialog) -> None:
 
     def work(_: int) -> int:
         with claim(asked.pk) as lease:
-            everybody_has_tried.wait(20)
+            everybody_has_tried.wait(60)
             return lease.epoch if lease else 0
 
-    assert sorted(in_threads(6, work)) == [0, 0, 0, 0, 0, 1]
+    assert Counter(in_threads(6, work)) == {0: 5, 1: 1}
 
 
 def test_a_hundred_wakes_make_one_generation(asked: Dialog) -> None:
