@@ -35,9 +35,8 @@ from tests.harness.transactions import watched
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WARM_UP = 4  # exchanges
-NUMBERS = re.compile(
-    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d+\b"
-)  # a sequence that has come far makes longer ones
+# A sequence that has come far makes longer ids.
+NUMBERS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d+\b")
 
 
 @dataclass
