@@ -1,4 +1,4 @@
-"""Agents in the admin, edited under the rules of ``team.yaml``."""
+"""Agents in the admin, read-only, with a trial of other settings on their past dialogs. They are edited on the site."""
 
 from copy import copy
 from typing import Any, cast
@@ -13,36 +13,15 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dialogs.agents.team_file import AGENT_ID
 from dialogs.context import limits
 from dialogs.context.config import with_settings
 from dialogs.models import Agent, ConnectedProvider, ToolServer
 from dialogs.queries.dry_run import dry_run
-from dialogs.views.site.agent_form import AgentRules, policy_choices
+from dialogs.views.site.agent_form import policy_choices
 from dominds.llm.catalog.catalog import UnknownModel
-from dominds.readonly_admin import RecordAdmin, StaffReads
+from dominds.readonly_admin import NoEdits, RecordAdmin
 from dominds.yaml_file import BadYaml
 from remediation.config import ContextConfig
-
-LISTED = "team.yaml, or the demo team, names this agent: at the next start its fields are read from there again."
-
-
-class AgentForm(AgentRules):
-    class Meta:
-        model = Agent
-        fields = tuple(
-            """
-            id name provider model description suggestions instructions tools toolsets tool_approval model_params
-            context_policy critical_policy context_limit dialog_budget_usd llm_type priority priority_areas recall
-            prepare_rewrites proxy is_default enabled
-            """.split()
-        )
-
-    def clean_id(self) -> str:
-        agent_id = str(self.cleaned_data["id"])
-        if not AGENT_ID.fullmatch(agent_id):
-            raise forms.ValidationError("An id has up to 64 letters, digits, dashes and underscores.")
-        return agent_id
 
 
 class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -77,8 +56,7 @@ class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Agent)
-class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    form = AgentForm
+class AgentAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("id", "name", "provider", "model", "policy", "critical_policy", "enabled", "is_listed", "usable")
     list_filter = ("enabled", "provider", "context_policy", "is_listed", "is_demo")
     search_fields = ("id", "name", "model")
@@ -129,12 +107,10 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
         return TemplateResponse(request, "admin/dialogs/agent/dry_run.html", context)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("id", "reason", "trial") if obj else ()
+        return ("reason", "trial")
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        (name, options), *others = super().get_fieldsets(request, obj)
-        note = {"description": LISTED} if obj and obj.is_listed else {}
-        return [(name, {**options, **note}), *others]
+    def view_on_site(self, agent: Agent) -> str:
+        return reverse("agent", args=[agent.pk])
 
 
 @admin.register(ConnectedProvider)

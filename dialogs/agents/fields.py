@@ -1,4 +1,4 @@
-"""Validation of an agent's fields: one set of rules for ``team.yaml`` and for the admin."""
+"""Validation of an agent's fields: one set of rules for ``team.yaml`` and for the pages."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -88,7 +88,7 @@ def _member(reading: Reading, here: str, fields: Fields, defaults: Fields, with_
 @transaction.atomic
 def synchronise() -> Synchronised:
     """Make the rows follow the files. Agents no longer listed are disabled, never deleted;
-    those made in the admin stay.
+    those made on the pages stay.
 
     An operator's switch stands: a listed agent that was disabled by hand is not enabled again. While ``team.yaml``
     cannot be read, nothing changes, except that the demo agents appear where no agent is listed yet.

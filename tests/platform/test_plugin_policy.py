@@ -70,7 +70,7 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     operator = get_user_model().objects.create_superuser("ada")
     person, api = Person(stack, operator), stack.api_as(operator)
 
-    choose_in_admin(person)
+    choose_on_the_site(person)
     dialog = Dialog.objects.get(pk=api.post("/api/dialogs", json={"agent": "keeper"}).json()["id"])
     check_seen(person, api, dialog)
     check_previewed_run_and_undone(stack, person, api, dialog)
@@ -100,23 +100,10 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     check_without(operator, Dialog.objects.select_related("agent").get(pk=dialog.pk))
 
 
-def choose_in_admin(person: Person) -> None:
-    assert '<option value="keep_newest">newest messages</option>' in person.page("/admin/dialogs/agent/add/")
-    status = person.send(
-        "/admin/dialogs/agent/add/",
-        "/admin/dialogs/agent/add/",
-        id="keeper",
-        name="Keeper",
-        provider="test",
-        model="model",
-        context_policy="keep_newest",
-        critical_policy="escalate",
-        priority="2",
-        tools="[]",
-        priority_areas="[]",
-        enabled="on",
-    )
-    assert status == 302
+def choose_on_the_site(person: Person) -> None:
+    assert '<option value="keep_newest">newest messages</option>' in person.page("/agents/new/")
+    form = {"answers_with": "test/model", "context_policy": "keep_newest", "critical_policy": "escalate"}
+    assert person.send("/agents/new/", "/agents/new/", name="Keeper", priority="2", model_params="{}", **form) == 302
     assert Agent.objects.get(pk="keeper").context_policy == "keep_newest"
 
 
@@ -172,7 +159,7 @@ def check_without(operator: Any, dialog: Dialog) -> None:
     message = browser.get(f"/api/dialogs/{dialog.pk}").json()
     assert (message["policy"], message["policy_problem"]) == ("none", reason)
     assert reason in browser.get("/admin/dialogs/agent/").content.decode()
-    form = browser.get("/admin/dialogs/agent/keeper/change/").content.decode()
+    form = browser.get("/agents/keeper/").content.decode()
     assert '<option value="keep_newest" selected>keep_newest (not installed)</option>' in form
     send(dialog, "Are you there?")
     assert (dialog.state, dialog.turns.latest("seq").role) == ("idle", "assistant")

@@ -1,4 +1,4 @@
-"""The form of an agent, under the rules of ``team.yaml``, which the admin's form follows as well."""
+"""The form of an agent, under the rules of ``team.yaml``."""
 
 from typing import Any, cast
 
@@ -18,42 +18,6 @@ from remediation.config import below_floor
 from remediation.policies.registry import choices
 
 LISTS = ("suggestions", "tools", "toolsets", "priority_areas")
-
-
-class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
-    """A form that shows each problem at its field."""
-
-    context_policy = forms.ChoiceField(required=False, help_text=Agent._meta.get_field("context_policy").help_text)
-    tool_approval = forms.ChoiceField(
-        required=False,  # what is left out is as it was
-        choices=(
-            (Agent.ToolApproval.NEVER, _("never")),
-            (Agent.ToolApproval.CHANGES, _("if it may change something")),
-            (Agent.ToolApproval.ALWAYS, _("always")),
-        ),
-        label=_("Ask before a tool runs"),
-        help_text=_(
-            "A person allows each call, and sees its arguments. Which tools only read is what their server says."
-        ),
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        cast(forms.ChoiceField, self.fields["context_policy"]).choices = policy_choices(self.instance.context_policy)
-
-    def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        for name in LISTS:
-            given[name] = given.get(name) or []  # an emptied field, which the column would refuse
-        given["model_params"] = given.get("model_params") or {}
-        given["tool_approval"] = given.get("tool_approval") or self.instance.tool_approval
-        limit, floor = given.get("context_limit"), current_config().min_limit
-        if limit and "context_limit" in self.changed_data and (reason := below_floor(limit, floor)):
-            self.add_error("context_limit", reason)
-        for name, reason in check_fields(given)[1]:
-            if name not in self.errors:
-                self.add_error(name if name in self.fields else None, reason)
-        return given
 
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
@@ -88,10 +52,26 @@ class ToolNames(forms.MultipleChoiceField):
         return is_of_server or super().valid_value(value)
 
 
-class AgentForm(AgentRules):
-    """The page's form of an agent. ``answers_with`` is ``provider/model``, one of the models that can be used."""
+class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    """An agent's form, which shows each problem at its field.
+
+    ``answers_with`` is ``provider/model``, one of the models that can be used.
+    """
 
     answers_with = forms.ChoiceField(label=_("Model"))
+    context_policy = forms.ChoiceField(required=False, label=_("Context policy"))
+    tool_approval = forms.ChoiceField(
+        required=False,  # what is left out is as it was
+        choices=(
+            (Agent.ToolApproval.NEVER, _("never")),
+            (Agent.ToolApproval.CHANGES, _("if it may change something")),
+            (Agent.ToolApproval.ALWAYS, _("always")),
+        ),
+        label=_("Ask before a tool runs"),
+        help_text=_(
+            "A person allows each call, and sees its arguments. Which tools only read is what their server says."
+        ),
+    )
     suggestions = Lines(label=_("Suggestions"), help_text=_("First messages that a new dialog offers, one a line."))
     tools = ToolNames(label=_("Tools"))
     toolsets = ToolNames(label=_("Groups of tools"))
@@ -154,9 +134,7 @@ class AgentForm(AgentRules):
             (value, value) for value in (*values, self.lost_model) if value
         ]
         self.initial.setdefault("answers_with", now)
-        policy = cast(forms.ChoiceField, self.fields["context_policy"])
-        policy.label, policy.help_text = gettext("Context policy"), ""
-        policy.choices = [
+        cast(forms.ChoiceField, self.fields["context_policy"]).choices = [
             ("", gettext("the usual one of its model")),
             *((name, gettext(label)) for name, label in policy_choices(agent.context_policy)[1:]),
         ]
@@ -176,10 +154,22 @@ class AgentForm(AgentRules):
         return {str(name) for field in ("tools", "toolsets") for name in self[field].value() or []}
 
     def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
+        given = super().clean() or {}
         given["provider"], _slash, given["model"] = given.get("answers_with", "").partition("/")
         self.instance.provider, self.instance.model = given["provider"], given["model"]
-        return super().clean() if given["model"] else given
+        if not given["model"]:
+            return given
+        for name in LISTS:
+            given[name] = given.get(name) or []  # an emptied field, which the column would refuse
+        given["model_params"] = given.get("model_params") or {}
+        given["tool_approval"] = given.get("tool_approval") or self.instance.tool_approval
+        limit, floor = given.get("context_limit"), current_config().min_limit
+        if limit and "context_limit" in self.changed_data and (reason := below_floor(limit, floor)):
+            self.add_error("context_limit", reason)
+        for name, reason in check_fields(given)[1]:
+            if name not in self.errors:
+                self.add_error(name if name in self.fields else None, reason)
+        return given
 
     @property
     def proposed(self) -> Agent:
