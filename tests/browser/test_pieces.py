@@ -5,8 +5,7 @@ from django.db import connection
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Opener, answered, send
-from tests.dialogs.html_tree import elements
-from tests.dialogs.live.test_pieces import ENTRIES, NOT_ENTRIES, PIECES
+from tests.dialogs.html_tree import ENTRIES, NOT_ENTRIES, PIECES, elements
 from tests.harness.stack import Stack, eventually
 
 ALSO = ("breaking", "badge", "text", "sending-error")

@@ -21,6 +21,8 @@ from tests.doubles.serving import Answer, Double, Exchange
 from tests.harness.services import start_postgres
 from tests.harness.stack import Stack, running
 
+CODER, CLAUDE, LOCAL = "coder", "claude-opus-5-5", "local"
+
 TASK, CALL, MADE = re.compile(r"Task (\d+)"), re.compile(r"Call (\w+) (\{.*\})"), re.compile(r"made-(\d+)")
 WORD = re.compile(r"[a-z]+")
 JOKE = {"type": "object", "properties": {"setup": {"type": "string"}, "punchline": {"type": "string"}}}

@@ -10,8 +10,7 @@ from dialogs.actions import messages, questions
 from remediation.models import RemovedUnit
 from tests.clients import programs
 from tests.clients.programs import Place, Turns
-from tests.clients.rig import Rig
-from tests.clients.test_programs import CLAUDE, CODER
+from tests.clients.rig import CLAUDE, CODER, Rig
 from tests.dialogs.factories import RewriteFactory
 
 NAMED = "mcp__dominds__{}".format  # alike in both

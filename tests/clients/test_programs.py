@@ -14,11 +14,10 @@ import pytest
 from dialogs.models import Dialog
 from tests.clients import programs
 from tests.clients.programs import TURNS, Place, Turns
-from tests.clients.rig import COMPACT, FLAWED, FULL, WITH_PROGRAMS, Rig
+from tests.clients.rig import CLAUDE, CODER, COMPACT, FLAWED, FULL, LOCAL, WITH_PROGRAMS, Rig
 
 TASKS = [f"Task {number}" for number in range(TURNS)]
 SEARCH = 'Call ToolSearch {"query": "select:CronList", "max_results": 3}'
-CODER, CLAUDE, LOCAL = "coder", "claude-opus-5-5", "local"
 CLIENTS: dict[str, tuple[Turns, str]] = {
     "codex": (programs.codex, CODER),
     "claude code": (programs.claude_code, CLAUDE),

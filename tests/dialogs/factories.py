@@ -84,3 +84,11 @@ def make_operator(**columns: Any) -> User:
     operator = UserFactory.create(is_staff=True, **columns)
     operator.user_permissions.set(Permission.objects.filter(content_type__app_label="dialogs", codename__in=ALL))
     return operator
+
+
+LONG = "The importer reads the file data/orders-{n}.csv and writes table orders_{n}. It never touches invoices. " * 12
+
+
+def talk(dialog: Dialog, messages: int) -> None:
+    for number in range(messages):
+        send(dialog, LONG.format(n=number))

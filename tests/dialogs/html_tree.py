@@ -4,6 +4,15 @@ without what differs from view to view."""
 import re
 from html.parser import HTMLParser
 
+PIECES = tuple(
+    """
+    heading subtitle dialog-menu state model-button ring meter activity banner queued composer-state reminders-panel
+    rounds-panel
+    """.split()
+)
+ENTRIES = ("turn-", "round-", "run-")
+NOT_ENTRIES = ("round-1", "run-summary-")
+
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "use", "path", "rect"}
 UNLIKE = {"csrfmiddlewaretoken", "client_message_id"}  # fields that are new in each page
 

@@ -5,48 +5,15 @@ from typing import Any
 
 import pytest
 
-from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
-from tests.dialogs.vanishing import expire
 from tests.faults.effort import DEEP
-from tests.faults.invariants import breaches
 from tests.faults.processes import Forked
-from tests.faults.scenarios import SCENARIOS, Scenario
+from tests.faults.scenarios import SCENARIOS, Scenario, check_end, drive_to_its_end
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 EVERY = 1 if DEEP else 15  # every point, or each fifteenth with a shifting start
-
-
-def drive_to_its_end(dialog: Dialog) -> None:
-    """As the sweeper would, without its waits."""
-    for _ in range(12):
-        Dialog.objects.filter(pk=dialog.pk, state__in=["queued", "generating"]).update(wake_at=None)
-        if Dialog.objects.get(pk=dialog.pk).lease_owner:
-            expire(dialog)
-        drive(dialog.pk)
-        if Dialog.objects.get(pk=dialog.pk).state not in ("queued", "generating"):
-            return
-    raise AssertionError("it never comes to an end")
-
-
-def check_end(scenario: Scenario, dialog: Dialog) -> list[str]:
-    result = breaches([Dialog.objects.get(pk=dialog.pk)])
-    ends = dict(dialog.turns.filter(role="user").values_list("text", "status"))
-    if ends != scenario.ends:
-        result.append(f"messages ended as {ends}")
-    state = Dialog.objects.get(pk=dialog.pk).state
-    if state != scenario.state:
-        result.append(f"the dialog is {state}")
-    refusals = dialog.generations.filter(purpose="forced_clear", outcome="discarded").count()
-    if refusals != scenario.refusals:
-        result.append(f"{refusals} refused attempts")
-    if dialog.reminders.count() != scenario.reminders:
-        result.append(f"{dialog.reminders.count()} reminders")
-    if crashed := dialog.generations.filter(outcome="crashed").count() > 1:
-        result.append(f"{crashed} crashed attempts of one crash")
-    return result
 
 
 @pytest.fixture(autouse=True)

@@ -24,18 +24,13 @@ from tests.doubles.brains import Brain, Call, Prompt, Reply, Scripted
 from tests.doubles.local_servers import LMStudioDouble, LocalDouble
 from tests.flows import pruner
 from tests.flows.conftest import Minds, Serve, dialog_with, go_on, overflows, say
+from tests.flows.texts import prose
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LIMIT = 8_000  # of which tools, instructions and the room for an answer take about 2,000
 COMPACTING, COMPACTED = "Compacting conversation history...", "Context compacted, continuing..."
-
-
-def prose(number: int, tokens: int = 500) -> str:
-    """A text of about so many tokens, and no sentence of it twice."""
-    line = "The clerk of office {n} wrote that the {k}th cart of wool came late because the bridge was closed again. "
-    return "".join(line.format(n=number, k=k) for k in range(tokens // 23))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from remediation.tokens.calibration import Calibration, Counted, calibrate
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.flows import pruner
 from tests.flows.conftest import Serve, dialog_with, overflows, say
-from tests.flows.test_compaction import prose
+from tests.flows.texts import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

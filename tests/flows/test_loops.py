@@ -12,7 +12,7 @@ from remediation.models import ContextEvent, RemediationRun
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
 from tests.flows.conftest import Serve, dialog_with, go_on, say
-from tests.flows.test_compaction import prose
+from tests.flows.texts import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,8 +22,7 @@ from tests.doubles.brains import Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
 from tests.flows import pruner
 from tests.flows.conftest import OVER, Serve, dialog_with, overflows, say
-from tests.flows.test_compaction import prose
-from tests.flows.test_retention import is_summary
+from tests.flows.texts import is_summary, prose
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)

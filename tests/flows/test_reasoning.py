@@ -21,7 +21,7 @@ from tests.doubles.brains import Call, Prompt, Reply, Scripted
 from tests.flows import pruner
 from tests.flows.conftest import Minds, go_on, say
 from tests.flows.doubled import dialog_at, start
-from tests.flows.test_compaction import prose
+from tests.flows.texts import prose
 from tests.flows.traces import shown_holding, tables_holding
 from tests.harness.stack import eventually
 

@@ -14,7 +14,7 @@ from tests.doubles.brains import Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
 from tests.flows import pruner
 from tests.flows.conftest import Serve, dialog_with, go_on, overflows, say
-from tests.flows.test_compaction import prose
+from tests.flows.texts import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,7 +12,7 @@ from remediation.models import RemediationRun
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
 from tests.flows.conftest import Serve, dialog_with, overflows, say
-from tests.flows.test_compaction import prose
+from tests.flows.texts import is_summary, prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -107,10 +107,6 @@ def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     last = server.bodies[-1]["messages"]
     assert any("step 99." in (message["content"] or "") for message in last)
     assert not any("step 5." in (message["content"] or "") for message in last), "old small talk should have gone"
-
-
-def is_summary(messages: list[dict[str, Any]]) -> bool:
-    return str(messages[0]["content"]).startswith("You write the hand-off summary")
 
 
 def seen(messages: list[dict[str, Any]], text: str) -> bool:

@@ -26,7 +26,7 @@ from tests.doubles.brains import GUIDANCE, Call, Prompt
 from tests.doubles.messages import MessagesDouble
 from tests.flows.conftest import Minds, Serve, go_on, say
 from tests.flows.doubled import dialog_at, start
-from tests.flows.test_growing_requests import BOUND, YELLOW, Mind
+from tests.flows.mind import BOUND, YELLOW, Mind
 from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -23,3 +23,9 @@ def texts(units: Sequence[Unit]) -> list[str]:
 
 def ids(units: Sequence[Unit]) -> list[str]:
     return [u.id for u in units]
+
+
+def rated(text: str) -> float:
+    """The number in the text's first word, as "0.3 apples"."""
+    first = text.split(maxsplit=1)[0] if text else ""
+    return float(first) if first.replace(".", "").isdigit() else 0.0

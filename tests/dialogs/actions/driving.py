@@ -1,6 +1,8 @@
 """Messages that are sent and answered, here or on a thread as a worker does."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -8,7 +10,6 @@ from django.db import connection
 from dialogs.actions import messages
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
-from tests.dialogs.store.test_lease import refreshed
 
 ASK = {"tool_calls": [{"name": "ask_human", "arguments": {"question": "Which?"}}]}
 SLOW = {"text": "one two three four five six seven eight nine ten " * 20, "chunk_delay_ms": 50}
@@ -46,3 +47,32 @@ def answers(dialog: Dialog) -> list[tuple[str, str]]:
 def conversation(dialog: Dialog) -> list[str]:
     placed = dialog.turns.filter(position__isnull=False).order_by("position")
     return [f"{turn.role}: {turn.text}" for turn in placed]
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """Run ``work`` on so many threads that start together; return what they answered, or the exceptions."""
+    barrier, answers = threading.Barrier(count), [None] * count
+
+    def run(number: int) -> None:
+        barrier.wait(60)
+        try:
+            answers[number] = work(number)
+        except Exception as error:  # noqa: BLE001  the test looks at it
+            answers[number] = error
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+    return answers
+
+
+def refreshed(dialog: Dialog) -> Dialog:
+    return Dialog.objects.get(pk=dialog.pk)
+
+
+def user_turns(dialog: Dialog) -> list[tuple[str, str]]:
+    return list(dialog.turns.filter(role="user").order_by("seq").values_list("text", "status"))

@@ -11,11 +11,10 @@ from dialogs.models import Dialog
 from dialogs.runtime import tool_runs
 from dialogs.runtime.driver import drive, pending_work, step
 from dialogs.store.lease import claim
-from tests.dialogs.actions.driving import ASK, Driving, answers, conversation, send
+from tests.dialogs.actions.driving import ASK, Driving, answers, conversation, in_threads, refreshed, send, user_turns
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import numbers
 from tests.dialogs.factories import AgentFactory, make_dialog
-from tests.dialogs.store.test_lease import in_threads, refreshed, user_turns
 from tests.dialogs.vanishing import take_and_vanish
 from tests.harness.stack import eventually
 

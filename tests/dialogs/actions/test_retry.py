@@ -11,9 +11,8 @@ from dialogs.errors import Conflict
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from dialogs.runtime.sweeping import sweep
-from tests.dialogs.actions.driving import answers, send
+from tests.dialogs.actions.driving import answers, refreshed, send, user_turns
 from tests.dialogs.conftest import Script
-from tests.dialogs.store.test_lease import refreshed, user_turns
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

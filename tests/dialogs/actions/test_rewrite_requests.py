@@ -11,16 +11,9 @@ from dialogs.runtime.driver import drive
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data
-from tests.dialogs.factories import make_dialog, send
+from tests.dialogs.factories import make_dialog, send, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-LONG = "The importer reads the file data/orders-{n}.csv and writes table orders_{n}. It never touches invoices. " * 12
-
-
-def talk(dialog: Dialog, messages: int) -> None:
-    for number in range(messages):
-        send(dialog, LONG.format(n=number))
 
 
 def seen(dialog: Dialog) -> list[Any]:

@@ -8,9 +8,8 @@ from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from dialogs.runtime.driver import drive, pending_work, step
 from dialogs.store.lease import claim, keeper
-from tests.dialogs.actions.driving import SLOW, Driving, answers, send
+from tests.dialogs.actions.driving import SLOW, Driving, answers, refreshed, send, user_turns
 from tests.dialogs.conftest import Script
-from tests.dialogs.store.test_lease import refreshed, user_turns
 from tests.dialogs.vanishing import call_and_vanish
 from tests.harness.stack import eventually
 

@@ -245,6 +245,7 @@ def test_a_critical_question_is_neither_answered_nor_cancelled(browser: Client, 
 
 # -- agents and the rest -----------------------------------------------------------------------------------------------
 
+
 def test_other_settings_are_tried_on_past_dialogs_and_not_made(browser: Client, script: Script) -> None:
     script({"text": "Noted: the port is 48151. " * 40})
     dialog = make_dialog(context_policy="none")

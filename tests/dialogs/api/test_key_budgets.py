@@ -32,9 +32,9 @@ from dialogs.store.change import open_change
 from dialogs.store.charging import costs_of_keys
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
+from tests.dialogs.calls import generation
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import PLAIN, Zoo
-from tests.dialogs.extras.operations.test_dashboard import generation
 from tests.dialogs.factories import AgentFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from dialogs.accounts.api_keys import create_key, key_of
 from dialogs.actions import messages
 from dialogs.models import ApiKey, Dialog, EmbeddingUse
 from tests.dialogs.browsing import browser_of
-from tests.dialogs.extras.operations.test_dashboard import generation
+from tests.dialogs.calls import generation
 from tests.dialogs.factories import AgentFactory, UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -15,18 +15,9 @@ from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import ASKS, FULL, PLAIN, Zoo, operator
-from tests.dialogs.html_tree import elements
+from tests.dialogs.html_tree import ENTRIES, NOT_ENTRIES, PIECES, elements
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-PIECES = tuple(
-    """
-    heading subtitle dialog-menu state model-button ring meter activity banner queued composer-state reminders-panel
-    rounds-panel
-    """.split()
-)
-ENTRIES = ("turn-", "round-", "run-")
-NOT_ENTRIES = ("round-1", "run-summary-")
 
 
 class OpenPage:

@@ -11,8 +11,7 @@ from tests.dialogs.conftest import Script
 from tests.faults.effort import DEEP
 from tests.faults.invariants import breaches
 from tests.faults.processes import Forked, pause
-from tests.faults.scenarios import SCENARIOS, Scenario
-from tests.faults.test_crash_points import check_end, drive_to_its_end
+from tests.faults.scenarios import SCENARIOS, Scenario, check_end, drive_to_its_end
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +17,7 @@ from dialogs.runtime.driver import drive
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import LeaseLost
 from dialogs.store.lease import MAX_CRASHES, claim, free_leases_of, keeper, worker_name
+from tests.dialogs.actions.driving import in_threads, refreshed, user_turns
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import events_of
 from tests.dialogs.factories import make_dialog, send
@@ -39,35 +40,6 @@ def draining() -> Iterator[None]:
     """Let a test drain this process's keeper, and have it back afterwards."""
     yield
     keeper.draining = False
-
-
-def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """Run ``work`` on so many threads that start together; return what they answered, or the exceptions."""
-    barrier, answers = threading.Barrier(count), [None] * count
-
-    def run(number: int) -> None:
-        barrier.wait(60)
-        try:
-            answers[number] = work(number)
-        except Exception as error:  # noqa: BLE001  the test looks at it
-            answers[number] = error
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(90)
-    return answers
-
-
-def refreshed(dialog: Dialog) -> Dialog:
-    return Dialog.objects.get(pk=dialog.pk)
-
-
-def user_turns(dialog: Dialog) -> list[tuple[str, str]]:
-    return list(dialog.turns.filter(role="user").order_by("seq").values_list("text", "status"))
 
 
 def test_of_many_workers_that_are_woken_one_drives(asked: Dialog) -> None:

@@ -9,7 +9,7 @@ import pytest
 from remediation.evaluation.evaluate import evaluate
 from remediation.evaluation.policies import POLICIES
 from remediation.evaluation.report import to_markdown
-from tests.remediation.evaluation.test_formats import FRIENDS, MESSAGES, written
+from tests.remediation.evaluation.exports import FRIENDS, MESSAGES, written
 
 ROOT = Path(__file__).parents[3]
 

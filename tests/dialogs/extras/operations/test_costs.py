@@ -16,7 +16,7 @@ from dialogs.extras.operations.costs import Cost, tables
 from dialogs.models import Dialog, EmbeddingUse, Generation, PersonSettings
 from dialogs.store.charging import quarter_of
 from tests.dialogs.browsing import browser_of
-from tests.dialogs.extras.operations.test_dashboard import generation
+from tests.dialogs.calls import generation
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
 from tests.dialogs.html_tree import in_one_line
 

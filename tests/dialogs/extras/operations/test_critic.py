@@ -14,10 +14,9 @@ from dialogs.models import Dialog
 from dialogs.queries import coherence
 from dialogs.runtime.driver import drive
 from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
-from tests.dialogs.actions.test_rewrite_requests import talk
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data
-from tests.dialogs.factories import UserFactory, make_dialog, send
+from tests.dialogs.factories import UserFactory, make_dialog, send, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

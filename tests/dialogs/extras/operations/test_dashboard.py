@@ -18,25 +18,13 @@ from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.pages.bar_chart import FLOOR, TOP, Words, stack
 from dialogs.runtime.driver import drive
 from dominds.worker import heartbeats
-from health.models import HealthSnapshot
 from remediation.models import CleanupTask, ContextEvent
+from tests.dialogs.calls import generation, snapshot
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import RewriteFactory, make_dialog, make_operator
 from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def generation(dialog: Dialog, *, outcome: str = "kept", ago: timedelta = timedelta(0), **columns: Any) -> Generation:
-    begun = timezone.now() - ago
-    columns = {"purpose": "reply", "epoch": 1, "round_number": 1, "provider": "test", "model": "model", **columns}
-    ended = None if outcome == "running" else begun + timedelta(seconds=2)
-    return Generation.objects.create(dialog=dialog, outcome=outcome, started_at=begun, finished_at=ended, **columns)
-
-
-def snapshot(of: Generation, level: str) -> HealthSnapshot:
-    reason = "usage_unavailable" if level == "unknown" else ""
-    return HealthSnapshot.objects.create(generation=of, level=level, reason=reason, optimal_max_tokens=100)
 
 
 @pytest.fixture

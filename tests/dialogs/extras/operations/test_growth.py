@@ -18,6 +18,7 @@ from dominds.db import bounded
 from dominds.db.bounded import BoundedPaginator
 from health.models import HealthSnapshot
 from remediation.models import RemediationRun
+from tests.dialogs.calls import an_old_dialog, analysed
 from tests.dialogs.factories import make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,26 +29,6 @@ def many(number: int = 3_000) -> list[Dialog]:
     rows = [Dialog(owner=first.owner, agent=first.agent) for _ in range(number)]
     Dialog.objects.bulk_create(rows, batch_size=500)
     return rows
-
-
-def analysed() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
-
-
-def an_old_dialog(*, calls: int, newer: int) -> Dialog:
-    """With its calls, before which another dialog's stand in the lists of all."""
-    old, new = make_dialog(), make_dialog()
-    columns = {"round_number": 1, "purpose": "reply", "outcome": "kept", "epoch": 1, "provider": "p", "model": "m"}
-    made = Generation.objects.bulk_create(
-        (Generation(dialog=dialog, **columns) for dialog in [old] * calls + [new] * newer), batch_size=500
-    )
-    HealthSnapshot.objects.bulk_create(
-        (HealthSnapshot(generation=call, prompt_tokens=9, optimal_max_tokens=100, level="healthy") for call in made),
-        batch_size=500,
-    )
-    analysed()
-    return old
 
 
 def test_everybodys_newest_dialogs_are_found_by_an_index() -> None:

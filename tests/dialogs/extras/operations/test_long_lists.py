@@ -22,8 +22,7 @@ from dialogs.queries.moments import moments
 from dominds.db import bounded
 from dominds.db.bounded import NewestFirst
 from tests.dialogs.browsing import browser_of
-from tests.dialogs.extras.operations.test_dashboard import generation
-from tests.dialogs.extras.operations.test_growth import an_old_dialog, analysed
+from tests.dialogs.calls import an_old_dialog, analysed, generation
 from tests.dialogs.factories import make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)

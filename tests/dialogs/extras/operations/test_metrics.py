@@ -16,7 +16,7 @@ from dialogs.extras.operations import running_totals
 from dialogs.extras.operations.metrics import SECOND_BOUNDS, TOKEN_BOUNDS, RowsCollector
 from dialogs.models import Dialog, Generation, Question
 from dominds.worker import heartbeats
-from tests.dialogs.extras.operations.test_dashboard import generation, snapshot
+from tests.dialogs.calls import generation, snapshot
 from tests.dialogs.factories import RewriteFactory, make_dialog
 
 pytestmark = pytest.mark.django_db

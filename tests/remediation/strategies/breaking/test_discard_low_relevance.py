@@ -9,8 +9,7 @@ from hypothesis import given
 from remediation.config import DiscardLowRel
 from remediation.context import UnitKind, Units, total_tokens
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
-from tests.remediation.building import ids, model, numbered, prose, system, texts, tool, toolbox, user
-from tests.remediation.strategies.breaking.test_prioritize_recent import rated
+from tests.remediation.building import ids, model, numbered, prose, rated, system, texts, tool, toolbox, user
 from tests.remediation.strategies.laws import check_laws, context, rows, talk
 
 OPTIONS = DiscardLowRel()

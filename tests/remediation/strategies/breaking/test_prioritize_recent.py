@@ -11,7 +11,7 @@ from remediation.config import PrioritizeRecent
 from remediation.context import UnitKind, total_tokens
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.outcome import task_of
-from tests.remediation.building import model, numbered, prose, system, texts, tool, toolbox, user
+from tests.remediation.building import model, numbered, prose, rated, system, texts, tool, toolbox, user
 from tests.remediation.strategies.laws import check_laws, context, gone_priorities, rows, talk
 
 OPTIONS = PrioritizeRecent()
@@ -19,12 +19,6 @@ OPTIONS = PrioritizeRecent()
 
 def none(text: str) -> float:
     return 0.0
-
-
-def rated(text: str) -> float:
-    """The number in the text's first word, as "0.3 apples"."""
-    first = text.split(maxsplit=1)[0] if text else ""
-    return float(first) if first.replace(".", "").isdigit() else 0.0
 
 
 def test_low_relevance_goes_until_the_target_is_reached() -> None:
