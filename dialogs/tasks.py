@@ -19,7 +19,7 @@ from dominds.worker.seats import seats
 def drive_dialog(dialog_id: str) -> None:
     """Drive one dialog. May be lost, late or delivered twice without harm."""
     try:
-        with seats.taken():
+        with seats.take():
             drive(UUID(dialog_id))
     finally:
         connections.close_all()

@@ -63,7 +63,7 @@ SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
 
 def range_of(address: Address) -> Range:
     """Return the range of the address that packets to this one reach."""
-    real = unwrapped(address)
+    real = ipv4_within(address)
     if _lies_in(real, LOOPBACK):
         return Range.LOOPBACK
     if _lies_in(real, CLOUDS):
@@ -73,7 +73,7 @@ def range_of(address: Address) -> Range:
     return Range.PUBLIC if _lies_in(real, PUBLIC) and not _lies_in(real, SPECIAL) else Range.SPECIAL
 
 
-def unwrapped(address: Address) -> Address:
+def ipv4_within(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 one stands for, if it does."""
     number = int(address)
     if address in MAPPED or address in NAT64:

@@ -180,11 +180,11 @@ def _socket(addresses: list[Address], port: int, ends_at: float) -> socket.socke
     *others, last = list(dict.fromkeys(map(str, addresses)))[:MOST_ADDRESSES]
     for address in others:
         with suppress(OSError):
-            return socket.create_connection((address, port), _left(ends_at))
-    return socket.create_connection((last, port), _left(ends_at))
+            return socket.create_connection((address, port), _seconds_left(ends_at))
+    return socket.create_connection((last, port), _seconds_left(ends_at))
 
 
-def _left(ends_at: float) -> float:
+def _seconds_left(ends_at: float) -> float:
     """Raises ``TimeoutError`` when nothing is."""
     if (seconds := ends_at - time.monotonic()) <= 0:
         raise TimeoutError("timed out")

@@ -150,6 +150,6 @@ def as_id(text: str) -> UUID | None:
         return None
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     line = " ".join(text[: SHOWN_CHARS * 2].split())
     return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"

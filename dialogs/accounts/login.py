@@ -127,7 +127,7 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
     }
     _refuse_over(limits, _counts("get", limits))
     with password_check():
-        return _counted(limits, check)
+        return _check_within(limits, check)
 
 
 def _account_of(name: str) -> str:
@@ -144,10 +144,10 @@ def try_to_sign_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> H
     """Do the same for a step of a sign-in at a provider. It has its own count: while the provider is down,
     passwords work.
     """
-    return _counted({f"dominds:sign-in:address:{address_of(request)}": ATTEMPTS_AT_PROVIDER}, check)
+    return _check_within({f"dominds:sign-in:address:{address_of(request)}": ATTEMPTS_AT_PROVIDER}, check)
 
 
-def _counted(limits: Mapping[str, int], check: Callable[[], HttpResponse]) -> HttpResponse:
+def _check_within(limits: Mapping[str, int], check: Callable[[], HttpResponse]) -> HttpResponse:
     _refuse_over(limits, _counts("incr", limits), own=1)
     answer = check()
     if answer.status_code in (301, 302):

@@ -37,7 +37,7 @@ def link_of(user: User) -> str:
     return _links.make_token(user)
 
 
-def invited(user_id: int, token: str) -> User:
+def person_of_link(user_id: int, token: str) -> User:
     """Return the person of this link. Raises ``NotFound`` if it is no longer valid, or the person is switched off."""
     user = User.objects.filter(pk=user_id, is_active=True).first()
     if user is None or not _links.check_token(user, token):

@@ -28,7 +28,7 @@ from dialogs.models import (
     Turn,
 )
 from dialogs.store import events, json_shapes
-from dominds.readonly_admin import NewestValues, RecordAdmin, RecordInline, sees_deleted, shortened
+from dominds.readonly_admin import NewestValues, RecordAdmin, RecordInline, sees_deleted, shorten
 from remediation.spending import Spent, in_usd
 
 LISTS = (
@@ -137,7 +137,7 @@ class TurnAdmin(NumberedInDialog):
 
     @admin.display(description="text")
     def start(self, turn: Turn) -> str:
-        return shortened(turn.text)
+        return shorten(turn.text)
 
 
 @admin.register(Generation)

@@ -20,7 +20,7 @@ from dialogs.context.view import visible_turns
 from dialogs.errors import Refusal
 from dialogs.models import Question
 from dialogs.views.forms import AnswerForm, ExitForm
-from dominds.readonly_admin import RecordAdmin, shortened
+from dominds.readonly_admin import RecordAdmin, shorten
 
 LAST_TURNS = 5
 TITLES = {
@@ -59,7 +59,7 @@ class QuestionAdmin(RecordAdmin):
 
     @admin.display(description="question")
     def short_text(self, question: Question) -> str:
-        return shortened(question.text)
+        return shorten(question.text)
 
     @admin.display(ordering="kind", description="kind")
     def about(self, question: Question) -> str:
@@ -198,6 +198,6 @@ class QuestionAdmin(RecordAdmin):
             try:
                 self.log_change(request, questions.cancel(question.pk, request.user), "Cancelled")
             except Refusal as refusal:
-                messages.error(request, f"{shortened(question.text)}: {refusal.message}")
+                messages.error(request, f"{shorten(question.text)}: {refusal.message}")
         messages.success(request, "Cancelled. The agents go on without an answer.")
         return None

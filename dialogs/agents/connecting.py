@@ -16,7 +16,7 @@ from dominds import sealing
 from dominds.llm.catalog.catalog import ProviderInfo
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers.kinds import KINDS
-from dominds.llm.providers.listing import Listing, base_of, listed, recognised
+from dominds.llm.providers.listing import Listing, base_of, list_models, recognise_kind
 
 LOCAL_SECONDS, RECOGNISE_SECONDS, TEST_SECONDS = 0.7, 2.0, 8.0
 COMMON = "openai-compatible"
@@ -47,7 +47,7 @@ class Server:
         """The same under the kind that its own API shows, where nothing else was known of the address."""
         if self.kind.name != COMMON or any(_at(self.base_url)):
             return self
-        kind = recognised(
+        kind = recognise_kind(
             self.base_url, self.key, timeout_seconds=RECOGNISE_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS
         )
         return replace(self, kind=KINDS[kind]) if kind else self
@@ -115,7 +115,7 @@ def test(server: Server) -> Listing:
 
 
 def _list_models(server: Server, seconds: float, *, allow_private: bool) -> Listing:
-    return listed(server.kind, server.base_url, server.key, timeout_seconds=seconds, allow_private=allow_private)
+    return list_models(server.kind, server.base_url, server.key, timeout_seconds=seconds, allow_private=allow_private)
 
 
 def _require_answer(server: Server) -> Listing:

@@ -47,7 +47,7 @@ def register(api: NinjaAPI) -> None:
     on(RequestDataTooBig, lambda request, problem: too_big())
     for away in (*busy_database.AWAY, TimeoutError):
         on(away, unavailable)
-    on(Exception, broken)
+    on(Exception, internal_error)
 
 
 def refusal_response(problem: Refusal) -> HttpResponse:
@@ -89,7 +89,7 @@ def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
     return busy_database.mark_unavailable(JsonResponse({"error": content}, status=503))
 
 
-def broken(request: HttpRequest, problem: Exception) -> HttpResponse:
+def internal_error(request: HttpRequest, problem: Exception) -> HttpResponse:
     log.exception("api_failed", path=request.path, exc_info=problem)
     match = request.resolver_match
     if match and (dialog_id := match.kwargs.get("dialog_id")) and isinstance(problem, UNREADABLE):

@@ -63,7 +63,7 @@ def groups_to_tick(*, ask: bool) -> list[Group]:
     for name, tools in TOOLSETS.items():
         result.append(Group(name, _("Shared folder"), tuple((tool.name, tool) for tool in tools)))
     for name, server in config.servers.items():
-        listed = mcp.listed(server, ask=ask)
+        listed = mcp.tools_of_server(server, ask=ask)
         named = None if listed is None else tuple((f"{prefix}{name}/{original}", tool) for original, tool in listed)
         result.append(Group(name, name, named))
     return [*result, *(Group(name, name, (), off=reason) for name, reason in config.off.items())]

@@ -70,9 +70,9 @@ class ContextPage:
 
     @cached_property
     def moment(self) -> Moment | None:
-        return self._named(self.at) if self.at else (self.visible[-1] if self.visible else None)
+        return self._moment_named(self.at) if self.at else (self.visible[-1] if self.visible else None)
 
-    def _named(self, key: str) -> Moment | None:
+    def _moment_named(self, key: str) -> Moment | None:
         if key == NEXT:
             return self._next
         if found := next((moment for moment in self.visible if moment.key == key), None):
@@ -84,7 +84,7 @@ class ContextPage:
 
     @cached_property
     def other(self) -> Moment | None:
-        return self._named(self.beside) if self.beside else None
+        return self._moment_named(self.beside) if self.beside else None
 
     def _request(self, moment: Moment) -> SentRequest:
         return SentRequest("", self._next_pieces) if moment.is_next else sent_request(moment.generation)

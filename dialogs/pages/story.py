@@ -52,7 +52,7 @@ class Act:
 def story_of(page: DialogPage, newest: int) -> list[Act]:
     """Return the newest acts, the newest first."""
     acts = sorted(_acts(page, newest), key=lambda act: act.at, reverse=True)
-    return [_joined(alike) for alike in _alike(acts)][:newest]
+    return [_join(alike) for alike in _alike(acts)][:newest]
 
 
 def _alike(acts: Sequence[Act]) -> Iterator[list[Act]]:
@@ -62,7 +62,7 @@ def _alike(acts: Sequence[Act]) -> Iterator[list[Act]]:
         yield from [rows] if is_recall else ([act] for act in rows)
 
 
-def _joined(acts: Sequence[Act]) -> Act:
+def _join(acts: Sequence[Act]) -> Act:
     if len(acts) == 1:
         return acts[0]
     title = _("Earlier messages came back into {number} requests").format(number=len(acts))

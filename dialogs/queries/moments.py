@@ -129,23 +129,23 @@ def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> lis
         rows = rows.filter(pk__lt=before)
     newest = list(rows.select_related("snapshot")[: limit + 1])[::-1]
     earlier, shown = (newest[0], newest[1:]) if len(newest) > limit else (None, newest)
-    asked, named = _questions(dialog, shown), _rewrites([row for row in (earlier, *shown) if row])
+    asked, mark_of = _questions(dialog, shown), _rewrites([row for row in (earlier, *shown) if row])
     return [
-        moment_of(row, [*_marks(row, previous, named), *asked.get(row.pk, ()), *_recalls(row)])
+        moment_of(row, [*_marks(row, previous, mark_of), *asked.get(row.pk, ()), *_recalls(row)])
         for previous, row in zip([earlier, *shown], shown, strict=False)
     ]
 
 
-def _marks(row: Generation, previous: Generation | None, named: Callable[[int], Mark]) -> list[Mark]:
+def _marks(row: Generation, previous: Generation | None, mark_of: Callable[[int], Mark]) -> list[Mark]:
     result = list[Mark]()
     if previous is not None and row.base and previous.base:
         (number, run), (number_before, run_before) = _base(row), _base(previous)
         if number != number_before:
             result.append(Mark("round", _("Round {number} began").format(number=number)))
         if run > run_before or (run and number != number_before):
-            result.append(named(run))
+            result.append(mark_of(run))
         elif run < run_before and number == number_before:
-            undone = named(run_before)
+            undone = mark_of(run_before)
             result.append(Mark("undo", _("{rewrite}, undone").format(rewrite=undone.text), run_before))
     if row.outcome == Generation.Outcome.CRASHED:
         result.append(Mark("crash", _("Its worker was lost")))
@@ -168,14 +168,14 @@ def _rewrites(rows: Iterable[Generation]) -> Callable[[int], Mark]:
     found = RemediationRun.objects.filter(pk__in=numbers).values_list("pk", *columns) if numbers else ()
     runs = {pk: values for pk, *values in found}
 
-    def named(number: int) -> Mark:
+    def mark_of(number: int) -> Mark:
         if number not in runs:
             return Mark("rewrite", _("Rewrite"))
         policy, before, after = runs[number]
         sizes = _("est. {before:,} → {after:,} tokens").format(before=before, after=after)
         return Mark("rewrite", _(title_of(policy)), number, sizes)
 
-    return named
+    return mark_of
 
 
 def _base(row: Generation) -> tuple[int, int]:

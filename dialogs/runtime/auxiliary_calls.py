@@ -35,7 +35,7 @@ from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
-from dominds.llm.models.params import tuned
+from dominds.llm.models.params import tune
 from dominds.llm.models.room import output_room
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
 from dominds.llm.stream import CUT_SHORT, FinishReason
@@ -65,7 +65,7 @@ def pruning_model(dialog: Dialog) -> ModelInfo:
     settings = _settings.first()
     agent: Agent | None = settings.pruning_agent if settings else None
     try:
-        return tuned(model_of(agent), agent.model_params) if agent is not None else model_of(dialog)
+        return tune(model_of(agent), agent.model_params) if agent is not None else model_of(dialog)
     except UnknownModel:
         return model_of(dialog)
 

@@ -140,7 +140,7 @@ def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
 
 def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> None:
     """Make one model call, from request to commit, and wait before the next try if it failed for a while."""
-    model = params.tuned(served.model, dialog.agent.model_params, call.asked)
+    model = params.tune(served.model, dialog.agent.model_params, call.asked)
     provider = connect(model)
     prepared = prepare(dialog, served.model, call, repeats.form_of(dialog, served.model, call))
     stream = provider.stream(loaded(prepared.request, dialog.pk))

@@ -40,10 +40,10 @@ class Judged:
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
     """Return the result as the model is to see it. Call it outside a transaction: it may count the whole context."""
-    return keep_whole(dialog.pk, call_id, judged(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
+    return keep_whole(dialog.pk, call_id, judge_results(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
 
 
-def judged(
+def judge_results(
     dialog: Dialog, served: Served | UnknownModel, results: Mapping[str, Result], view: View | None = None
 ) -> dict[str, Judged]:
     """Judge results by the ids of their calls, and store nothing.

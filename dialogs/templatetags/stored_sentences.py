@@ -117,12 +117,12 @@ def _forms() -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 
 def _group(form: str, at: int) -> str:
-    def filled(name: re.Match[str]) -> str:
+    def fill(name: re.Match[str]) -> str:
         any_words = ".+?" if name[1] in _LONG else r"\S+?"
         return f"(?P<{name[1]}_{at}>{any_words})"
 
     ends = r"(?!\S)" if form.endswith(".") else ""  # not at the point of a number or of a file's name
-    return _NAME.sub(filled, re.escape(form)) + ends
+    return _NAME.sub(fill, re.escape(form)) + ends
 
 
 def pieces(text: str) -> list[tuple[str, bool]]:

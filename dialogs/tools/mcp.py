@@ -54,7 +54,7 @@ def ask_at_once(names: Iterable[str]) -> None:
     unknown = [server for server in servers if _known_listing(server) is None]
     if len(unknown) > 1:
         with ThreadPoolExecutor(ASKED_AT_ONCE, "mcp-lists") as threads:
-            list(threads.map(_offered, unknown))
+            list(threads.map(_ask_for_tools, unknown))
 
 
 def tools_named(name: str) -> dict[str, Tool]:
@@ -63,7 +63,7 @@ def tools_named(name: str) -> dict[str, Tool]:
     server = current_config().servers.get(server_id)
     if server is None:
         return {}
-    return {tool.name: tool for original, tool in _offered(server) if wanted in ("", original)}
+    return {tool.name: tool for original, tool in _ask_for_tools(server) if wanted in ("", original)}
 
 
 # The lists, kept for a while
@@ -87,10 +87,10 @@ def offered_now(server: Server) -> list[Tool]:
     return [tool for _, tool in _adapt(server, mcp_client.list_tools(server))]
 
 
-def listed(server: Server, *, ask: bool) -> tuple[tuple[str, Tool], ...] | None:
+def tools_of_server(server: Server, *, ask: bool) -> tuple[tuple[str, Tool], ...] | None:
     """Return the tools of a server with their own names, as last listed. None: not known, and it may not be asked."""
     if ask:
-        return _offered(server)
+        return _ask_for_tools(server)
     known = _known_listing(server)
     return known.tools if known is not None else None
 
@@ -105,7 +105,7 @@ def _known_listing(server: Server) -> _Listing | None:
     return known if known is not None and known.server == server and time.monotonic() < known.until else None
 
 
-def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
+def _ask_for_tools(server: Server) -> tuple[tuple[str, Tool], ...]:
     """Return the server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
     with _locks.setdefault(server.server_id, threading.Lock()):
         if (known := _known_listing(server)) is not None:
@@ -131,7 +131,7 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
     for tool in sorted(value, key=lambda tool: tool.name):
         if not server.offers(tool.name):
             continue
-        name = server.renamed(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
+        name = server.rename(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
         if problem := name_problem(name, taken) or schema_problem(tool.input_schema):
             leave_out(server.server_id, tool.name, problem)
             continue
@@ -226,7 +226,7 @@ class _Caller:
         except McpFailed:
             _listings.pop(self.server.server_id, None)  # the server may be another one by now
             raise
-        return Result(capped(text_of(answer)), failed=answer.is_error)
+        return Result(cap_text(text_of(answer)), failed=answer.is_error)
 
 
 def text_of(answer: "CallToolResult") -> str:
@@ -280,7 +280,7 @@ def _block_text(block: "ContentBlock") -> str:
             return f"[{block.type}, {block.mime_type}, {len(block.data) * 3 // 4:,} bytes: not shown]"
 
 
-def capped(text: str) -> str:
+def cap_text(text: str) -> str:
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= MAX_RESULT_BYTES:
         return text

@@ -109,7 +109,7 @@ class _Sessions:
     # In the loop
 
     async def list_tools(self, place: Place, changed: Callable[[], object]) -> list[Tool]:
-        async def listed(client: Client) -> list[Tool]:
+        async def ask(client: Client) -> list[Tool]:
             tools: list[Tool] = []
             cursor: str | None = None
             for _ in range(MAX_TOOL_PAGES):
@@ -120,7 +120,7 @@ class _Sessions:
                     break
             return tools
 
-        tools = await self._work(place, listed, LIST_SECONDS, repeatable=True)
+        tools = await self._work(place, ask, LIST_SECONDS, repeatable=True)
         self._session(place).changed = changed
         return tools
 

@@ -109,7 +109,7 @@ class Server:
             return True
         return not matches(self.blacklist, tool_name) if self.blacklist else not self.whitelist
 
-    def renamed(self, tool_name: str) -> str:
+    def rename(self, tool_name: str) -> str:
         for rename in self.renames:
             tool_name = rename.of(tool_name)
         return tool_name
@@ -158,7 +158,7 @@ class VariableMissing(Exception):
     """An environment variable that a server needs is not set."""
 
 
-def resolved(values: Mapping[str, Value]) -> dict[str, str]:
+def resolve_values(values: Mapping[str, Value]) -> dict[str, str]:
     """Return the values to send, those of the environment filled in and kept out of every log. Raises
     ``VariableMissing``.
     """

@@ -16,7 +16,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from dialogs.tools.mcp_config import Server, resolved
+from dialogs.tools.mcp_config import Server, resolve_values
 from dominds import budgets
 
 EXIT_SECONDS = 2  # for a program to end by itself once its input is closed, and again after SIGTERM
@@ -35,7 +35,7 @@ async def running(
     sending, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     process = await anyio.open_process(
         [server.command, *server.args],
-        env=get_default_environment() | resolved(server.env),
+        env=get_default_environment() | resolve_values(server.env),
         cwd=server.cwd or None,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ToolListChangedNotification
 
 from dialogs.tools import mcp_config, mcp_lenient, mcp_program
-from dialogs.tools.mcp_config import McpFailed, Server, resolved
+from dialogs.tools.mcp_config import McpFailed, Server, resolve_values
 from dominds import budgets, outbound_http
 from dominds.redaction import redact
 
@@ -147,7 +147,7 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
         response.stream = _Counted(response.stream, session)
 
     return httpx2.AsyncClient(
-        headers={**resolved(session.server.headers), "Accept-Encoding": "identity"},
+        headers={**resolve_values(session.server.headers), "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(SEND_SECONDS, connect=ACCEPT_SECONDS, read=SILENT_SECONDS),
         event_hooks={"response": [bound]},
     )

@@ -3,7 +3,7 @@
 from dialogs.actions import reminders, rounds
 from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
-from dialogs.tools.tool import Invocation, Tool, explained, parameters
+from dialogs.tools.tool import Invocation, Tool, explain_refusals, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.guidance import CLEAR_MIND
 
@@ -20,19 +20,19 @@ def _count_ahead(call: Invocation) -> None:
     reminders.count_ahead(call.dialog_id, str(call.arguments["content"]))
 
 
-@explained
+@explain_refusals
 def add_reminder(change: Change, call: Invocation) -> Result:
     row = reminders.add_within(change, str(call.arguments["content"]), call.arguments.get("position"))
     return Result(f"Reminder {row.pk} added.")
 
 
-@explained
+@explain_refusals
 def update_reminder(change: Change, call: Invocation) -> Result:
     reminders.update_within(change, int(call.arguments["id"]), text=str(call.arguments["content"]))
     return Result("Reminder updated.")
 
 
-@explained
+@explain_refusals
 def delete_reminder(change: Change, call: Invocation) -> Result:
     reminders.delete_within(change, int(call.arguments["id"]))
     return Result("Reminder deleted.")

@@ -110,7 +110,7 @@ class Tool:
         return self.inside is None and self.outside is None
 
 
-def explained(run: Callable[Given, Result]) -> Callable[Given, Result]:
+def explain_refusals(run: Callable[Given, Result]) -> Callable[Given, Result]:
     """Wrap a tool's function. A refusal becomes its result: the model reads why, and may try otherwise."""
 
     @wraps(run)

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from dialogs.context.tool_calls import Result
 from dialogs.errors import Refusal
-from dialogs.tools.tool import Invocation, Tool, explained, parameters
+from dialogs.tools.tool import Invocation, Tool, explain_refusals, parameters
 from dominds.llm.messages import ToolSpec
 
 MAX_READ_BYTES = 64 * 1024  # per call
@@ -25,14 +25,14 @@ class Outside(Refusal):
     """The path cannot be used; the text says why, for the model."""
 
 
-@explained
+@explain_refusals
 def read_file(call: Invocation) -> Result:
     path = _inside(str(call.arguments["path"]))
     with _open(path) as file:
         return Result(_read(file, _name_of(path), call))
 
 
-@explained
+@explain_refusals
 def list_files(call: Invocation) -> Result:
     folder = _inside(str(call.arguments.get("path") or "."))
     if not folder.is_dir():

@@ -65,12 +65,12 @@ def for_administrators(view: Callable[..., HttpResponseBase]) -> View:
 def _for(allowed: Callable[[User], bool], view: Callable[..., HttpResponseBase]) -> View:
     @login_required
     @wraps(view)
-    def shown(request: PersonRequest, **kwargs: Any) -> HttpResponseBase:
+    def show(request: PersonRequest, **kwargs: Any) -> HttpResponseBase:
         if not allowed(request.user):
             raise Http404
         return view(request, **kwargs)
 
-    return shown
+    return show
 
 
 def dialog_page(view: Callable[..., HttpResponseBase]) -> View:

@@ -40,7 +40,7 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     asked, query = request.GET.get("preview", ""), request.GET.get("q", "")
     if asked:  # else a script asks for the ways, which are weighed for seconds where very much is seen
         weigh(page)
-        shown |= _asked(page, asked)
+        shown |= _way_to_preview(page, asked)
     calls = NewestFirst(
         Generation.objects.newest_of(dialog.pk).select_related("snapshot"), ROWS, until=request.GET.get("until", "")
     )
@@ -54,7 +54,7 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     return render(request, "dialogs/context.html", shown)
 
 
-def _asked(page: DialogPage, verb: str) -> dict[str, object]:
+def _way_to_preview(page: DialogPage, verb: str) -> dict[str, object]:
     """Return the way that an address asks to preview, if there is such a one."""
     policy = with_verb(verb)
     if page.room is not None and policy is not None:

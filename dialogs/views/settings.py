@@ -54,7 +54,7 @@ View = Callable[[PersonRequest], HttpResponse]
 def part(name: str) -> Callable[[View], View]:
     """Show a part of the settings. The view that saves it shows it too."""
 
-    def shown(save: View) -> View:
+    def wrap(save: View) -> View:
         @wraps(save)
         @login_required
         @require_http_methods(["GET", "POST"])
@@ -63,7 +63,7 @@ def part(name: str) -> Callable[[View], View]:
 
         return view
 
-    return shown
+    return wrap
 
 
 @login_required

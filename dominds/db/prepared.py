@@ -93,9 +93,9 @@ class _Made:
     def rows(self, results: Sequence[Sequence[Any]], db: BaseDatabaseWrapper) -> list[Any]:
         if not self._converters:
             return list(map(self._shape, results))
-        return [self._shape(self._converted(row, db)) for row in results]
+        return [self._shape(self._convert(row, db)) for row in results]
 
-    def _converted(self, row: Sequence[Any], db: BaseDatabaseWrapper) -> Sequence[Any]:
+    def _convert(self, row: Sequence[Any], db: BaseDatabaseWrapper) -> Sequence[Any]:
         values: list[Any] | None = None
         for index, converters, expression in self._converters:
             value = row[index]
@@ -218,7 +218,7 @@ def insert(*rows: Model) -> None:
     values = [column.value(column.field.pre_save(row, True), db) for row in rows for column in columns]
     for row, filled in zip(rows, _fetch_rows(db, sql, values), strict=True):
         for field, value in zip(returned, filled, strict=True):
-            setattr(row, field.attname, _converted(value, field, db))
+            setattr(row, field.attname, _convert(value, field, db))
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
@@ -277,7 +277,7 @@ _EXAMPLES: tuple[tuple[type["Field[Any, Any]"], Any], ...] = (
 )
 
 
-def _converted(value: Any, field: "Field[Any, Any]", db: BaseDatabaseWrapper) -> Any:
+def _convert(value: Any, field: "Field[Any, Any]", db: BaseDatabaseWrapper) -> Any:
     column = field.cached_col
     for convert in (*db.ops.get_db_converters(column), *field.get_db_converters(db)):
         value = convert(value, column, db)

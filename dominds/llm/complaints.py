@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
-from dominds.llm.json_text import NotJson, parsed
+from dominds.llm.json_text import NotJson, parse
 
 MAX_MESSAGE_CHARS = 500
 READ_CHARS = 4000  # of a refusal: some quote the whole request
@@ -41,7 +41,7 @@ def complaint_of_response(
     """Read an HTTP error answer, whatever its body is."""
     wait = retry_after_seconds(headers)
     try:
-        result = parsed(body)
+        result = parse(body)
     except NotJson:
         text = text_of_page(body) or _phrase(status)
         return Complaint(text, status=status, retry_after_seconds=wait, has_files=has_files)

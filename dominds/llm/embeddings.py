@@ -8,7 +8,7 @@ from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.exchange import Exchange
 from dominds.llm.http.headers import openai_exchange
-from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.json_text import NotJson, dump, parse
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import MalformedStream
 from dominds.llm.providers.openai_responses import OPENAI
@@ -17,10 +17,10 @@ from dominds.llm.providers.openai_responses import OPENAI
 def embed(model: ModelInfo, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the provider's answer to ``body``. Only for kinds that embed. Raises ``ProviderError``."""
     endpoint = Endpoint(model.base_url, key_of(model))
-    sent = dumped({**body, "model": model.model_id})
+    sent = dump({**body, "model": model.model_id})
     exchange = openai_exchange(endpoint, "/embeddings", sent, is_openai=model.kind is OPENAI)
     try:
-        answer = parsed(event_loop.LOOP.run(_whole(exchange)))
+        answer = parse(event_loop.LOOP.run(_whole(exchange)))
     except NotJson:
         answer = None
     if not isinstance(answer, dict):

@@ -13,7 +13,7 @@ class NotJson(ValueError):
     """The text is not JSON."""
 
 
-def parsed(text: bytes | str, *, takes_nan: bool = False) -> Any:
+def parse(text: bytes | str, *, takes_nan: bool = False) -> Any:
     """Parse fast; a lone surrogate, which orjson refuses, becomes U+FFFD. ``takes_nan`` reads what Python writes for
     numbers that are none as null."""
     try:
@@ -34,7 +34,7 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def dumped(value: Any) -> bytes:
+def dump(value: Any) -> bytes:
     """Serialise fast; a lone surrogate in any text becomes U+FFFD."""
     try:
         return orjson.dumps(value)
@@ -58,7 +58,7 @@ def arguments_object(raw: str) -> dict[str, Any]:
     Malformed arguments must not break the next request, so they travel inside an object of their own.
     """
     try:
-        result = parsed(raw) if raw.strip() else {}
+        result = parse(raw) if raw.strip() else {}
     except NotJson:
         result = None
     return result if isinstance(result, dict) else {"malformed_arguments": raw}
@@ -67,12 +67,12 @@ def arguments_object(raw: str) -> dict[str, Any]:
 def arguments_text(raw: str) -> str:
     """Return them as JSON text; well-formed arguments stay byte for byte, so that provider caches hold."""
     result = arguments_object(raw)
-    return dumped(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
+    return dump(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
 
 
 def is_whole(raw: str) -> bool:
     """Check whether a call's arguments are one JSON object: such a text ends where it has to."""
     try:
-        return raw.rstrip().endswith("}") and isinstance(parsed(raw), dict)
+        return raw.rstrip().endswith("}") and isinstance(parse(raw), dict)
     except NotJson:
         return False

@@ -45,7 +45,7 @@ class ProviderError(Exception):
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
 
-    def reworded(self, message: str) -> Self:
+    def reword(self, message: str) -> Self:
         """Return the same error in other words."""
         again = copy(self)
         again.args = (message,)

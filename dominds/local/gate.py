@@ -12,7 +12,7 @@ VARIABLE = "DOMINDS_GATE"  # the file whose lock `up` holds; other starts wait f
 
 
 @contextmanager
-def closed(folder: Path) -> Iterator[dict[str, str]]:
+def close(folder: Path) -> Iterator[dict[str, str]]:
     """Hold back whatever is started with this environment until the block ends.
     The kernel opens it when ``up`` dies."""
     path = folder / "up.gate"

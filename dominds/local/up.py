@@ -94,7 +94,7 @@ def run(host: str, port: int | None, concurrency: int) -> None:
         opened.callback(supervisor.stop)
         if not env.text("REDIS_URL"):
             opened.enter_context(own_redis(supervisor))
-        with gate.closed(DATA_DIR) as held_back, supervisor.silent():
+        with gate.close(DATA_DIR) as held_back, supervisor.silent():
             supervisor.environment |= held_back
             supervisor.start(Part("web", lambda: web_command(host, port)))
             supervisor.start(worker_part(concurrency))

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import aiohttp
 
 from dominds.llm.http import event_loop
-from dominds.llm.json_text import NotJson, parsed
+from dominds.llm.json_text import NotJson, parse
 from dominds.oidc.registration import Registration, SignInFailed
 
 DEADLINE_SECONDS = 12  # for all that one step asks of the provider, looking up its name included
@@ -82,12 +82,12 @@ async def _document(registration: Registration) -> Mapping[str, str]:
     """Return the provider's addresses, and what else it says of itself."""
     result = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
     if not registration.names(str(result.get("issuer"))):
-        raise registration.misbehaved(f"the provider calls itself {str(result.get('issuer'))[:200]!r}")
+        raise registration.misbehaviour(f"the provider calls itself {str(result.get('issuer'))[:200]!r}")
     needs = urlsplit(registration.issuer).scheme
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"):
         address = result.get(name, "" if name == "userinfo_endpoint" else None)
         if not isinstance(address, str) or (address and urlsplit(address).scheme not in ("https", needs)):
-            raise registration.misbehaved(f"{name} of the provider is {str(address)[:200]!r}")
+            raise registration.misbehaviour(f"{name} of the provider is {str(address)[:200]!r}")
     return result
 
 
@@ -101,7 +101,7 @@ async def _claims(registration: Registration, attempt: Attempt, code: str, redir
     headers = {"Authorization": f"Bearer {tokens.get('access_token')}"}
     status, more = await _ask(registration, "GET", endpoint, headers=headers)
     if status != OK or more.get("sub") != claims["sub"]:  # it may be another person's (Core, 5.3.2)
-        raise registration.misbehaved(f"user info: {status}, or of another subject")
+        raise registration.misbehaviour(f"user info: {status}, or of another subject")
     return more | claims
 
 
@@ -147,8 +147,8 @@ async def _verify(
         except UnknownKey:
             continue
         except Untrusted as error:
-            raise registration.misbehaved(f"ID token: {error}") from error
-    raise registration.misbehaved("ID token: the provider has no such key")
+            raise registration.misbehaviour(f"ID token: {error}") from error
+    raise registration.misbehaviour("ID token: the provider has no such key")
 
 
 async def _kept_json(registration: Registration, address: str, most_seconds: float = KEPT_SECONDS) -> dict[str, Any]:
@@ -156,7 +156,7 @@ async def _kept_json(registration: Registration, address: str, most_seconds: flo
     if time.monotonic() - at > most_seconds:
         status, result = await _ask(registration, "GET", address)
         if status != OK:
-            raise registration.misbehaved(f"{status} from {address}")
+            raise registration.misbehaviour(f"{status} from {address}")
         _kept[address] = time.monotonic(), result
     return result
 
@@ -168,13 +168,13 @@ async def _ask(registration: Registration, method: str, address: str, **more: An
         while piece := await answer.content.readany():
             body += piece
             if len(body) > MOST_BYTES:
-                raise registration.misbehaved(f"more than {MOST_BYTES:,} bytes from {address}")
+                raise registration.misbehaviour(f"more than {MOST_BYTES:,} bytes from {address}")
     if answer.status >= SERVER_FAULT:
         raise registration.away(f"{answer.status} from {address}")
     try:
-        result = parsed(bytes(body))
+        result = parse(bytes(body))
     except NotJson:
         result = None
     if not isinstance(result, dict):
-        raise registration.misbehaved(f"{answer.status} without a JSON object from {address}")
+        raise registration.misbehaviour(f"{answer.status} without a JSON object from {address}")
     return answer.status, result

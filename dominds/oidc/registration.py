@@ -38,5 +38,5 @@ class Registration:
         text = f"{self.name} cannot be reached now. Try again in a minute, or log in with a password."
         return SignInFailed(text, reason)
 
-    def misbehaved(self, reason: str) -> SignInFailed:
+    def misbehaviour(self, reason: str) -> SignInFailed:
         return SignInFailed(f"{self.name} gave an answer that cannot be trusted. Tell your operator.", reason)

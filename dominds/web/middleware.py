@@ -36,12 +36,12 @@ def readable_only(get_response: Handler) -> Handler:
 def asked_by_address(get_response: Handler) -> Handler:
     """Let probes in under any host name: a load balancer asks by address. They answer the same to everyone."""
 
-    def named(request: HttpRequest) -> HttpResponseBase:
+    def answer(request: HttpRequest) -> HttpResponseBase:
         if request.path_info in PROBES:
             request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0].removeprefix(".").replace("*", "localhost")
         return get_response(request)
 
-    return named
+    return answer
 
 
 @sync_only_middleware
@@ -52,7 +52,7 @@ def own_sockets(get_response: Handler) -> Handler:
     A policy cannot name an IPv6 address.
     """
 
-    def named(request: HttpRequest) -> HttpResponseBase:
+    def answer(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         try:
             host = request.get_host()
@@ -64,7 +64,7 @@ def own_sockets(get_response: Handler) -> Handler:
             }
         return response
 
-    return named
+    return answer
 
 
 def address_of(request: HttpRequest) -> str:

@@ -34,7 +34,7 @@ def bundle(modules: dict[str, str]) -> str:
     ``<meta name="module" content="...">``. Raises ``NotBundled``.
     """
     parts = ",\n".join(
-        f"{_quoted(name)}: (need, give) => {{\n{_as_function(name, text)}}}" for name, text in modules.items()
+        f"{_quote(name)}: (need, give) => {{\n{_as_function(name, text)}}}" for name, text in modules.items()
     )
     return (
         "const made = {};\n"
@@ -43,26 +43,26 @@ def bundle(modules: dict[str, str]) -> str:
         "  return made[name];\n"
         "};\n"
         f"const modules = {{\n{parts},\n}};\n"
-        f"need({_quoted(FIRST)});\n"
+        f"need({_quote(FIRST)});\n"
         'for (const { content } of document.querySelectorAll("meta[name=module]")) need(content);\n'
     )
 
 
 def _as_function(name: str, text: str) -> str:
     text, names = _REMARK.sub("", text), _EXPORT.findall(text)
-    text = _FROM.sub(lambda found: f"const {{ {_renamed(found[1])} }} = need({_quoted(found[2])});", text)
-    text = _EXPORT.sub("", _WHOLE.sub(lambda found: f"need({_quoted(found[1])});", text))
+    text = _FROM.sub(lambda found: f"const {{ {_rename(found[1])} }} = need({_quote(found[2])});", text)
+    text = _EXPORT.sub("", _WHOLE.sub(lambda found: f"need({_quote(found[1])});", text))
     if left := _LEFT.search(text):
         raise NotBundled(f"{name}: expected import {{...}} from or export of a function, class or const: {left[0]}")
     return f"{text.rstrip()}\ngive({{ {', '.join(names)} }});\n"
 
 
-def _renamed(names: str) -> str:
+def _rename(names: str) -> str:
     """Write ``a as b`` as a pattern has it."""
     return re.sub(r"\b(\w+) as (\w+)\b", r"\1: \2", " ".join(names.split()))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f'"{name}"'
 
 

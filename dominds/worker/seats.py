@@ -24,7 +24,7 @@ class Seats:
         return self._places.free
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def take(self) -> Iterator[None]:
         """Wait for a seat, and hold it during the block."""
         self._places.take()
         self._mine.seated = True

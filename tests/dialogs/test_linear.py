@@ -25,7 +25,7 @@ from dialogs.pages.entries import _arguments
 from dialogs.store.events import _rows, events_in
 from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.http.sse import SseParser
-from dominds.llm.json_text import arguments_object, parsed
+from dominds.llm.json_text import arguments_object, parse
 from dominds.llm.messages import Message, Role, ToolCall
 from dominds.llm.providers.reading import with_own_ids
 from tests.harness.complexity import assert_linear
@@ -260,7 +260,7 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
         lambda number: [Message(Role.ASSISTANT, "", (ToolCall(str(at), "a", ""),)) for at in range(number)],
         ROWS,
     ),
-    (parsed, lambda number: "[" + ",".join(f'"{at} \\ud800"' for at in range(number)) + "]", ROWS),
+    (parse, lambda number: "[" + ",".join(f'"{at} \\ud800"' for at in range(number)) + "]", ROWS),
     (arguments_object, lambda number: '{"text": "' + "\\n" * 10 * number, ROWS),
     (_arguments, lambda number: '{"text": "' + "word " * 5 * number + '"}', ROWS),
     (through_rows, events_written, ROWS),

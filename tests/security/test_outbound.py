@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dialogs.extras.notices import deliveries
 from dialogs.models import Delivery, SiteSettings
 from dominds import outbound_http
-from dominds.address_ranges import Range, range_of, unwrapped
+from dominds.address_ranges import Range, ipv4_within, range_of
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.model import ModelInfo
@@ -106,7 +106,7 @@ def test_each_range_is_known_by_our_own_table(expected: Range, text: str) -> Non
 @given(st.ip_addresses())
 def test_only_what_the_registries_call_global_is_public(address: Any) -> None:
     """No address of which any Python says that it is not global; an IPv6 one may only stand for an IPv4 one."""
-    real = unwrapped(address)
+    real = ipv4_within(address)
     if range_of(address) is Range.PUBLIC:
         assert real.is_global
         assert not (real.is_private or real.is_loopback or real.is_link_local or real.is_multicast or real.is_reserved)

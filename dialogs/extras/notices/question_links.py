@@ -54,7 +54,7 @@ def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
     @never_cache
     @wraps(view)
-    def shown(request: PersonRequest, question_id: UUID) -> HttpResponse:
+    def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
         token = request.COOKIES.get(COOKIE, "")
         person = question_mail.person_of(question_id, token)
         if person is None:
@@ -63,7 +63,7 @@ def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         request.user, request.by_link = person, ByLink(address, "questions/by_mail.html", "questions/link_over.html")
         return view(request, question_id)
 
-    return shown
+    return show
 
 
 show, answer = by_mail(questions.show), by_mail(questions.answer)

@@ -163,7 +163,7 @@ def _redirect_uri(request: HttpRequest, provider: Registration) -> str:
 def _code(request: HttpRequest, provider: Registration) -> str:
     """Return the code. Raises ``SignInFailed`` where the provider sent none."""
     if not provider.names(request.GET.get("iss", provider.issuer)):  # RFC 9207
-        raise provider.misbehaved("the answer is of another issuer")
+        raise provider.misbehaviour("the answer is of another issuer")
     code = request.GET.get("code")
     if code:
         return code

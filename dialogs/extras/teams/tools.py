@@ -8,7 +8,7 @@ from dialogs.extras.teams.reports import ASK_AGENT
 from dialogs.extras.teams.side_dialogs import Ask
 from dialogs.models import Agent, Dialog
 from dialogs.store.change import Change
-from dialogs.tools.tool import Invocation, Tool, explained, parameters
+from dialogs.tools.tool import Invocation, Tool, explain_refusals, parameters
 from dominds.llm.messages import ToolSpec
 
 _TEXT = {"type": "string", "minLength": 1}
@@ -41,7 +41,7 @@ def _ask_tool(colleagues: Iterable[str]) -> Tool:
     )
 
 
-@explained
+@explain_refusals
 def ask_agent(change: Change, call: Invocation) -> Result:
     given = call.arguments
     asked = Ask(
@@ -58,7 +58,7 @@ def list_side_dialogs(change: Change, call: Invocation) -> Result:
     return Result("\n".join(map(sight.describe, rows)) or "There are no side dialogs.")
 
 
-@explained
+@explain_refusals
 def tell_agent(call: Invocation) -> Result:
     """Run outside a transaction, since the row of a side dialog is never locked after that of its parent."""
     name, text = str(call.arguments["name"]), str(call.arguments["text"])
@@ -66,7 +66,7 @@ def tell_agent(call: Invocation) -> Result:
     return Result(f"{side.name} reads it after what it does now.")
 
 
-@explained
+@explain_refusals
 def stop_agent(change: Change, call: Invocation) -> Result:
     side = sight.find(change.dialog, str(call.arguments["name"]))
     side_dialogs.end(sight.with_those_below([side]), "its parent ended it")
@@ -78,7 +78,7 @@ def read_task(change: Change, call: Invocation) -> Result:
     return Result(task_document.as_text(task_document.newest(task_document.root_of(change.dialog))))
 
 
-@explained
+@explain_refusals
 def edit_task(change: Change, call: Invocation) -> Result:
     given = call.arguments
     revision = task_document.edit(change.dialog, given["section"], given["text"], given["version"])

@@ -17,7 +17,7 @@ from dialogs.models import Agent, ApiKey, EmbeddingUse
 from dialogs.store.charging import LEAST_RESERVED_USD, UNDER_WAY_SECONDS, check_budget_of, quarter_of
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
-from dominds.llm.json_text import dumped
+from dominds.llm.json_text import dump
 from dominds.llm.models.prices import PER, cost_of, price_of
 from dominds.llm.provider import AccessDenied, AuthFailed, ProviderError, RequestRefused
 from dominds.llm.usage import Usage, usage_from
@@ -80,7 +80,7 @@ def _most_cost(model: ModelInfo, body: dict[str, Any], at: datetime) -> Decimal:
     price = price_of(0, model.prices, at)
     if price is None:
         return Decimal(0)
-    return max(LEAST_RESERVED_USD, (len(dumped(body.get("input"))) * price.input / PER).quantize(SMALLEST))
+    return max(LEAST_RESERVED_USD, (len(dump(body.get("input"))) * price.input / PER).quantize(SMALLEST))
 
 
 def _reserve(use: dict[str, Any], usd: Decimal) -> Decimal:

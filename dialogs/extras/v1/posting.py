@@ -31,7 +31,7 @@ from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.transcripts import ANSWER_TO_AGENT
 from dialogs.models import Client, Dialog, Generation, Question, Turn
 from dialogs.runtime import client_tools
-from dialogs.runtime.oversized_results import Judged, judged
+from dialogs.runtime.oversized_results import Judged, judge_results
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dominds.db.prepared import Select, update
@@ -70,7 +70,7 @@ def _prepare(place: Place) -> _Prepared:
     is_in_conversation = isinstance(place, Named) and dialog is not None and dialog.last_turn_seq > 0
     return _Prepared(
         served=served,
-        results=judged(dialog, served, results) if dialog else _judged_of_new(incoming, results),
+        results=judge_results(dialog, served, results) if dialog else _judged_of_new(incoming, results),
         client=_client(incoming),
         is_background=place.is_aside or (not is_in_conversation and lifetime.is_background(incoming)),
     )
@@ -104,7 +104,7 @@ def _judged_of_new(incoming: Incoming, results: Mapping[str, Result]) -> Mapping
     client.system_messages = [(LEADS, one.text) for one in conversation.system if one.leads] or None
     turns = imported_turns.turns_of(dialog, [message_of(message) for message in conversation.before])
     served = incoming.served.with_policy_of(dialog)
-    return judged(dialog, served, results, view_of_turns(dialog, turns))
+    return judge_results(dialog, served, results, view_of_turns(dialog, turns))
 
 
 def _post(held: Held, prepared: _Prepared, place: Place) -> Run:

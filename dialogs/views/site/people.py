@@ -54,7 +54,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial.update(groups=self.instance.groups.all(), administers=self.instance.is_superuser)
 
     def clean_username(self) -> str:
-        return _checked(self, "username")
+        return _clean_name(self, "username")
 
 
 class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -72,10 +72,10 @@ class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
         self.initial["permissions"] = people.permissions_of(self.instance) if self.instance.pk else []
 
     def clean_name(self) -> str:
-        return _checked(self, "name")
+        return _clean_name(self, "name")
 
 
-def _checked(form: "PersonForm | GroupForm", field: str) -> str:
+def _clean_name(form: "PersonForm | GroupForm", field: str) -> str:
     """A name that was good enough before stays as it is."""
     name: str = form.cleaned_data[field]
     if field in form.changed_data:
@@ -266,7 +266,7 @@ def _act(request: PersonRequest, value: Group) -> str:
 def accept_invitation(request: HttpRequest, user_id: int, token: str) -> HttpResponse:
     """Let whoever has the link choose a password, and log them in."""
     try:
-        user = people.invited(user_id, token)
+        user = people.person_of_link(user_id, token)
     except Refusal as refusal:
         return render(request, "people/invited.html", {"problem": refusal.message}, status=refusal.status)
     form = SetPasswordForm(user, request.POST or None)

@@ -84,7 +84,7 @@ def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
     """Lay what was connected on the page over the shipped defaults, and ``.minds/llm.yaml`` over both.
     Never raises for what the file says."""
     shipped, own = _shipped_entries(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
-    entries = merged(merged(shipped.providers, connected), own.providers)
+    entries = lay_over(lay_over(shipped.providers, connected), own.providers)
     result = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
     return replace(result, in_file={provider_id: frozenset(entry) for provider_id, entry in own.providers.items()})
 
@@ -94,7 +94,7 @@ def _shipped_entries() -> fields.Entries:
     return fields.entries_of(Reading.of(DEFAULTS_FILE))
 
 
-def merged(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
+def lay_over(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
     """Lay providers over providers, field by field, and so each of their models."""
     result = dict(below)
     for provider_id, entry in above.items():
@@ -115,7 +115,7 @@ def _catalog_of(entries: Mapping[str, Entry], minds_dir: Path, problems: tuple[P
     }
     for model in models.values():
         if model.model_params:
-            sound, faults = params.checked(model, model.model_params)
+            sound, faults = params.check(model, model.model_params)
             models[model.provider_id, model.model_id] = replace(model, model_params=MappingProxyType(sound))
             place = f"providers.{model.provider_id}.models.{model.model_id}.model_params"
             problems += tuple(Problem(str(minds_dir / FILE_NAME), f"{place}.{name}", why) for name, why in faults)

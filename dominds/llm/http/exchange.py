@@ -149,7 +149,7 @@ class Exchange:
         endpoint = self._endpoint
         complaint = complaint_of_response(response.status, response.headers, body, has_files=self._post.has_files)
         result = error_of(complaint, endpoint.host)
-        return result.reworded(without_key(str(result), endpoint.key))
+        return result.reword(without_key(str(result), endpoint.key))
 
     def _failure_to_open(self, error: Exception) -> ProviderError:
         endpoint = self._endpoint
@@ -185,7 +185,7 @@ class Exchange:
             chunk = await self._unless_cut(self._response.content.read(PIECE_BYTES))
         except BROKEN as error:
             self.raise_if_cut()
-            raise self._broken(error) from error
+            raise self._failure_to_read(error) from error
         self.raise_if_cut()
         if chunk:
             self._last_byte_at = time.monotonic()
@@ -202,7 +202,7 @@ class Exchange:
         if amount > bound.most:
             raise AnswerTooLarge(bound.sentence(f"{self._endpoint.host} answered with"))
 
-    def _broken(self, error: Exception) -> ProviderError:
+    def _failure_to_read(self, error: Exception) -> ProviderError:
         reason = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
         # One class stands for a body that ends too early and of a reset connection.
         if isinstance(error, aiohttp.ClientPayloadError) and ConnectionResetError.__name__ not in str(error):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from dominds.llm.json_text import dumped
+from dominds.llm.json_text import dump
 from dominds.yaml_fields import Bad, Field, anything, number, one_of, quote_value, text, texts, truth, whole_number
 
 Params = Mapping[str, Any]
@@ -40,7 +40,7 @@ def mapping(value: Any) -> Params:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise Bad(f"expected a mapping, found {quote_value(value)}")
     try:
-        dumped(value)
+        dump(value)
     except TypeError as error:
         raise Bad(f"expected values that JSON knows ({error})") from error
     return dict(value)

@@ -43,7 +43,7 @@ GENERAL_FIELDS: dict[str, Field] = {
 }
 
 
-def checked(model: ModelInfo, params: Params) -> tuple[dict[str, Any], list[Fault]]:
+def check(model: ModelInfo, params: Params) -> tuple[dict[str, Any], list[Fault]]:
     """Return the parameters that the model takes, and what is wrong with the others."""
     faults = [*_faults_of_fields(params, model.kind.params.fields)]
     sound = _without(params, faults)
@@ -98,7 +98,7 @@ def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapp
             faults += [(f"{section}.{name}", reason) for name, reason in value]
     if faults or model is None:
         return faults
-    return checked(model, _merge(model, settings))[1]
+    return check(model, _merge(model, settings))[1]
 
 
 # Use
@@ -109,7 +109,7 @@ def in_body(params: Params) -> dict[str, Any]:
     return {**{name: value for name, value in params.items() if name != EXTRA}, **params.get(EXTRA, {})}
 
 
-def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
+def tune(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
     """Return the model with an agent's settings laid over its own, and over both the request's own parameters.
 
     The latter are in the words of chat completions. What the model does not take is left out: since they were
@@ -118,7 +118,7 @@ def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelI
     if not settings and not asked:
         return model
     merged = _laid_over(_merge(model, settings), _in_own_words(model, asked)[0])
-    return replace(model, model_params=MappingProxyType(checked(model, merged)[0]))
+    return replace(model, model_params=MappingProxyType(check(model, merged)[0]))
 
 
 def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
@@ -126,7 +126,7 @@ def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[F
     settings.
     """
     own, names, faults = _in_own_words(model, asked)
-    value = checked(model, _laid_over(_merge(model, settings), own))[1]
+    value = check(model, _laid_over(_merge(model, settings), own))[1]
     return faults + [(names[name], reason) for name, reason in value if name in names]
 
 

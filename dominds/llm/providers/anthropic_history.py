@@ -5,7 +5,7 @@ from typing import Any
 from dominds.llm.json_text import arguments_object
 from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall
 from dominds.llm.models.model import Echo
-from dominds.llm.providers.echoes import Opaque, Owner, replayed
+from dominds.llm.providers.echoes import Opaque, Owner, replay
 from dominds.llm.providers.outgoing import GO_ON
 from dominds.llm.providers.parts import base64_of
 
@@ -64,7 +64,7 @@ def _blocks(message: Message, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
         case Role.TOOL:
             return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text or "(empty)"}]
         case Role.ASSISTANT:
-            blocks = [block for piece in replayed(owner, message) for block in _answer_blocks(piece)]
+            blocks = [block for piece in replay(owner, message) for block in _answer_blocks(piece)]
             thoughts = [block for block in blocks if block["type"] in THINKING]
             if len(thoughts) == len(blocks):
                 return []

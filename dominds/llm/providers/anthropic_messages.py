@@ -10,7 +10,7 @@ import structlog
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
-from dominds.llm.json_text import dumped, is_whole
+from dominds.llm.json_text import dump, is_whole
 from dominds.llm.messages import ANY_TOOL, Request, ToolCall, ToolSpec
 from dominds.llm.models.dialects import ANTHROPIC_MESSAGES, MESSAGES, ONE_CALL, SAMPLING
 from dominds.llm.models.model import (
@@ -56,7 +56,7 @@ class AnthropicMessages:
     def stream(self, request: Request) -> WireStream:
         refuse_unseen(request, self.model)
         owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
-        body = dumped(request_body(request, owner, self.model))
+        body = dump(request_body(request, owner, self.model))
         is_anthropic = self.model.kind == ANTHROPIC
         betas = (DROP_STALE_BETA,) if _drops_stale(request, self.model) else ()
         exchange = anthropic_exchange(
@@ -70,13 +70,13 @@ class AnthropicMessages:
         return WireStream(exchange, MessagesReader(request, owner, needs_signature=is_anthropic), self.endpoint)
 
 
-def connected(model: ModelInfo, key: str) -> AnthropicMessages:
+def connect(model: ModelInfo, key: str) -> AnthropicMessages:
     return AnthropicMessages(Endpoint(model.base_url, key), model)
 
 
 ANTHROPIC = ProviderKind(
     "anthropic",
-    connected,
+    connect,
     label="Anthropic (Messages)",
     can_force=True,
     echo=Echo.SENT,
@@ -90,7 +90,7 @@ ANTHROPIC = ProviderKind(
 )
 ANTHROPIC_COMPATIBLE = ProviderKind(
     "anthropic-compatible",
-    connected,
+    connect,
     echo=Echo.SENT,
     params=MESSAGES,
     form=Form(plain_keys=True),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.json_text import NotJson, dump, parse
 from dominds.llm.messages import Message, ToolCall
 
 
@@ -47,14 +47,14 @@ class Opaque:
 Piece = Spoken | Called | Opaque
 
 
-def kept(owner: Owner, pieces: Iterable[Piece]) -> tuple[str, ...]:
+def serialise(owner: Owner, pieces: Iterable[Piece]) -> tuple[str, ...]:
     """Return an answer's pieces in stored form; nothing where none is opaque, since text and calls are stored
     anyway.
     """
     pieces = list(pieces)
     if not any(isinstance(piece, Opaque) for piece in pieces):
         return ()
-    return tuple(dumped({"of": owner.name, "epoch": owner.epoch, **_shape(piece)}).decode() for piece in pieces)
+    return tuple(dump({"of": owner.name, "epoch": owner.epoch, **_shape(piece)}).decode() for piece in pieces)
 
 
 def _shape(piece: Piece) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _shape(piece: Piece) -> dict[str, Any]:
             return {"item": item}
 
 
-def replayed(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque]:
+def replay(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque]:
     """Return the answer as it came: stretches of its text, its calls, and what is opaque between them.
 
     Only text and calls are returned where the owner or epoch differs, or they are no longer those that were
@@ -94,7 +94,7 @@ def replayed(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque
 def _pieces(owner: Owner, stored: Iterable[str]) -> Iterator[Piece]:
     for text in stored:
         try:
-            result = parsed(text)
+            result = parse(text)
         except NotJson:
             continue
         if not isinstance(result, dict) or (result.get("of"), result.get("epoch")) != (owner.name, owner.epoch):

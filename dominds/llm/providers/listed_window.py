@@ -3,7 +3,7 @@
 from typing import Any
 
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
-from dominds.llm.providers.server_window import listed, root_of, tokens_in
+from dominds.llm.providers.server_window import list_entries, root_of, tokens_in
 
 NAME = "the server"
 LIST_SECONDS = 600.0  # a vendor's list is long, and its windows stay as they are
@@ -22,13 +22,13 @@ LITELLM_FIELDS = (("model_info", "max_input_tokens"), ("model_info", "max_tokens
 
 def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
     """Read the window of a model from its server's own list; of LiteLLM, whose list tells none, from its other one."""
-    entries = listed(f"{base_url.rstrip('/')}/models", key, NAME, "data", LIST_SECONDS)
+    entries = list_entries(f"{base_url.rstrip('/')}/models", key, NAME, "data", LIST_SECONDS)
     if isinstance(entries, str):
         return LimitUnavailable(entries)
     limit = limit_in(entries, model)
     if isinstance(limit, LoadedLimit):
         return limit
-    more = listed(f"{root_of(base_url)}/model/info", key, NAME, "data", LIST_SECONDS)
+    more = list_entries(f"{root_of(base_url)}/model/info", key, NAME, "data", LIST_SECONDS)
     entry = None if isinstance(more, str) else next((one for one in more if one.get("model_name") == model), None)
     return (_stated_window(entry, LITELLM_FIELDS) if entry else None) or limit
 
@@ -36,7 +36,7 @@ def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | Lim
 def anthropic_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
     """Read the window of a model from a list of Anthropic's form, whose page of 20 is asked to hold all."""
     url = f"{base_url.rstrip('/')}/v1/models?limit=1000"
-    entries = listed(url, key, NAME, "data", LIST_SECONDS, is_anthropic=True)
+    entries = list_entries(url, key, NAME, "data", LIST_SECONDS, is_anthropic=True)
     return LimitUnavailable(entries) if isinstance(entries, str) else limit_in(entries, model)
 
 

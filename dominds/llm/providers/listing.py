@@ -10,7 +10,7 @@ from dominds import budgets
 from dominds.llm.complaints import complaint_of_response, readable
 from dominds.llm.errors import error_of
 from dominds.llm.http.endpoint import Endpoint, without_key
-from dominds.llm.json_text import NotJson, parsed
+from dominds.llm.json_text import NotJson, parse
 from dominds.llm.models.model import ProviderKind
 from dominds.llm.providers.server_window import entries_in, key_headers, root_of
 from dominds.outbound_http import Refused, get
@@ -38,7 +38,9 @@ def base_of(kind: ProviderKind, address: str) -> str:
     return address if urlsplit(address).path else f"{address}/v1"
 
 
-def listed(kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool) -> Listing:
+def list_models(
+    kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool
+) -> Listing:
     """Ask the server. Nothing raises: a refused address, a silent server and a refusal are failures."""
     host = Endpoint(base_url).host
     try:
@@ -63,7 +65,7 @@ def listed(kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds:
 
 def _read(body: bytes, host: str) -> Listing:
     try:
-        entries = entries_in(parsed(body), "data")
+        entries = entries_in(parse(body), "data")
     except NotJson:
         entries = None
     if entries is None:
@@ -83,7 +85,7 @@ SIGNS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 )
 
 
-def recognised(base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool) -> str:
+def recognise_kind(base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool) -> str:
     """Return the kind that the server at an address shows itself to be, by its own API; empty for none of these."""
     for kind, path, is_it in SIGNS:
         try:
@@ -94,7 +96,7 @@ def recognised(base_url: str, key: str = "", *, timeout_seconds: float, allow_pr
                 most_bytes=budgets.LISTING_BYTES.most,
                 allow_private=allow_private,
             )
-            document = parsed(body) if status == http.client.OK else None
+            document = parse(body) if status == http.client.OK else None
         except (Refused, OSError, http.client.HTTPException):
             return ""  # whoever asks for the models there says why
         except NotJson:

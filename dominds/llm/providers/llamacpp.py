@@ -51,7 +51,7 @@ def sees(base_url: str, model: str, key: str = "") -> bool | None:
 
 LLAMACPP = ProviderKind(
     "llamacpp",
-    openai_chat.connected,
+    openai_chat.connect,
     form=Form(anchored=True),
     label="llama.cpp",
     is_local=True,

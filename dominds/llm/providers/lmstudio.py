@@ -10,7 +10,15 @@ import aiohttp
 from dominds.llm.http import event_loop
 from dominds.llm.models.model import Forcing, Form, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, listed, read, root_of, tokens_in, truth_in
+from dominds.llm.providers.server_window import (
+    ANSWER_SECONDS,
+    entries_in,
+    list_entries,
+    read,
+    root_of,
+    tokens_in,
+    truth_in,
+)
 
 NAME = "LM Studio"
 # Not reached, or not answered as expected: an exact count is only an improvement.
@@ -30,7 +38,7 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
     entries = entries_in(newer.document, "models")
     if entries is not None:
         return limit_in_v1(entries, model)
-    older = listed(f"{root}/api/v0/models", key, NAME, "data")
+    older = list_entries(f"{root}/api/v0/models", key, NAME, "data")
     return LimitUnavailable(older) if isinstance(older, str) else limit_in_v0(older, model)
 
 
@@ -143,7 +151,7 @@ async def _result(socket: aiohttp.ClientWebSocketResponse, call: int) -> Any:
 
 LMSTUDIO = ProviderKind(
     "lmstudio",
-    openai_chat.connected,
+    openai_chat.connect,
     form=Form(anchored=True),
     label="LM Studio",
     is_local=True,

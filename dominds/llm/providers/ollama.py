@@ -9,7 +9,7 @@ from typing import Any
 
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import listed, read, root_of, tokens_in
+from dominds.llm.providers.server_window import list_entries, read, root_of, tokens_in
 
 NAME = "Ollama"
 NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
@@ -19,7 +19,7 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
     """Return the window of the running model, else the one that its file sets; the longest possible one does not
     apply.
     """
-    entries = listed(f"{root_of(base_url)}/api/ps", key, NAME, "models")
+    entries = list_entries(f"{root_of(base_url)}/api/ps", key, NAME, "models")
     if isinstance(entries, str):
         return LimitUnavailable(entries)
     tokens = running_window(entries, model)
@@ -57,7 +57,7 @@ def sees(base_url: str, model: str, key: str = "") -> bool | None:
 
 OLLAMA = ProviderKind(
     "ollama",
-    openai_chat.connected,
+    openai_chat.connect,
     label="Ollama",
     is_local=True,
     takes_several_system=True,

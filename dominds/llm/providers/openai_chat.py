@@ -11,11 +11,11 @@ from dominds import budgets
 from dominds.llm.complaints import complaint_of_payload
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
-from dominds.llm.json_text import arguments_text, dumped, is_whole
+from dominds.llm.json_text import arguments_text, dump, is_whole
 from dominds.llm.messages import ANY_TOOL, FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Echo, Forcing, Form, ModelInfo, ProviderKind
 from dominds.llm.models.params import in_body
-from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.message_json import MessageJson
 from dominds.llm.providers.outgoing import fit, form_of
@@ -54,13 +54,13 @@ class OpenAIChat:
         return WireStream(exchange, ChatReader(request, owner, self.model.echo), self.endpoint)
 
 
-def connected(model: ModelInfo, key: str) -> OpenAIChat:
+def connect(model: ModelInfo, key: str) -> OpenAIChat:
     return OpenAIChat(Endpoint(model.base_url, key), model)
 
 
 OPENAI_COMPATIBLE = ProviderKind(
     "openai-compatible",
-    connected,
+    connect,
     label="OpenAI-compatible (chat completions)",
     takes_several_system=True,
     embeds=True,
@@ -89,7 +89,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
             body.update(model.thinking_off)
     if request.max_output_tokens is not None:
         body[model.max_tokens_field] = request.max_output_tokens
-    return dumped(body)
+    return dump(body)
 
 
 def _choice(name: str, tools: tuple[ToolSpec, ...], forcing: Forcing) -> Any:
@@ -100,7 +100,7 @@ def _choice(name: str, tools: tuple[ToolSpec, ...], forcing: Forcing) -> Any:
 
 
 def _system(instructions: str) -> bytes:
-    return dumped({"role": "system", "content": instructions}) if instructions else b""
+    return dump({"role": "system", "content": instructions}) if instructions else b""
 
 
 def _write(messages: Sequence[Message], owner: Owner, echo: Echo) -> bytes:
@@ -110,7 +110,7 @@ def _write(messages: Sequence[Message], owner: Owner, echo: Echo) -> bytes:
         else {"role": message.role, "content": message.text}
         for message in messages
     ]
-    return dumped(written)[1:-1]
+    return dump(written)[1:-1]
 
 
 _MESSAGES = MessageJson()
@@ -129,10 +129,7 @@ def _rich_message(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
 
 def _answer(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
     opaque = {
-        key: value
-        for piece in replayed(owner, message)
-        if isinstance(piece, Opaque)
-        for key, value in piece.item.items()
+        key: value for piece in replay(owner, message) if isinstance(piece, Opaque) for key, value in piece.item.items()
     }
     extras = opaque.pop("calls", {})
     if echo is Echo.NEVER or (echo is Echo.CALLS and not message.tool_calls):

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
-from dominds.llm.json_text import arguments_text, dumped, is_whole
+from dominds.llm.json_text import arguments_text, dump, is_whole
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import RESPONSES
 from dominds.llm.models.model import MODALITIES, Forcing, Form, ImageBounds, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.models.params import in_body
-from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replayed
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import data_url, ends_with_files, refuse_unseen
@@ -46,7 +46,7 @@ class OpenAIResponses:
     def stream(self, request: Request) -> WireStream:
         refuse_unseen(request, self.model)
         owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
-        body = dumped(request_body(request, owner, self.model))
+        body = dump(request_body(request, owner, self.model))
         exchange = openai_exchange(
             self.endpoint, "/responses", body, is_openai=True, has_files=ends_with_files(request)
         )
@@ -56,13 +56,13 @@ class OpenAIResponses:
         return WireStream(exchange, ResponsesReader(request, owner, is_thinking=is_thinking), self.endpoint)
 
 
-def connected(model: ModelInfo, key: str) -> OpenAIResponses:
+def connect(model: ModelInfo, key: str) -> OpenAIResponses:
     return OpenAIResponses(Endpoint(model.base_url, key), model)
 
 
 OPENAI = ProviderKind(
     "openai",
-    connected,
+    connect,
     label="OpenAI (Responses)",
     can_force=True,
     takes_several_system=True,
@@ -147,7 +147,7 @@ def _answer(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
     left out.
     """
     waiting: list[dict[str, Any]] = []
-    for piece in replayed(owner, message):
+    for piece in replay(owner, message):
         match piece:
             case Opaque(item):
                 waiting.append(item)

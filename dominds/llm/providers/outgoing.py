@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 import structlog
 
-from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.json_text import NotJson, dump, parse
 from dominds.llm.messages import ANY_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Form, ModelInfo
-from dominds.llm.providers.schemas import Unfit, closed, fit_schema, is_closed, original_keys
+from dominds.llm.providers.schemas import Unfit, close_objects, fit_schema, is_closed, original_keys
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ def _tell(name: str, reason: str) -> None:
     log.warning("tool_left_out", tool=name, reason=reason)
 
 
-def restored(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
+def restore_calls(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
     """Return calls as the tools that were offered know them."""
     calls = list(calls)
     names = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
@@ -78,7 +78,7 @@ def _with_keys(arguments: str, keys: dict[str, str]) -> str:
     if not any(key in arguments for key in keys):
         return arguments
     try:
-        return dumped(_rename(parsed(arguments), keys)).decode()
+        return dump(_rename(parse(arguments), keys)).decode()
     except NotJson:
         return arguments
 
@@ -235,7 +235,7 @@ def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form
         return str(unfit)
     most = form.description_chars
     text = description if not most or len(description) <= most else description[: most - 1] + "…"
-    if strict and not is_closed(schema := closed(schema)):
+    if strict and not is_closed(schema := close_objects(schema)):
         _tell(name, "not held to its schema by the provider, since an object in it takes any properties")
         strict = False
     return ToolSpec(wire_name(name), text, schema, strict)
@@ -260,6 +260,6 @@ def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, 
 
 def _json(tool: ToolSpec) -> bytes:
     try:
-        return dumped(dict(tool.parameters))
+        return dump(dict(tool.parameters))
     except (TypeError, ValueError, RecursionError):
         return b'"no JSON"'

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import structlog
 
 from dominds.llm.http.sse import ServerEvent
-from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.json_text import NotJson, dump, parse
 from dominds.llm.messages import Message, Request, ToolCall
-from dominds.llm.providers.echoes import Owner, Piece, kept
-from dominds.llm.providers.outgoing import restored
+from dominds.llm.providers.echoes import Owner, Piece, serialise
+from dominds.llm.providers.outgoing import restore_calls
 from dominds.llm.providers.think_tags import ThinkTags
 from dominds.llm.stream import CUT_SHORT, Finished, FinishReason, ReasoningDelta, Rethought, StreamEvent, TextDelta
 from dominds.llm.usage import UsageReport
@@ -90,7 +90,7 @@ class Reader(Protocol):
     def close(self) -> Iterable[StreamEvent]:
         """Yield the events held back until the end."""
 
-    def finished(self) -> Finished | None:
+    def outcome(self) -> Finished | None:
         """Return the outcome, or None when the provider never said that it had finished."""
 
 
@@ -199,7 +199,7 @@ class AnswerReader(ABC):
             _untagged.add(self.owner.name)
         return results
 
-    def finished(self) -> Finished | None:
+    def outcome(self) -> Finished | None:
         calls = self.calls()
         has_answer = bool(calls or self.chars)
         if not (self.has_ended or self.end or (self._is_marked_done and has_answer)):
@@ -209,9 +209,9 @@ class AnswerReader(ABC):
             calls = [ToolCall(call.id, call.name, call.arguments or "{}") for call in calls]
         return Finished(
             usage=self.usage(),
-            tool_calls=with_own_ids(restored(calls, self.request.tools), self.request.messages),
+            tool_calls=with_own_ids(restore_calls(calls, self.request.tools), self.request.messages),
             finish_reason=reason,
-            provider_items=kept(self.owner, self.pieces()),
+            provider_items=serialise(self.owner, self.pieces()),
             end=self.end,
         )
 
@@ -242,7 +242,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
         return None
     is_named_so = _plain(event.name) in KEEP_ALIVE_NAMES
     try:
-        document = parsed(event.data, takes_nan=True)
+        document = parse(event.data, takes_nan=True)
     except NotJson:
         if is_named_so:
             return None
@@ -324,7 +324,7 @@ def arguments_in(value: Any) -> str:
     """Return a call's arguments, or a piece of them, as text: some servers send the object itself."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else dumped(value).decode()
+    return value if isinstance(value, str) else dump(value).decode()
 
 
 def whole_number(value: Any) -> int | None:

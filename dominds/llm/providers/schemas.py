@@ -68,15 +68,15 @@ def _collect(part: Any, keys: dict[str, str]) -> None:
         _collect(inner, keys)
 
 
-def closed(schema: Any) -> Any:
+def close_objects(schema: Any) -> Any:
     """Return the schema with each object closed that names its properties, as strict mode asks for."""
     if isinstance(schema, list):
-        return [closed(part) for part in schema]
+        return [close_objects(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    result = {name: closed(part) if name in INNER else part for name, part in schema.items()}
+    result = {name: close_objects(part) if name in INNER else part for name, part in schema.items()}
     if isinstance(schema.get("properties"), dict):
-        result["properties"] = {key: closed(part) for key, part in schema["properties"].items()}
+        result["properties"] = {key: close_objects(part) for key, part in schema["properties"].items()}
         result.setdefault("additionalProperties", False)
     return result
 

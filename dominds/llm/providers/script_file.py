@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dominds.llm.json_text import dumped
+from dominds.llm.json_text import dump
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import (
     AccessDenied,
@@ -182,7 +182,7 @@ def _call(value: Any, path: str) -> ToolCall:
     arguments = call.get("arguments", {})
     if not isinstance(arguments, str):
         try:
-            arguments = dumped(arguments).decode()
+            arguments = dump(arguments).decode()
         except TypeError as error:
             raise BadScript(f"{path}.arguments: {error}") from error
     return ToolCall(_text(call.get("id", ""), f"{path}.id"), _text(call.get("name"), f"{path}.name"), arguments)

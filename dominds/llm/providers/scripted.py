@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from dominds.llm.json_text import dumped
+from dominds.llm.json_text import dump
 from dominds.llm.messages import Message, Request, Role, chars_of
 from dominds.llm.models.model import MODALITIES, ProviderKind
 from dominds.llm.provider import ProviderError, RequestRefused, StreamAborted
@@ -88,7 +88,7 @@ def usage_of(step: Step, script: Script, request: Request, answer_chars: int) ->
 
 def size_chars(request: Request) -> int:
     """Count the characters of a whole request: instructions, messages with their calls, and tool schemas."""
-    tools = sum(len(tool.name) + len(tool.description) + len(dumped(tool.parameters)) for tool in request.tools)
+    tools = sum(len(tool.name) + len(tool.description) + len(dump(tool.parameters)) for tool in request.tools)
     return len(request.instructions) + chars_of(request.messages) + tools
 
 

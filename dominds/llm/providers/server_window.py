@@ -16,7 +16,7 @@ from dominds.llm.complaints import readable
 from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.http.exchange import PIECE_BYTES, reason_of
-from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.json_text import NotJson, dump, parse
 
 ANSWER_SECONDS = 3.0
 ADDRESS = "its address (under Models, or baseUrl in llm.yaml)"
@@ -69,7 +69,7 @@ def read(
     """Return the JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software. An
     answer stands for so many ``seconds``, or for ``CACHE_SECONDS``.
     """
-    about = (url, key, dumped(ask) if ask else b"")
+    about = (url, key, dump(ask) if ask else b"")
     with _lock:
         known = _answers.get(about)
         if known is not None and (_any_age.get() or time.monotonic() - known.read_at < _lasting(known, seconds)):
@@ -99,7 +99,7 @@ def _read(url: str, key: str, server: str, ask: bytes, headers: dict[str, str]) 
         outbound_http.check_typed(url)
         status, body = event_loop.LOOP.run(_ask(url, headers, ask, server))
         if 200 <= status < 300:
-            return ServerAnswer(time.monotonic(), parsed(body))
+            return ServerAnswer(time.monotonic(), parse(body))
         failure = f"{url} answered HTTP {status}. Is this {server}, in a current version?"
     except (budgets.OverBudget, outbound_http.Refused) as error:
         failure = str(error)
@@ -156,7 +156,7 @@ def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
     return tuple(entry for entry in result if isinstance(entry, dict)) if isinstance(result, list) else None
 
 
-def listed(
+def list_entries(
     url: str, key: str, server: str, name: str, seconds: float | None = None, *, is_anthropic: bool = False
 ) -> tuple[dict[str, Any], ...] | str:
     """Return the entries of the list ``name`` at ``url``, or why there are none."""

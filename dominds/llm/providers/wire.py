@@ -105,14 +105,14 @@ class WireStream:
 
     def _error_of(self, complained: Complained) -> ProviderError:
         error = error_of(complaint_of_payload(complained.payload), self._provider)
-        return error.reworded(without_key(str(error), self._key))
+        return error.reword(without_key(str(error), self._key))
 
     def _other_format(self, error: Exception) -> MalformedStream:
         return MalformedStream(f"{self._provider} sent an event in another format ({type(error).__name__}: {error}).")
 
     def _finish(self) -> Finished:
         try:
-            finished = self._reader.finished()
+            finished = self._reader.outcome()
         except Complained as complained:
             raise self._error_of(complained) from None
         except WRONG_SHAPE as error:

@@ -131,7 +131,7 @@ def test_a_drive_has_a_seat_while_it_works_and_none_while_its_model_talks(script
     messages.post_message(dialog.pk, "Hi")
     with ExitStack() as others:
         for _ in range(AT_WORK):
-            others.enter_context(seats.taken())
+            others.enter_context(seats.take())
         thread = threading.Thread(target=drive_dialog, args=(str(dialog.pk),))
         thread.start()
         thread.join(0.3)

@@ -6,7 +6,7 @@ import pytest
 
 from dominds.llm.complaints import complaint_of_payload, complaint_of_response, readable, retry_after_seconds
 from dominds.llm.errors import error_of
-from dominds.llm.json_text import dumped
+from dominds.llm.json_text import dump
 from dominds.llm.provider import (
     AccessDenied,
     AuthFailed,
@@ -50,7 +50,7 @@ def wordings(name: str) -> list[dict[str, Any]]:
 
 def of_response(status: int, body: Any) -> ProviderError:
     """A body that is a text is what was sent, byte for byte, as Latin-1."""
-    content = body.encode("latin-1") if isinstance(body, str) else body if isinstance(body, bytes) else dumped(body)
+    content = body.encode("latin-1") if isinstance(body, str) else body if isinstance(body, bytes) else dump(body)
     return error_of(complaint_of_response(status, {}, content), "a.host")
 
 
@@ -93,7 +93,7 @@ def test_a_refusal_that_less_output_would_satisfy_names_its_numbers(
     assert isinstance(error, OutputBudgetTooLarge)
     assert (error.window, error.prompt_tokens, error.output_tokens) == numbers
     assert error.room == numbers[0] - numbers[1]
-    assert (copied := error.reworded("other words")).room == error.room
+    assert (copied := error.reword("other words")).room == error.room
     assert str(copied) == "other words"
 
 

@@ -20,7 +20,7 @@ class Dialog:
         self.thread.start()
 
     def _run(self) -> None:
-        with self._seats.taken():
+        with self._seats.take():
             self._log.append(f"{self._name} begins")
             self.seated.set()
             self.may_talk.wait(10)
@@ -79,9 +79,9 @@ def test_an_answer_that_has_come_goes_before_a_dialog_that_has_not_begun(begun: 
 
 def test_a_thread_without_a_seat_just_waits() -> None:
     seats = Seats(1)
-    with seats.given_back(), seats.taken():
+    with seats.given_back(), seats.take():
         pass
-    with seats.taken(), seats.given_back():
+    with seats.take(), seats.given_back():
         pass
-    with seats.taken():
+    with seats.take():
         pass

@@ -18,7 +18,7 @@ from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
 from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping, worded
 from dialogs.store.text import unstorable_reason
-from dominds.llm.json_text import dumped
+from dominds.llm.json_text import dump
 
 BILLING = "x-anthropic-billing-header:"  # Claude Code's first system block, another in each request
 FAILED = "The tool failed with an error:"  # where its result does not say so itself
@@ -185,7 +185,7 @@ def _tool(value: Any, param: str) -> dict[str, Any]:
     check_offered("tool", tool, param)
     description = worded(tool.get("description"), f"{param}.description")
     if examples := listed(tool.get("input_examples"), f"{param}.input_examples"):
-        shown = (f"Example of its input: {dumped(example).decode()}" for example in examples)
+        shown = (f"Example of its input: {dump(example).decode()}" for example in examples)
         description = "\n".join((description, *shown)).strip()
     function = {
         "name": tool.get("name"),

@@ -11,7 +11,7 @@ from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.options import check_offered
 from dialogs.extras.v1.wire import listed, mapping, worded
-from dominds.llm.json_text import arguments_object, dumped
+from dominds.llm.json_text import arguments_object, dump
 
 LONGEST_NAME = 64
 FREE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -107,5 +107,5 @@ def call_of(item: dict[str, Any], param: str) -> dict[str, Any]:
     is_custom = item["type"] == "custom_tool_call"
     name, namespace = (worded(item.get(field), f"{param}.{field}") for field in ("name", "namespace"))
     named = Named(name, namespace, is_custom)
-    arguments = dumped({"input": item.get("input")}).decode() if is_custom else item.get("arguments")
+    arguments = dump({"input": item.get("input")}).decode() if is_custom else item.get("arguments")
     return {"id": item.get("call_id"), "type": "function", "function": {"name": named.function, "arguments": arguments}}

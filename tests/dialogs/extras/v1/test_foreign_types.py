@@ -21,9 +21,9 @@ from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import Reading, Sent
 from dialogs.models import ApiKey
 from dominds.llm.catalog.catalog import load_catalog
-from dominds.llm.json_text import dumped
+from dominds.llm.json_text import dump
 from dominds.llm.models.model import ModelInfo
-from dominds.llm.models.params import in_body, tuned
+from dominds.llm.models.params import in_body, tune
 from tests.pixels import coded, picture
 
 Path = tuple[str | int, ...]
@@ -232,7 +232,7 @@ def is_honoured(model: ModelInfo, params: dict[str, Any]) -> bool:
         check_model_honours(model, {}, params)
     except ApiError:
         return False
-    return bool(dumped(in_body(tuned(model, {}, params).model_params)))
+    return bool(dump(in_body(tune(model, {}, params).model_params)))
 
 
 @pytest.mark.unit

@@ -13,8 +13,8 @@ from dominds.llm.catalog.catalog import (
     ModelInfo,
     UnknownModel,
     current_catalog,
+    lay_over,
     load_catalog,
-    merged,
     retirement_of,
 )
 from dominds.llm.catalog.fields import API_TYPES, entries_of
@@ -385,7 +385,7 @@ def test_no_document_stops_the_others(document: Any) -> None:
 def test_merging_changes_neither_side() -> None:
     below: dict[str, Any] = {"p": {"name": "P", "models": {"m": {"name": "M", "context_length": 5}}}}
     above: dict[str, Any] = {"p": {"models": {"m": {"name": "N"}, "n": {}}}, "q": {"models": {}}}
-    assert merged(below, above)["p"] == {"name": "P", "models": {"m": {"name": "N", "context_length": 5}, "n": {}}}
+    assert lay_over(below, above)["p"] == {"name": "P", "models": {"m": {"name": "N", "context_length": 5}, "n": {}}}
     assert below == {"p": {"name": "P", "models": {"m": {"name": "M", "context_length": 5}}}}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dominds.llm.catalog.catalog import load_catalog
 from dominds.llm.models.model import ModelInfo
-from dominds.llm.models.params import faults_of_asked, faults_of_settings, in_body, most_output, tuned
+from dominds.llm.models.params import faults_of_asked, faults_of_settings, in_body, most_output, tune
 from dominds.llm.providers.kinds import KINDS
 
 CATALOG = load_catalog(Path("/nonexistent"))
@@ -23,7 +23,7 @@ def shipped(name: str) -> ModelInfo:
 
 
 def sent(name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    return in_body(tuned(shipped(name), settings).model_params)
+    return in_body(tune(shipped(name), settings).model_params)
 
 
 def test_nothing_shipped_is_refused() -> None:
@@ -170,7 +170,7 @@ def test_what_a_request_asks_for_is_sent_in_the_words_of_the_models_format(
     model = shipped(name)
     stated = dict(model.model_params)
     assert faults_of_asked(model, {}, asked) == []
-    assert in_body(tuned(model, {}, asked).model_params) == stated | params
+    assert in_body(tune(model, {}, asked).model_params) == stated | params
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_what_a_model_cannot_honour_is_named_as_it_was_asked_for(name: str, aske
 
 def test_a_request_goes_before_the_agents_settings_and_only_shortens() -> None:
     settings = {"general": {"temperature": 0.2, "max_tokens": 900}}
-    assert in_body(tuned(shipped(QWEN), settings, {"temperature": 1.5}).model_params)["temperature"] == 1.5
+    assert in_body(tune(shipped(QWEN), settings, {"temperature": 1.5}).model_params)["temperature"] == 1.5
     assert most_output(settings, {"max_tokens": 50}) == 50
     assert most_output(settings, {"max_completion_tokens": 5_000}) == 900
     assert most_output({}, {"max_tokens": 3}) == 3

@@ -47,7 +47,7 @@ def read(reader: Reader, *chunks: bytes) -> Read:
                     result.thought += text
                 case Rethought():
                     result.thought, result.text = result.thought + result.text, ""
-        result.finished = reader.finished()
+        result.finished = reader.outcome()
         result.error = "" if result.finished else "never said that it had finished"
     except (Complained, NotJson, *WRONG_SHAPE) as error:
         result.error = str(error) or type(error).__name__

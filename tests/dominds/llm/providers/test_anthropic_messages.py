@@ -8,7 +8,7 @@ from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, To
 from dominds.llm.models.model import Echo, ProviderKind, Thinking
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError
 from dominds.llm.providers.anthropic_messages import ANTHROPIC, ANTHROPIC_COMPATIBLE, AnthropicMessages, request_body
-from dominds.llm.providers.echoes import Opaque, Spoken, kept
+from dominds.llm.providers.echoes import Opaque, Spoken, serialise
 from dominds.llm.stream import FinishReason
 from dominds.llm.usage import Usage, UsageUnavailable
 from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, info, owner
@@ -248,7 +248,7 @@ def test_a_forced_tool_leaves_the_list_whole() -> None:
 
 
 def test_another_models_thinking_is_ignored() -> None:
-    items = kept(owner(key="another"), [Opaque({"type": "thinking", "thinking": "x"}), Spoken(2)])
+    items = serialise(owner(key="another"), [Opaque({"type": "thinking", "thinking": "x"}), Spoken(2)])
     answer = Message(Role.ASSISTANT, "Ok", provider_items=(*items, "no json", "5"))
     assert body_of(USER, answer)["messages"][1]["content"] == [{"type": "text", "text": "Ok"}]
 

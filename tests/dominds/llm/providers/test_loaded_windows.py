@@ -10,7 +10,7 @@ from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.providers import llamacpp, ollama, vllm
 from dominds.llm.providers.kinds import KINDS
 from dominds.llm.providers.listed_window import limit_in, listed_window
-from dominds.llm.providers.listing import recognised
+from dominds.llm.providers.listing import recognise_kind
 from tests.dominds.llm.model_server import ModelServer, plain, stream_of
 from tests.doubles.chat import ChatDouble
 from tests.doubles.gateways import LiteLLMDouble, OpenRouterDouble
@@ -212,4 +212,4 @@ def test_a_router_of_llamacpp_tells_the_window_of_the_model(is_loaded: bool) -> 
 )
 def test_a_server_is_known_by_what_only_it_answers(kind: str, double: ChatDouble) -> None:
     with double:
-        assert recognised(f"{double.url}/v1", "a-key", timeout_seconds=5, allow_private=False) == kind
+        assert recognise_kind(f"{double.url}/v1", "a-key", timeout_seconds=5, allow_private=False) == kind

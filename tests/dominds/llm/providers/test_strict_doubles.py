@@ -14,7 +14,7 @@ from dominds.llm.connect import connect, key_of
 from dominds.llm.messages import Message, Request, Role, ToolCall
 from dominds.llm.models.dialects import EFFORTS
 from dominds.llm.models.model import LoadedLimit, ModelInfo, Thinking
-from dominds.llm.models.params import faults_of_settings, tuned
+from dominds.llm.models.params import faults_of_settings, tune
 from dominds.llm.models.room import output_room
 from dominds.llm.provider import (
     ContextOverflow,
@@ -212,7 +212,7 @@ def test_an_effort_that_passed_the_check_is_never_refused(
         assert effort in ("none", "minimal")
         return
     with start(model.model_id) as double:
-        talk = Talk(tuned(at(model, double), settings))
+        talk = Talk(tune(at(model, double), settings))
         talk.say("First.")
         talk.messages += (Message(Role.USER, "Call clear_mind."),)
         talk.ask(force="clear_mind", max_output_tokens=1_200)
@@ -224,7 +224,7 @@ def test_what_is_turned_off_stays_off_beside_a_great_effort() -> None:
     with MessagesDouble("anthropic-5.5-haiku", brain, model="claude-haiku-5-5") as double:
         model = at(shipped("anthropic/claude-haiku-5-5"), double)
         model = replace(model, model_params={"thinking": {"type": "disabled"}})
-        talk = Talk(tuned(model, {"general": {"effort": "max"}}))
+        talk = Talk(tune(model, {"general": {"effort": "max"}}))
         talk.say("First.")
         assert double.refusals == []
     assert talk.outcomes[0].reasoning == ""
