@@ -3,7 +3,7 @@
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404
 
-UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)  # what stored values of a wrong shape lead to
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)  # raised over stored values of a wrong shape
 DAMAGED = (*UNREADABLE, ObjectDoesNotExist, ArithmeticError)  # also a row that is missing, and an impossible number
 
 

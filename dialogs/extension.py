@@ -86,12 +86,14 @@ class Extension:
     pages: str = ""  # a module with ``urlpatterns`` of pages
     routers: tuple[str, ...] = ()  # routers of Ninja that are added to /api
     pieces: tuple[Piece, ...] = ()
-    live_pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by type of event; of the dialog's page
+    # Pieces of the dialog's page, by the type of event that changes them.
+    live_pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     site_form: str = ""  # a ModelForm of SiteSettings, whose fields are added to the form For everybody
 
     tools: str = ""  # a function of an agent, and of its dialog or None, that returns more ``Tool``s for it
     spending: Callable[["Dialog", "Spending"], "Spending"] = _leave_spending
-    agent_fields: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)  # of team.yaml; see Agent.extras
+    # Readers of further fields of team.yaml; see Agent.extras.
+    agent_fields: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     sweep: Callable[[], None] = _do_nothing  # every 5 seconds, by one process or several at once
     tidy: Callable[[], None] = _do_nothing  # every hour

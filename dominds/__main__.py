@@ -5,7 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-OWN_PYTHON = Path(__file__).resolve().parents[1] / ".venv" / "bin" / "python"  # of a checkout: `make run` makes it
+# The interpreter of a checkout, which `make run` makes.
+OWN_PYTHON = Path(__file__).resolve().parents[1] / ".venv" / "bin" / "python"
 TRACEBACK = "--traceback"
 RUNNING = frozenset({"web", "worker", "sweep"})  # commands that last, and log what a database says meanwhile
 
@@ -23,7 +24,7 @@ def main() -> None:
         sys.exit(_not_installed(error))
     try:
         if sys.argv[1:2] == ["up"]:
-            from dominds.local import up  # which loads no more of Django
+            from dominds.local import up  # the import loads nothing of Django
 
             up.main(sys.argv[2:])
         else:
@@ -51,7 +52,7 @@ def _manage(words: list[str]) -> None:
         if TRACEBACK in words or not sentence:
             raise
         sys.exit(sentence)
-    except OSError as error:  # of a file that the command names
+    except OSError as error:  # about a file that the command line names
         if TRACEBACK in words or error.filename is None:
             raise
         sys.exit(f"{error.filename}: {error.strerror}")

@@ -14,7 +14,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 class Range(Enum):
     PUBLIC = "public"
     LOOPBACK = "loopback"
-    PRIVATE = "private"  # of networks that somebody runs
+    PRIVATE = "private"  # addresses inside somebody's network
     SPECIAL = "special"  # nobody's server, or a cloud's secrets
 
 
@@ -37,7 +37,7 @@ PRIVATE = _networks(
     "198.18.0.0/15",  # benchmarks; some VPNs answer here
     "fc00::/7",
 )
-PUBLIC = _networks("0.0.0.0/0", "2000::/3")  # less those below
+PUBLIC = _networks("0.0.0.0/0", "2000::/3")  # the whole range but for those below
 SPECIAL = _networks(
     "0.0.0.0/8",
     "169.254.0.0/16",  # link-local: metadata of most clouds

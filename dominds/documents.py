@@ -20,11 +20,11 @@ from dominds import waits
 from dominds.bounded_process import bound, environment
 
 OFFICE = {"word/document.xml": "docx", "xl/workbook.xml": "xlsx", "ppt/presentation.xml": "pptx"}
-MOST_CHARS = 400_000  # of a document's text; a message has at most a million bytes
+MOST_CHARS = 400_000  # of a document's text, since a message has at most a million bytes
 MEMORY = 640_000_000  # bytes of address space; a PDF of 3.9 MB with 600 pages took 210 MB
 CPU_SECONDS = 40
 SECONDS = 60.0
-AT_ONCE = BoundedSemaphore(2)  # of a web process
+AT_ONCE = BoundedSemaphore(2)  # documents that one web process reads at once
 PATIENCE_SECONDS = 20.0
 
 

@@ -22,7 +22,7 @@ SERVER_ENGINE = "dominds.db.postgresql"
 FILE_ENGINE = "dominds.db.sqlite3"
 LOCAL_KINDS = ("lmstudio", "ollama", "llamacpp", "vllm")
 REDIS_SCHEMES = ("redis", "rediss")
-MOST_PROVIDERS = 9  # of sign-ins
+MOST_PROVIDERS = 9  # providers of sign-ins
 MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 
 _env = environ.Env()

@@ -21,7 +21,7 @@ from dominds.address_ranges import Address, Range, range_of
 from dominds.unreachable import plain_reason
 
 SCHEMES = {"http": 80, "https": 443}
-MOST_ADDRESSES = 4  # of a name that are tried
+MOST_ADDRESSES = 4  # addresses of one name that are tried
 LOOKUP_SECONDS = 10.0
 
 

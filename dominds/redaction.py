@@ -9,7 +9,7 @@ SHORTEST_SECRET = 8  # characters; masking shorter values would hit ordinary wor
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|_URL)$")
 _PASSWORD_IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]{0,100}:)[^\s@/]{1,300}(?=@)", re.I)
-_QUOTE = r"""b?\\{0,2}["']?"""  # as written in Python or JSON, or in JSON inside JSON
+_QUOTE = r"""b?\\{0,2}["']?"""  # a quote as Python or JSON writes it, or JSON inside JSON
 _IS = rf"\\{{0,2}}[\"']?\s{{0,3}}[:=,]\s{{0,3}}{_QUOTE}"
 _LABELLED = re.compile(
     rf"""(?P<before>\b(?:proxy-)?authorization{_IS}(?:(?:bearer|basic|token)\s{{1,3}}{_QUOTE})?

@@ -20,7 +20,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 DEBUG = env.flag("DEBUG", default=False)
 MINDS_DIR = env.folder("DOMINDS_MINDS_DIR", ".minds", base=HOME_DIR)
-WORKSPACE_DIR = env.folder("DOMINDS_WORKSPACE_DIR", "workspace", base=HOME_DIR)  # what agents with file tools may read
+# The folder that agents with file tools may read.
+WORKSPACE_DIR = env.folder("DOMINDS_WORKSPACE_DIR", "workspace", base=HOME_DIR)
 
 # -- Database --------------------------------------------------------------------------------------
 SQLITE_OPTIONS = {
@@ -250,7 +251,7 @@ LOCAL_SERVERS = env.servers(
 )
 
 # -- Mail: about questions that wait for a person. Without a server none is sent ---------------------------------------
-PUBLIC_URL = env.web_address("DOMINDS_PUBLIC_URL")  # where people reach the pages, for links in mails
+PUBLIC_URL = env.web_address("DOMINDS_PUBLIC_URL")  # the address of the pages, for links in mails
 EMAIL_TIMEOUT = 10  # seconds
 globals().update(_mail := env.mail("DOMINDS_EMAIL_URL"))
 MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""

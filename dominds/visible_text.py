@@ -23,7 +23,7 @@ def visible(text: str) -> str:
 
 def _visible(text: str, before: str) -> str:
     result: list[str] = []
-    marks = 0 if before.isalpha() else MOST_MARKS  # what the letter before still bears
+    marks = 0 if before.isalpha() else MOST_MARKS  # marks that the letter before still takes
     for character in text:
         category = unicodedata.category(character)
         if category[0] == "M":

@@ -18,7 +18,7 @@ SHOWN_CHARS = 60
 class Severity(IntEnum):
     """The effect of a problem, worst first."""
 
-    UNUSABLE = 1  # what it stands in cannot be used at all
+    UNUSABLE = 1  # makes the whole entry unusable
     IGNORED = 2  # something that was meant does not hold
     REMARK = 3  # nothing: it was written for people
 

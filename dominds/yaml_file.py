@@ -13,7 +13,7 @@ import yaml
 MAX_FILE_BYTES = 256 * 1024
 MAX_ALIASES = 50
 MAX_DEPTH = 30
-MAX_NODES = 100_000  # with all aliases followed: 50 of them suffice to double a list fifty times
+MAX_NODES = 100_000  # counted with all aliases followed, since 50 of them can double a list fifty times
 
 
 # libyaml's parser takes a fraction of the time of Python's, and each process reads the catalog at its start. Python's

@@ -16,7 +16,7 @@ class HealthSnapshotAdmin(RecordAdmin):
     list_select_related = ("generation",)
     search_fields = ("=generation__dialog__id",)
     paginator = CountedInOrder
-    ordering = ("-generation_id",)  # as its own
+    ordering = ("-generation_id",)  # the order of its primary key
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Order one dialog's snapshots by the index that has its calls.

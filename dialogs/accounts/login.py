@@ -28,10 +28,10 @@ from dominds.web.middleware import address_of
 log = structlog.get_logger(__name__)
 
 ATTEMPTS_OF_ADDRESS = 10  # within the window; those that succeed do not count
-ATTEMPTS_OF_ACCOUNT = 20  # from all addresses
-ATTEMPTS_AT_PROVIDER = 30  # of an address; an office shares one
-MOST_NAME_CHARS = 150  # of Django's column
-WINDOW_SECONDS = 60  # from the first attempt on
+ATTEMPTS_OF_ACCOUNT = 20  # from all addresses together
+ATTEMPTS_AT_PROVIDER = 30  # by one address, which a whole office may share
+MOST_NAME_CHARS = 150  # the length of Django's column
+WINDOW_SECONDS = 60  # counted from the first attempt
 HASHES_AT_ONCE = 2  # one takes a third of a second of a processor, which pages need as well
 WAIT_SECONDS = 15  # fifty people who come at once need ten
 TOO_MANY, BUSY = 429, 503  # HTTP

@@ -86,7 +86,7 @@ class Exit:
     preview: Callable[[Question], str] = lambda question: ""
     recommended: bool = False
     is_final: bool = False  # it cannot be taken back: no single click in the dialog may take it
-    kinds: tuple[str, ...] = (Question.Kind.CRITICAL,)  # of the questions that it is a way out of
+    kinds: tuple[str, ...] = (Question.Kind.CRITICAL,)  # the kinds of questions that it resolves
 
     def options_of(self, given: Mapping[str, object]) -> dict[str, str]:
         """Return its own options among those given, as texts that a database can hold. Raises ``Invalid``."""

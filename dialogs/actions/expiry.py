@@ -50,7 +50,7 @@ CONTENT = (
     Round,
     RequestPart,
 )
-NUMBERS = (Generation, RemediationRun, ContextEvent)  # of which the words go
+NUMBERS = (Generation, RemediationRun, ContextEvent)  # rows that stay without their words
 
 MOST_AT_ONCE = 500
 
@@ -125,7 +125,8 @@ def _empty(dialog_id: UUID) -> None:
     RemediationRun.attempts.filter(dialog=dialog_id).exclude(rejected="").update(rejected="removed")
     ContextEvent.objects.filter(dialog=dialog_id).update(message="")
     Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None)
-    Delivery.objects.filter(body__contains=str(dialog_id)).delete()  # of webhooks about no question
+    # Webhook calls about no question have no other link to the dialog.
+    Delivery.objects.filter(body__contains=str(dialog_id)).delete()
     LogEntry.objects.filter(object_id=str(dialog_id)).update(object_repr="erased", change_message="")
     for extension in installed_extensions():
         extension.dialog_erased(dialog_id)

@@ -32,7 +32,7 @@ def questions_of(user: User) -> QuerySet[Question]:
     """Return the questions of dialogs that this person may see."""
     rows = Question.objects.select_related("dialog__agent", "dialog__owner", "resolved_by")
     if reach_of(user).all:
-        return rows.filter(dialog__removed_at=None)  # by a join, which a limit ends early
+        return rows.filter(dialog__removed_at=None)  # a join, because a limit ends it early
     return rows.filter(dialog__in=Dialog.objects.shared_with(user))
 
 
@@ -147,7 +147,7 @@ def _end_within(change: Change, question: Question, user: User, state: str, resu
     if question.is_from_outside:
         if question.answer:
             change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=f"The answer: {result}", author_id=user.pk)
-        change.take_next_message()  # those that were sent meanwhile
+        change.take_next_message()  # messages that came while the question was open
     else:
         _hand_to_agent(change, question, result)
     change.asks_work = True

@@ -29,7 +29,7 @@ def share(dialog_id: UUID, name: str, by: User) -> Dialog:
         if name and group is None:
             own = ", ".join(by.groups.order_by("name").values_list("name", flat=True)) or "none"
             raise Invalid(f"You belong to no group {name[:150]!r}. Your groups: {own}.")
-        poke_people(dialog)  # whose navigation loses it
+        poke_people(dialog)  # the former group's navigation loses the dialog
         dialog.group = group
         poke_people(dialog)
         change.act(by, f"shared this dialog with the group {group.name}" if group else "unshared this dialog")

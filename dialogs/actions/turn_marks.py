@@ -8,7 +8,7 @@ from dialogs.models import RecallChoice, Turn
 from dialogs.store.change import open_change
 
 FEEDBACK = {"up": True, "down": False, "": None}
-MOST_CHOICES = 200  # of one dialog; each is read before each request
+MOST_CHOICES = 200  # per dialog, since every request reads all of them
 
 
 def rate(dialog_id: UUID, seq: int, feedback: str) -> None:

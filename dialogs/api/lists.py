@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from dialogs.errors import Invalid
 from dialogs.store.text import unstorable_reason
 
-LARGEST = 2_147_483_647  # of the database's integers
+LARGEST = 2_147_483_647  # the greatest integer of the database
 Row = TypeVar("Row", bound=Model)
 
 

@@ -60,7 +60,7 @@ class EventStream:
     ) -> None:
         self.user_id = user_id
         self._dialog_id, self._seq, self._holds = dialog_id, after, holds
-        self._generation = of  # of the database that the numbers count in; None until the first read
+        self._generation = of  # names the database in which numbers count; None until the first read
         self._wake = asyncio.Event()
         self._behind = True
         self._live_text: list[dict[str, Any]] = []

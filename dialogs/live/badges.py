@@ -13,7 +13,8 @@ log = structlog.get_logger(__name__)
 
 RETRY_SECONDS = 3
 BADGES_SECONDS = 0.25  # several dialogs may end at one moment: their badges are counted once
-ReadBadges = Callable[[int, Collection[str]], dict[str, dict[str, Any]] | None]  # of a person, by language
+# Takes a person and languages, returns the badges by language.
+ReadBadges = Callable[[int, Collection[str]], dict[str, dict[str, Any]] | None]
 
 
 class Person:
@@ -24,7 +25,7 @@ class Person:
         self.listeners: set[Listener] = set()
         self._read: ReadBadges | None = None
         self._shown: dict[Listener, dict[str, Any] | None] = {}
-        self._badges: dict[str, dict[str, Any]] = {}  # as last counted, by language
+        self._badges: dict[str, dict[str, Any]] = {}  # the newest count, by language
         self._due = True
         self._counting: asyncio.Task[None] | None = None
 

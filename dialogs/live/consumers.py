@@ -207,7 +207,7 @@ class PageSocket(AsyncWebsocketConsumer):
         def begin() -> Callable[[], list[Frame] | None]:
             """Note the turn's begin: whatever is announced from now on may not be among what is read."""
             rendering.begun_at = time.monotonic()
-            rendering.started_generation = feed.generation  # whose start is an event before its live text
+            rendering.started_generation = feed.generation  # the event of its start comes before its live text
             return partial(
                 in_language,
                 self.language,
@@ -272,7 +272,7 @@ class PageSocket(AsyncWebsocketConsumer):
                 continue
             if self._flow.is_slow(time.monotonic()) and not await self._drain():
                 self._unsent.clear()
-                self._may_have_missed = True  # what it has not read is not held for it, but read again later
+                self._may_have_missed = True  # nothing is held for a page that does not read; it is read again later
                 return
             if frame["type"] == "generation":
                 generation = int(frame["data"]["id"])

@@ -91,7 +91,7 @@ class FairReads:
             _, unfinished = await asyncio.wait({future}, timeout=seconds)
             if unfinished:
                 self._slow.add(dialog_id)
-            while unfinished and not seconds:  # until it has a connection, it has no statement to cancel
+            while unfinished and not seconds:  # a read without a connection has no statement to cancel yet
                 await _cancel(work)
                 _, unfinished = await asyncio.wait({future}, timeout=TURN_SECONDS)
             await asyncio.wait({future})

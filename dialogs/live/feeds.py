@@ -34,7 +34,7 @@ class Listener(Protocol):
     """A socket, as feeds call it on the event loop. Its methods must not block."""
 
     user_id: int
-    language: str  # of what is rendered for it
+    language: str  # the language of its rendered pieces
 
     def on_poke(self, seq: int) -> None:
         """Hear that the dialog has events up to ``seq``; 0 says that some may have been missed."""
@@ -62,10 +62,10 @@ class Feed:
         self.dialog_id = dialog_id
         self._redis = redis
         self.listeners: set[Listener] = set()
-        self.generation = 0  # whose live text this is; generations of a dialog only grow
+        self.generation = 0  # the generation that the live text belongs to; their ids only grow
         self.ended = 0  # the newest generation known to have ended
         self.live_text: GrowingText | None = None
-        self.reasoning = ""  # of the same answer
+        self.reasoning = ""  # the reasoning of the same answer
         self.tool_line: dict[str, Any] | None = None  # the newest; a dialog runs one tool at a time
         self.seq = 0
         self._renderings: dict[tuple[Any, ...], Rendering] = {}

@@ -17,7 +17,7 @@ class FlowControl:
         self.sent = 0
         self._acked = 0
         self._acknowledges = False  # the other side has done so at least once
-        self._pinged = 0  # what had been sent at the last ping
+        self._pinged = 0  # the number of bytes sent by the last ping
         self._opened_at = self._pinged_at = now
         self._progress_at = now  # when it last acknowledged, or last had nothing left to acknowledge
 

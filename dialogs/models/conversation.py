@@ -85,8 +85,9 @@ class Dialog(Drive, ContextState):
     class Origin(models.TextChoices):
         PERSON = "person", "people"
         KEY = "key", "programs"
-        AGENT = "agent", "agents"  # by a call of an agent's; found in the dialog of that call, and not listed
-        BACKGROUND = "background", "background prompts"  # of a program, for a title or the like; no conversation
+        AGENT = "agent", "agents"  # opened by an agent's call; shown in that call's dialog and in no list
+        # A program's request for a title or the like, which is no conversation.
+        BACKGROUND = "background", "background prompts"
 
     UNLISTED = (Origin.AGENT, Origin.BACKGROUND)  # not among the dialogs of people, unless they ask for them
 
@@ -186,8 +187,8 @@ class Dialog(Drive, ContextState):
             models.Index(
                 fields=["forked_from"], condition=models.Q(forked_from__isnull=False), name="dialog_branched_off"
             ),
-            models.Index(fields=["-active_at"], name="dialog_newest"),  # everybody's
-            models.Index(fields=["created_at", "id"], name="dialog_oldest"),  # of /api/dialogs
+            models.Index(fields=["-active_at"], name="dialog_newest"),  # the list of everybody's dialogs
+            models.Index(fields=["created_at", "id"], name="dialog_oldest"),  # the order of /api/dialogs
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
             models.Index(fields=["owner"], condition=models.Q(pinned_at__isnull=False), name="dialog_pinned"),
             models.Index(fields=["owner"], condition=models.Q(folder__isnull=False), name="dialog_in_folder"),

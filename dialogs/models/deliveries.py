@@ -10,7 +10,7 @@ from dialogs.models.questions import Question
 class PushSubscription(models.Model):
     """A browser that a person wants to be notified in, as its push service knows it (Push API, RFC 8030)."""
 
-    ADDRESS_CHARS = 1_000  # those of today's services have 150 to 700
+    ADDRESS_CHARS = 1_000  # today's services use 150 to 700
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="push_subscriptions")
     address = models.CharField(max_length=ADDRESS_CHARS, unique=True)

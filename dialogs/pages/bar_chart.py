@@ -12,7 +12,7 @@ from math import floor, log10
 from django.utils.translation import gettext as _
 
 TOP, FLOOR = 28.0, 128.0  # pixels from above; what the bar under the pointer stands for is said above TOP
-BAR_SHARE = 0.7  # of its place
+BAR_SHARE = 0.7  # the share of its place that a bar fills
 
 
 def format_number(number: float, kind: str) -> str:

@@ -26,7 +26,7 @@ from dialogs.queries.request_diff import Diff, diff
 from dialogs.queries.sent_requests import Piece, SentRequest, next_request, sent_request
 from dominds.llm.catalog.catalog import UnknownModel
 
-PIECES = 50  # of a request at once
+PIECES = 50  # pieces of a request that one page shows
 IN_PANE = 60  # moments beside a conversation
 
 

@@ -52,9 +52,9 @@ class Panel:
     limit: int | None
     utilisation: float | None
     info: str
-    window: int | None  # of the model; what the health chip's percentage is of
+    window: int | None  # the model's window, on which the percentage of the health chip is based
     waiting: str  # why a rewrite is put off, or empty
-    images: str  # which of them the model does not get, or empty
+    images: str  # says which images the model does not get, or is empty
     problem: str  # why the policy in force is not the one that the agent names, or empty
     fixed: int  # tokens of instructions, tools and reminders, which no rewrite takes away
 
@@ -148,7 +148,7 @@ class RunLine:
     @property
     def sizes(self) -> str:
         before, after = short(self.run.est_before), short(self.run.est_after)
-        if before == after:  # what a rewrite saved must show
+        if before == after:  # a rewrite that saves little must not read as one that saves nothing
             before, after = f"{self.run.est_before:,}", f"{self.run.est_after:,}"
         return _("est. {before} → {after} tokens").format(before=before, after=after)
 

@@ -27,7 +27,7 @@ PAGE_TURNS = 40
 RESULT_SHOWN_CHARS = 20_000
 HINT_CHARS = 120
 IMAGE_SHOWN_PX = 420, 280  # at most, of an attached image
-FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # of a message, from which on it is folded
+FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # a message is folded from this length on
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Call:
     result_chars: int = 0
     status: str = "pending"
     since: datetime | None = None  # a pending one
-    approval: Question | None = None  # by which a person allowed it, or refused it
+    approval: Question | None = None  # the question by which a person allowed or refused it
 
     @property
     def is_refused(self) -> bool:
@@ -83,8 +83,8 @@ class Entry:
     round: Round | None = None
     run: RunLine | None = None
     is_fork: bool = False  # the line at which a dialog parts from the one that it branches off
-    asked: tuple[Question, ...] = ()  # by calls of this turn
-    answered: Question | None = None  # whose answer this turn is
+    asked: tuple[Question, ...] = ()  # questions that this turn's calls asked
+    answered: Question | None = None  # the question that this turn answers
     call_site: str = ""  # the address of the turn that asked
 
     @property

@@ -31,8 +31,8 @@ from dialogs.pages.math import MATH_ATTRIBUTES, MATH_TAGS, add_math
 from dominds.budgets import TURN_CHARS
 
 MARKDOWN_MAX_CHARS = 200_000  # longer texts are shown as they are
-HIGHLIGHT_MAX_CHARS = 20_000  # of one code block
-HIGHLIGHT_TOTAL_CHARS = 100_000  # of one text
+HIGHLIGHT_MAX_CHARS = 20_000  # per code block
+HIGHLIGHT_TOTAL_CHARS = 100_000  # per text
 CACHED_MAX_CHARS = 40_000
 
 LANGUAGE_NAMES = (

@@ -16,7 +16,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-MATH_MAX_CHARS = 2_000  # of one formula; an end further away is none, so that a text of openings alone is read once
+MATH_MAX_CHARS = 2_000  # per formula; an end further away is none, so a text of openings alone is read once
 
 CLOSINGS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
 _DISPLAYED = ("$$", r"\[")

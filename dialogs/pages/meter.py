@@ -45,7 +45,7 @@ class Meter:
     forecast: str = ""
     growth: int = 0  # tokens an answer, where there is a forecast
     change: str = ""  # signed tokens, since the answer before
-    cause: str = ""  # what came between, where that is no message
+    cause: str = ""  # the rewrite or round that came between, if any
 
 
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:

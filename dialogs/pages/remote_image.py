@@ -88,7 +88,7 @@ def _charge(key: str, amount: int, bound: Budget) -> None:
 
 def _give_back(key: str, amount: int) -> None:
     try:
-        if client().decrby(key, amount) < 0:  # of a window that has ended meanwhile
+        if client().decrby(key, amount) < 0:  # the window has ended meanwhile
             client().delete(key)
     except redis.RedisError as error:
         log.warning("remote_images_not_counted", error=str(error))

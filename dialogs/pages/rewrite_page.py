@@ -20,7 +20,7 @@ from remediation.strategies.stand_ins import HANDOVER_CLOSING
 ROWS = 50  # a page
 SUMMARY_START = 400  # characters, by which a summary is known from others
 
-Item = Mapping[str, Any]  # of the rewrite's row
+Item = Mapping[str, Any]  # an entry in a column of the rewrite
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Act:
     address: str = ""
     more: str = ""
     run: RunLine | None = None
-    by_hand: str = ""  # who did it, where a person did
+    by_hand: str = ""  # the person who did it, if one did
 
     @property
     def may_undo(self) -> bool:

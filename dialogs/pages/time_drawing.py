@@ -9,10 +9,10 @@ from dialogs.pages.bar_chart import ceiling, format_number
 from dialogs.queries.moments import Moment
 from health.models import HealthSnapshot
 
-STEP, WIDTH, HEIGHT = 10, 8, 100  # of a column, in the drawing's units
+STEP, WIDTH, HEIGHT = 10, 8, 100  # a column's measures, in the drawing's units
 MOST_FEW, FEW_PIXELS, COLUMN_PIXELS = 16, 32, 6  # so few columns are as wide, and stand beside their words
 ROOM_ABOVE = 1.02  # the tallest column stays below the upper edge
-SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the height, at which the axis has numbers
+SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of the height at which the axis has numbers
 THRESHOLDS: dict[str, Callable[[HealthSnapshot], int | None]] = {
     "window": lambda snapshot: snapshot.model_context_limit,
     "critical": lambda snapshot: snapshot.critical_max_tokens,

@@ -44,7 +44,7 @@ def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
     result: dict[int, Versions] = {}
     for kin, younger in zip(line, [None, *line], strict=False):
         for position, others in parting[kin.pk].items():
-            if younger is None or position < younger.own_from:  # what is shown here stands for ``kin``
+            if younger is None or position < younger.own_from:  # the dialog that is shown stands for ``kin``
                 result[position] = Versions((dialog.pk, *others), 1)
             elif position == younger.own_from and younger.pk in others:
                 first = [kin.pk] if _may_see(viewer, kin) else []

@@ -9,8 +9,8 @@ from remediation.models import RemediationRun
 from remediation.strategies.outcome import text_of
 from remediation.text.coverage import Shown, missing_from, required_of
 
-MOST_CHARS = 400_000  # of what people and the agent said, the newest, that facts are looked for in
-MOST_SEARCHES = 100  # for facts out of sight, the weightiest
+MOST_CHARS = 400_000  # the newest text of people and the agent, in which facts are looked for
+MOST_SEARCHES = 100  # the weightiest facts out of sight, each of which is searched for
 
 
 def measure(run_id: int) -> dict[str, Any]:

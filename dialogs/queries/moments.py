@@ -42,7 +42,7 @@ class Moment:
     shares: dict[Category, int]
     reserve: int | None  # asked for the answer
     marks: tuple[Mark, ...] = ()
-    known_window: int | None = None  # where no report names it
+    known_window: int | None = None  # the window, for calls whose report names none
 
     @property
     def is_next(self) -> bool:

@@ -21,7 +21,8 @@ from dialogs.models import (
 from dialogs.queries import export
 from dialogs.store import json_shapes
 
-SECRETS = frozenset({"password", "digest", "key", "secret", "address"})  # of rows; what they open is not to be copied
+# Columns left out, since nobody may copy what they open.
+SECRETS = frozenset({"password", "digest", "key", "secret", "address"})
 ROWS: dict[str, tuple[type[Model], str]] = {
     "settings": (PersonSettings, "user"),
     "templates": (PromptTemplate, "owner"),

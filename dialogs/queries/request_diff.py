@@ -9,7 +9,7 @@ from dialogs.queries.sent_requests import Piece
 
 MOST_COMPARED = 400  # pieces of each side, between what is alike at both ends
 MOST_ROWS = 300
-MOST_LINES = 400  # of each text that is compared line by line
+MOST_LINES = 400  # of each text are compared line by line
 LINE_CHARS = 300
 
 

@@ -52,7 +52,7 @@ WORDS_PER_TOKEN = 0.75
 NO_TITLE = re.compile(r"\|.*\||^\s*(```|~~~|-{3,}|={3,})|:\s*$")
 MOST_TITLE = 80  # characters: more is an answer
 AROUND_TITLES = " #*_`\"'“”„«»‹›"
-TITLED_CHARS = 2_000  # of a message and of its answer, from which a title is made
+TITLED_CHARS = 2_000  # the part of a message, and of its answer, that a title is made from
 
 
 def pruning_model(dialog: Dialog) -> ModelInfo:

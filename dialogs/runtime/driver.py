@@ -131,7 +131,7 @@ def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
     elif served.lacks_limit and served.unusable:
         fail(lease, served.unusable)
     elif circuit := circuits.open_circuit(served.model):
-        connect(served.model)  # what no wait can mend is said at once
+        connect(served.model)  # a refusal that no wait can mend comes at once
         postpone(lease, dialog, circuit)
     else:
         return True

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 BEAT_SECONDS = 0.04
 BEAT_SECONDS_PER_TEXT = 0.0002  # a frame costs the same whatever its length: with many answers at once, longer ones
 LONGEST_BEAT_SECONDS = 0.12
-LOST = -1  # as a text's number of losses: write it whole at the next beat
+LOST = -1  # stands for a number of losses: the text is written whole at the next beat
 CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written; Redis' own time-outs are shorter
 
 
@@ -38,14 +38,14 @@ class LiveText:
         self.dialog = str(dialog_id)
         self.generation = generation_id
         self.is_reasoning = reasoning
-        self.after = after  # what readers are to have before this
+        self.after = after  # the text that readers must have before this one
         self.key = live_text_key(generation_id, reasoning=reasoning)
         self.parts: list[str] = []  # all of them: what Redis lost is written again
         self.is_waiting = self.is_over = False
         self.tried = 0  # parts that were given to Redis, whether or not it took them
         self.written = 0  # parts that it took
         self.position = 0  # characters that it took
-        self.bytes = 0  # what its text should have in Redis
+        self.bytes = 0  # the length that its text should have in Redis
         self.losses = _writer.losses
 
     def write(self, text: str) -> None:
@@ -183,7 +183,7 @@ _writer = Writer()
 
 LINE_CHARS = 200
 LINE_SECONDS = 0.25  # between two messages with lines; what comes in between is replaced by what comes later
-READ_CHARS = 2_000  # of a line, in which secrets are looked for
+READ_CHARS = 2_000  # the part of a line in which secrets are looked for
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # colours and movements of the cursor
 
 

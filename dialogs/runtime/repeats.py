@@ -38,7 +38,7 @@ from dominds.llm.provider import (
 from remediation.policies.retention import PRUNE
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
-ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be
+ROOM_SHARE = 0.9  # share of the room by a provider's own numbers, some of which name the least size of a prompt
 RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
 UNFORCED, OUTPUT, STALE, SYSTEM, SHORTER = "unforced", "output", "stale", "system", "shorter"
 REFUSALS = tuple(

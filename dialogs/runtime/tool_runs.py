@@ -81,7 +81,7 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
             return
         if call in clears and awaited:
             break
-        if call in clears and len(clears) > 1:  # as in a forced attempt, two are invalid
+        if call in clears and len(clears) > 1:  # two clears in one reply are invalid, as in a forced attempt
             refusal = f"Refused: clear_mind was called {len(clears)} times. Call it once."
             _store(lease, call, Result(refusal, failed=True))
         else:

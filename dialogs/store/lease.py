@@ -51,7 +51,7 @@ class Lease:
     lost: bool = False
     renewed_at: float = field(default_factory=time.monotonic)
     deadline: float | None = None
-    released: bool = False  # by the last commit of the run
+    released: bool = False  # set by the last commit of the run
     _interrupt: Callable[[], None] | None = None
 
     @property

@@ -17,7 +17,7 @@ DAMAGED = (
     "This dialog is damaged: something that is stored of it cannot be read. Other dialogs are not affected. "
     "Export it, clear it to begin a fresh round, or close it; sending again is tried three times."
 )
-PASSING = (LeaseLost, OperationalError, InterfaceError)  # what says nothing about the rows
+PASSING = (LeaseLost, OperationalError, InterfaceError)  # errors that say nothing about the rows
 
 
 def quarantine(dialog_id: UUID) -> None:

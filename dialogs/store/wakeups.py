@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 DRIVE = "dialogs.drive_dialog"
 DELIVER = "dialogs.deliver_notice"
 LIVE_TEXT_SECONDS = 3600
-LIVE_TEXT_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
+LIVE_TEXT_CHANNEL = "dominds:drafts"  # carries lists for all dialogs; a web process takes those of its sockets
 STEP_SECONDS = 0.03  # how long the notification of a step waits for what follows it
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000

@@ -77,7 +77,7 @@ def blind(provider: str, model: str) -> str:
     """Write the attribute that tells scripts of a model which surely sees no images."""
     known = limits.catalog().models.get((provider, model))
     if known is None or "image" in known.modalities or not known.states_modalities:
-        return ""  # where the catalog does not say it, the server may
+        return ""  # the server may know what the catalog does not say
     return "data-blind"
 
 
@@ -246,7 +246,8 @@ def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
         return ""
     value = timezone.localtime(value)
     is_time, form = form == "H:i", _(form)
-    shown = f"{value:%H:%M}" if form == "H:i" else escape(date_format(value, form))  # of each turn, where dates are few
+    # The short form is that of every turn, and dates are few.
+    shown = f"{value:%H:%M}" if form == "H:i" else escape(date_format(value, form))
     return mark_safe(  # nosec B308 B703  numbers, a zone's name, and words that are escaped here
         f'<time datetime="{value.isoformat()}" data-form="{"time" if is_time else "date"}" '
         f'title="{value:%Y-%m-%d %H:%M:%S} ({escape(timezone.get_current_timezone_name())})">{shown}</time>'

@@ -24,7 +24,7 @@ class FixedText(template.Node):
     """A literal text, looked up once for each language."""
 
     def __init__(self, english: str) -> None:
-        self._msgid = english.replace("%", "%%")  # as Django's own node and its extraction have it
+        self._msgid = english.replace("%", "%%")  # the form in which Django's own node and its extraction keep it
         self._texts: dict[str | None, str] = {}
 
     def render(self, context: template.Context) -> str:

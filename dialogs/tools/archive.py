@@ -170,7 +170,7 @@ def _page(text: str | None, named: str, arguments: Mapping[str, Any]) -> Result:
 
 
 _NUMBER = {"type": "integer", "minimum": 1, "maximum": 2_000_000_000}
-_TURNS = {"type": "string"}  # as a summary's heading has them; what a schema says of it, each request would pay for
+_TURNS = {"type": "string"}  # the form of a summary's heading; a description here would cost tokens in each request
 _PAGING = {
     "offset": {"type": "integer", "minimum": 0, "description": "in characters"},
     "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_CHARS},

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 PREFIX = "mcp:"
-MAX_NAME_CHARS = 64  # what providers accept
+MAX_NAME_CHARS = 64  # the bound of the providers
 MAX_RESULT_BYTES = 200 * 1024
 LIST_TTL_SECONDS = 60.0
 DOWN_TTL_SECONDS = 30.0  # how long a server that is down is not asked again

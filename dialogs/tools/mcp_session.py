@@ -59,7 +59,7 @@ class Session:
     task: "asyncio.Task[None] | None" = None
     users: int = 0
     dropped: bool = False
-    too_much: str = ""  # what the server answered over its bound; the SDK reports only a closed connection
+    too_much: str = ""  # says which bound an answer passed, since the SDK reports only a closed connection
     forgotten: bool = False  # the server answered 404: it knows this session no more, and did nothing in it
     changed: Callable[[], object] = lambda: None  # hears that the server's list of tools is another one now
     rested_since: float = field(default_factory=time.monotonic)

@@ -24,7 +24,7 @@ def builtin_tools() -> Mapping[str, Tool]:
 
 
 TOOLSETS: Mapping[str, tuple[Tool, ...]] = {"workspace": workspace.TOOLS}
-OTHER_NAMES = {"ws_read": "workspace"}  # as the original Dominds calls it
+OTHER_NAMES = {"ws_read": "workspace"}  # the name in the original Dominds
 ALL, NOT = "*", "!"
 
 

@@ -75,7 +75,7 @@ class Tool:
     outside: Callable[[Invocation], Result] | None = None
     ahead: Callable[[Invocation], None] | None = None
     repeatable: bool = True
-    read_only: bool = True  # as its server says, where it is of one
+    read_only: bool = True  # says its server, for a tool of one
     always: bool = False  # offered to every agent
     source: str = ""  # the server that runs it, by id and address
     schema: Draft202012Validator = field(init=False, compare=False, repr=False)

@@ -28,7 +28,7 @@ from dialogs.views.forms import SetupForm
 log = structlog.get_logger(__name__)
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-LONG_SESSION_SECONDS = 365 * 86_400  # of who has no password yet to come back with
+LONG_SESSION_SECONDS = 365 * 86_400  # for somebody who has no password yet to come back with
 
 
 @sensitive_post_parameters()

@@ -20,7 +20,7 @@ from dialogs.models.settings import zone_named
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
-MOST_TOKENS = 2_000_000_000  # what a column of whole numbers holds
+MOST_TOKENS = 2_000_000_000  # the greatest whole number of a column
 
 
 def problems_of(*given: Any) -> Iterator[str]:

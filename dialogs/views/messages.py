@@ -27,7 +27,8 @@ from dominds.budgets import ATTACHMENT_BYTES
 def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Accept a message. A worker answers it; the page hears of both through its socket."""
     dialog = messages.visible_dialog(dialog_id, request.user)
-    text = request.POST.get("text", "").replace("\r\n", "\n")  # as it came, so that a refusal keeps it
+    # Unstripped, so that a refusal shows the text as it was typed.
+    text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
         messages.check_may_act(dialog, request.user)
         message_id = clean(MessageForm(request.POST))["client_message_id"]

@@ -76,7 +76,7 @@ def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Return what a page shows of the ways to make room, and of what happened, once somebody looks."""
     page = DialogPage(dialog, request.user, request=request)
     weigh(page)
-    back = request.GET.get("back", "")  # of the context's own page, which no socket keeps up to date
+    back = request.GET.get("back", "")  # a form on the context's own page, which no socket keeps up to date
     story = story_of(page, LONG_STORY if back else STORY)
     pieces = [page.piece(name, back=back, story=story) for name in ("best_way", "ways", "story")]
     return HttpResponse("".join(pieces))

@@ -166,7 +166,7 @@ def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> Ht
         return _page(request, name, status=400, **context)
     form.save()
     wakeups.poke_user(request.user.pk)  # their open pages follow at once
-    translation.activate(language_of(request))  # which may be another one now
+    translation.activate(language_of(request))  # the person may just have chosen another language
     messages.success(request, _("Saved."))
     answer = redirect(PARTS[name][1])
     answer.delete_cookie("zone")  # it may repeat a choice that holds no longer; the page's script writes it again
@@ -238,7 +238,7 @@ def _change_password(request: PersonRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, "account", status=400, password_form=form)
     form.save()
-    request.session.set_expiry(None)  # as long as others, where it was a long one for want of a password
+    request.session.set_expiry(None)  # ends the long session of somebody who had no password
     update_session_auth_hash(request, request.user)  # this session stays; all others end
     login.request_recheck(request.user)
     messages.success(request, _("Your password was changed. Other sessions are logged out; your API keys still hold."))

@@ -58,7 +58,7 @@ class Select(Generic[Row]):
     def __call__(self, *values: Any) -> list[Row]:
         db = _database()
         made = self._made.get(db.vendor)
-        if made is None:  # two threads may both make it: they make the same
+        if made is None:  # two threads may both make it, with the same result
             made = self._made[db.vendor] = _Made(self._build(*self._stand_ins), self._stand_ins)
         return cast("list[Row]", made.rows(_fetch_rows(db, made.sql, made.params(values, db)), db))
 
@@ -99,7 +99,7 @@ class _Made:
         values: list[Any] | None = None
         for index, converters, expression in self._converters:
             value = row[index]
-            if value is None:  # most JSON columns of most rows
+            if value is None:  # the usual case: most JSON columns of most rows are empty
                 continue
             for convert in converters:
                 value = convert(value, expression, db)
@@ -245,7 +245,7 @@ class _Column:
     made: Callable[[Any], Any] | None
 
     def value(self, value: Any, db: BaseDatabaseWrapper) -> Any:
-        if value is None:  # which no field makes anything else of
+        if value is None:  # no field makes anything else of None
             return None
         if type(value) is self.kind:  # not of a subclass
             return value if self.made is None else self.made(value)

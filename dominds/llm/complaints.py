@@ -10,7 +10,7 @@ from typing import Any
 from dominds.llm.json_text import NotJson, parse
 
 MAX_MESSAGE_CHARS = 500
-READ_CHARS = 4000  # of a refusal: some quote the whole request
+READ_CHARS = 4000  # the part of a refusal that is read, since some quote the whole request
 FIELD_NAME = re.compile(r"[Ii]nvalid [`'\"]([\w.\[\]]+)[`'\"]|^([a-z_]+(?:[.\[]\w+\]?)+): ")
 SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.I)
 

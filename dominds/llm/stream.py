@@ -11,15 +11,15 @@ class FinishReason(StrEnum):
     """The reason why a model stopped."""
 
     STOP = "stop"
-    STOP_SEQUENCE = "stop_sequence"  # at a text that the request named, where the provider tells it from other ends
+    STOP_SEQUENCE = "stop_sequence"  # at a stop sequence, where the provider tells it from other ends
     TOOL_CALLS = "tool_calls"
-    LENGTH = "length"  # of the output that was asked for
-    THOUGHT_ONLY = "length_thinking"  # the same, before a word of the answer or a call
+    LENGTH = "length"  # the requested length of output was reached
+    THOUGHT_ONLY = "length_thinking"  # the length was reached before the first word of the answer or call
     WINDOW_EXCEEDED = "window_exceeded"  # the model's window is full
-    REFUSAL = "refusal"  # by the model or its provider's filter; the answer may be empty
-    PAUSE = "pause"  # to be sent back as it is, and to go on from there
+    REFUSAL = "refusal"  # the model or its provider's filter refused; the answer may be empty
+    PAUSE = "pause"  # a pause: the answer goes back as it is, and the model goes on from there
     COMPACTION = "compaction"  # the provider shortened the conversation
-    OTHER = "other"  # a word that nobody knows here: the answer may not be whole
+    OTHER = "other"  # an unknown reason: the answer may not be whole
 
 
 # Ends before the answer was whole, as far as anybody knows.

@@ -8,9 +8,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dominds import env
 
-WAIT_SECONDS = 5.0  # for a server that is starting as well
-TRY_SECONDS = 2  # of one attempt
-UNDEFINED_TABLE = "42P01"  # of PostgreSQL's error codes
+WAIT_SECONDS = 5.0  # long enough for a server that is starting
+TRY_SECONDS = 2  # bounds one attempt
+UNDEFINED_TABLE = "42P01"  # one of PostgreSQL's error codes
 
 
 class Unreachable(ImproperlyConfigured):

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from dominds.local.processes import Process, signal_group, spawn, wait_all
 
-MAX_DEATHS = 3  # of one part, within DEATH_WINDOW_SECONDS: then everything stops
+MAX_DEATHS = 3  # deaths of one part within DEATH_WINDOW_SECONDS that stop everything
 DEATH_WINDOW_SECONDS = 60.0
 TICK_SECONDS = 0.1
-KEPT_LINES = 20  # of each part, for the message when it keeps dying
+KEPT_LINES = 20  # newest lines of each part, shown when it keeps dying
 # Stopping. The threads pool of Celery ends on TERM only when every task has; QUIT ends it at once.
 QUIT_AFTER_SECONDS = 5.0
 KILL_AFTER_SECONDS = 8.0

@@ -28,9 +28,9 @@ LARGEST_PORT = 65_535
 DEFAULT_CONCURRENCY = 1_000  # threads of the worker, started as needed: one for each answer under way
 LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
-ASKED_EVERY_SECONDS = 0.1  # until it answers
+ASKED_EVERY_SECONDS = 0.1  # between two questions, until it answers
 ANSWER_SECONDS = 30
-BYTECODE_ROOM_BYTES = 200_000_000  # several times what it takes
+BYTECODE_ROOM_BYTES = 200_000_000  # several times the memory that it takes
 NOBODY_ADMINISTERS = 3  # exit code of `prepare --exit-code`
 
 

@@ -22,7 +22,7 @@ from dominds.oidc.registration import Registration, SignInFailed
 DEADLINE_SECONDS = 12  # for all that one step asks of the provider, looking up its name included
 KEPT_SECONDS = 3600  # the provider's addresses and keys
 FRESH_SECONDS = 30  # keys that are younger are not fetched again for a token under an unknown one
-MOST_BYTES = 1_000_000  # of an answer
+MOST_BYTES = 1_000_000  # bytes of one answer
 OK, BAD_REQUEST, FORBIDDEN, CONFLICT, SERVER_FAULT = 200, 400, 403, 409, 500  # HTTP
 
 Answer = TypeVar("Answer")
@@ -75,7 +75,7 @@ def _run(registration: Registration, asking: Coroutine[Any, Any, Answer]) -> Ans
 
 # -- What is asked of the provider -------------------------------------------------------------------------------------
 
-_kept: dict[str, tuple[float, dict[str, Any]]] = {}  # by address; touched on the loop alone
+_kept: dict[str, tuple[float, dict[str, Any]]] = {}  # documents by address, used on the loop's thread alone
 
 
 async def _document(registration: Registration) -> Mapping[str, str]:

@@ -30,7 +30,7 @@ def with_headers(get_response: Handler) -> Handler:
                 response["X-Request-Id"] = str(request_id)
             if left := _left.get():
                 response["X-RateLimit-Limit-Requests"], response["X-RateLimit-Remaining-Requests"] = map(str, left)
-                response["X-RateLimit-Reset-Requests"] = "1m0s"  # until the newest of them is a minute ago
+                response["X-RateLimit-Reset-Requests"] = "1m0s"  # all count again once the newest is a minute old
             return response
         finally:
             _left.reset(before)

@@ -76,7 +76,7 @@ class OneThreadHandler(ASGIHandler):
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         if response.streaming:
-            connections.close_all()  # what it streams is read on other threads
+            connections.close_all()  # the stream is read on other threads
         else:
             response.close()
         return response

@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 RETRY_SECONDS = 5  # after which a database that was unavailable is worth asking again
 AGAIN_WITHIN_SECONDS = 6.0  # a read that failed later than this has kept its person waiting long enough
 READS = ("GET", "HEAD")
-DISK_FULL = "53100"  # of PostgreSQL's error codes
+DISK_FULL = "53100"  # PostgreSQL's code for a full disk
 AWAY = (OperationalError, InterfaceError)
 
 NOTHING = "The database is busy or away. Nothing was changed; try again."

@@ -87,7 +87,7 @@ def _limit_seconds(channel: Any) -> None:
         if getattr(self, "_is_refused", False):
             return
         self._request_under_way = None
-        self.setTimeout(IDLE_SECONDS)  # which is saved now, and holds when the answer has gone out
+        self.setTimeout(IDLE_SECONDS)  # saved now, and in force once the answer has gone out
         complete(self)
 
     channel.dataReceived, channel.allContentReceived = data_received, all_content_received

@@ -17,7 +17,7 @@ from dominds.web.compression import compress_file
 from dominds.web.static import FOR_EVER
 
 OUTSIDE = re.compile(r"before_paint\.js|phrases\..*")  # run at once, before the page is drawn
-FIRST = "app.js"  # of every page
+FIRST = "app.js"  # the script of every page
 _FROM = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"\./([\w.]+)";$', re.MULTILINE)
 _WHOLE = re.compile(r'^import\s*"\./([\w.]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)

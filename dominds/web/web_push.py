@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 CURVE = ec.SECP256R1()
 POINT_BYTES, SECRET_BYTES, SALT_BYTES = 65, 16, 16
 RECORD_BYTES = 4_096  # each push service accepts a body of this size (RFC 8030, 7.2)
-MOST_BYTES = RECORD_BYTES - (SALT_BYTES + 4 + 1 + POINT_BYTES) - 1 - 16  # of a text: less header, delimiter and tag
+# The text that one record holds beside header, delimiter and tag.
+MOST_BYTES = RECORD_BYTES - (SALT_BYTES + 4 + 1 + POINT_BYTES) - 1 - 16
 TOKEN_SECONDS = 12 * 3600  # services refuse more than a day
 LAST_RECORD = b"\x02"
 

@@ -34,7 +34,7 @@ class Heartbeat:
     age_seconds: float
     busy: int | None = None
     waiting: int | None = None
-    unheard: int = 0  # of a worker's messages to itself: see ``dominds.worker.canary``
+    unheard: int = 0  # a worker's messages to itself that did not arrive; see ``dominds.worker.canary``
     # Models that a worker does not call now, and why: see ``dominds.llm.circuit_breaker``.
     open_circuits: Sequence[str] = ()
 

@@ -240,6 +240,6 @@ def _put_back_minds(folder: Path, names: list[str]) -> tuple[list[str], list[str
                 kept.append(name)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)  # with its mode: some hold secrets
+        shutil.copy(source, target)  # keeps the file's mode, since some files hold secrets
         written.append(name)
     return written, kept

@@ -17,7 +17,7 @@ from django.db import connections, transaction
 from django.db.models import BinaryField, Model
 
 BATCH = 500
-IMAGE_BATCH = 4  # of rows that hold megabytes each
+IMAGE_BATCH = 4  # rows at once, each of which may hold megabytes
 
 
 class _Encoder(DjangoJSONEncoder):

@@ -11,7 +11,7 @@ from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
 
-NAME = re.compile(r"[^a-zA-Z0-9_-]+")  # what no provider takes in the name of a tool
+NAME = re.compile(r"[^a-zA-Z0-9_-]+")  # characters that no provider takes in a tool's name
 LONGEST_NAME = 64
 NO_RESULT = "[The export holds no result of this call.]"
 

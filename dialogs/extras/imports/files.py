@@ -17,8 +17,8 @@ from dialogs.extras.imports.conversation import Conversation, Item, text_of
 log = structlog.get_logger(__name__)
 
 FORMATS = (own_export, chatgpt, claude, open_webui, librechat, message_lists)
-MOST_BYTES = 500_000_000  # of the JSON texts of a file together; one is read whole
-MOST_MEMBERS = 1_000  # of an archive that are read
+MOST_BYTES = 500_000_000  # the JSON texts of one file together, each of which is read whole
+MOST_MEMBERS = 1_000  # files of one archive
 BYTES_PER_PART = 8  # at least, of a file over ``SMALL_BYTES``; in exports a part takes 30 and more
 SMALL_BYTES = 1_000_000
 CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")  # in an archive; large exports have several

@@ -23,7 +23,7 @@ from dominds import waits
 from dominds.bounded_process import bound, environment
 from dominds.llm.messages import Message, Role, ToolCall
 
-AT_ONCE = BoundedSemaphore(2)  # of a web process: together they may take twice ``MEMORY_TIMES`` the largest file
+AT_ONCE = BoundedSemaphore(2)  # in each web process; two take at most twice ``MEMORY_TIMES`` the largest file
 MEMORY_TIMES = 12  # the bytes that a file may have; real exports take four to eight times theirs
 LEAST_MEMORY = 256_000_000  # bytes of address space; an interpreter takes a third of it
 BYTES_PER_CPU_SECOND = 1_000_000  # a tenth of what a slow core reads

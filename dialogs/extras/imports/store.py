@@ -16,7 +16,7 @@ from dialogs.store.text import storable
 from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.messages import Message, Role, ToolCall
 
-TITLE_CHARS = 60  # of the first message, where the export has no title
+TITLE_CHARS = 60  # taken from the first message where the export has no title
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-NO_MESSAGE = "00000000-"  # what Claude and LibreChat name as the parent of a first message begins so
+NO_MESSAGE = "00000000-"  # the beginning of the parent's id that Claude and LibreChat give a first message
 
 
 @dataclass(frozen=True, slots=True)

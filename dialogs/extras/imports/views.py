@@ -21,7 +21,7 @@ from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
 from dialogs.views.forms import problems_of
 
-MOST_BYTES = 64_000_000  # of JSON, unpacked; larger exports are for the command
+MOST_BYTES = 64_000_000  # unpacked JSON; the command imports larger exports
 MOST_AT_ONCE = 500  # new dialogs; the same file again brings the next ones
 
 

@@ -37,7 +37,7 @@ def subscription_of(request: HttpRequest) -> PushSubscription | None:
 
 
 def _cookie() -> str:
-    return f"{settings.SESSION_COOKIE_NAME}_push"  # which holds the suffix that keeps two instances apart
+    return f"{settings.SESSION_COOKIE_NAME}_push"  # its suffix keeps two instances on one host apart
 
 
 @receiver(user_logged_out)

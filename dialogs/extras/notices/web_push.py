@@ -23,10 +23,10 @@ from dominds.web import web_push
 
 log = structlog.get_logger(__name__)
 
-KEPT_SECONDS = 24 * 3600  # by the push service, for a browser that is away
+KEPT_SECONDS = 24 * 3600  # how long a push service keeps a notice for a browser that is away
 GONE = (404, 410)  # the browser took its subscription back, or was not seen for months
 MOST_TITLE, MOST_TEXT = 120, 300  # characters; a screen shows fewer, and six bytes for each still fit
-BROWSERS = {  # what their names for themselves hold; most of them name others as well
+BROWSERS = {  # parts of user agents, in this order because most browsers name others as well
     "Edg": "Edge",
     "OPR": "Opera",
     "SamsungBrowser": "Samsung Internet",
@@ -105,7 +105,7 @@ def subscriptions_of(user: User) -> QuerySet[PushSubscription]:
     return PushSubscription.objects.filter(user=user)
 
 
-ASKED_BY_PUSH = Exists(PushSubscription.objects.filter(user=OuterRef("dialog__owner")))  # of questions
+ASKED_BY_PUSH = Exists(PushSubscription.objects.filter(user=OuterRef("dialog__owner")))  # a condition on questions
 
 
 def browsers_to_reach(question: Question, person: User | None = None) -> list[PushSubscription]:
@@ -173,7 +173,7 @@ def send(row: Delivery) -> bool:
             "Content-Type": "application/octet-stream",
             "TTL": str(KEPT_SECONDS),
             "Urgency": "high" if row.is_reminder else "normal",
-            "Topic": question.pk.hex,  # of those that wait for a browser, the newest about a question stays
+            "Topic": question.pk.hex,  # a push service keeps only the newest waiting notice of one topic
         },
         allow_private=settings.PRIVATE_PUSH,
     )

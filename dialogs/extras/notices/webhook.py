@@ -18,9 +18,9 @@ from remediation.models import RemediationRun
 
 TIMEOUT_SECONDS = 5
 PASSING = (408, 425, 429)  # and 5xx: the same call may succeed later
-MOST_CHARS = 3_000  # of a question in the line for people
+MOST_CHARS = 3_000  # the question's part of the line for people
 SIGNATURE = "X-Dominds-Signature"
-FORMER_SIGNS = timedelta(days=1)  # beside a new secret: so long there is to give it to the receiver
+FORMER_SIGNS = timedelta(days=1)  # the time in which the receiver can be given a new secret
 
 
 class Failed(Exception):

@@ -27,7 +27,7 @@ QUARTER = timedelta(minutes=15)
 # The end of a day: by then what began in it is committed, and its worker known to be gone.
 SETTLES_AFTER = timedelta(hours=1)
 NEWEST = 20
-ADDED_UP = 2_000  # of the newest calls, by their dialogs
+ADDED_UP = 2_000  # the newest calls, which are added up by their dialogs
 Chosen = Mapping[str, str]  # some of ``KEYS``, with the value that calls are to have
 ALL: Chosen = MappingProxyType({})
 
@@ -168,7 +168,8 @@ def sum_up_days() -> int:
     """Keep the sums of the days of UTC that are over, each once no call of it runs any more.
     Returns how many rows were made."""
     now, made = timezone.now(), 0
-    first = datetime.combine(now.date() - timedelta(days=DAYS), time(), UTC)  # where the first day begins in the East
+    # The first day begins at this moment in the easternmost zone.
+    first = datetime.combine(now.date() - timedelta(days=DAYS), time(), UTC)
     day = _not_summed_up(first)
     while day + ONE_DAY + SETTLES_AFTER <= now:
         calls = _calls_since(day).filter(started_at__lt=day + ONE_DAY)

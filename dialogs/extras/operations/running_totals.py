@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-PARTS = 10**10  # of one, as many as the columns of costs hold
+PARTS = 10**10  # parts of one, as fine as the columns of costs
 MARGIN = 200  # newest ids that may still be followed by a smaller one, from a transaction under way
 
 Sums = Counter[tuple[str, ...]]

@@ -69,7 +69,7 @@ def dashboard(request: PersonRequest) -> HttpResponse:
 
 
 EVERYBODY = "*"  # in place of a person's name, which operators begin with their own
-MOST_LINES = 50  # of a table of the statistics; its address takes any name
+MOST_LINES = 50  # lines of one table; names beyond them can still be typed into the address
 
 
 class StatisticsForm(forms.Form):

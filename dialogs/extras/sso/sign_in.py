@@ -25,14 +25,14 @@ from dominds.oidc.registration import Registration, SignInFailed
 log = structlog.get_logger(__name__)
 
 TRIES = 3  # to make an account while others are made
-MOST_NAME_CHARS = 120  # of the 150 that Django takes, so that a number fits behind it
-MOST_GROUPS = 1000  # of one claim
-MOST_IDENTITIES = 20  # of a person
+MOST_NAME_CHARS = 120  # Django takes 150, so a number fits behind the name
+MOST_GROUPS = 1000  # groups in one claim
+MOST_IDENTITIES = 20  # linked sign-ins of one person
 LAST_WAY_IN = (
     "Nothing was changed: without it you could not log in any more. Link another sign-in first, or ask your operator "
     "for a password."
 )
-NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")  # what Django's user names leave out
+NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")  # characters that Django's user names do not take
 
 
 def provider_numbered(number: int) -> Registration | None:
@@ -144,7 +144,7 @@ def _mail_address(claims: Mapping[str, Any]) -> str:
         validate_email(address)
     except ValidationError:
         return ""
-    return address if len(address) <= 254 else ""  # what Django's column holds
+    return address if len(address) <= 254 else ""  # the length of Django's column
 
 
 def _follow_groups(identity: Identity, claimed: Any) -> None:

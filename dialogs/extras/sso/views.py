@@ -151,7 +151,7 @@ def _registration(number: int) -> Registration:
 
 
 def _cookie() -> str:
-    return f"{settings.SESSION_COOKIE_NAME}_sign_in"  # which holds the suffix that keeps two instances apart
+    return f"{settings.SESSION_COOKIE_NAME}_sign_in"  # its suffix keeps two instances on one host apart
 
 
 def _redirect_uri(request: HttpRequest, provider: Registration) -> str:

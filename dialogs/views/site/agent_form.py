@@ -61,7 +61,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     answers_with = forms.ChoiceField(label=_("Model"))
     context_policy = forms.ChoiceField(required=False, label=_("Context policy"))
     tool_approval = forms.ChoiceField(
-        required=False,  # what is left out is as it was
+        required=False,  # a form that leaves it out changes nothing
         choices=(
             (Agent.ToolApproval.NEVER, _("never")),
             (Agent.ToolApproval.CHANGES, _("if it may change something")),

@@ -17,8 +17,8 @@ from psycopg.types.datetime import TimestamptzLoader
 
 from dominds.db.outcome import CountsChanges
 
-FAR_PAST, FAR_FUTURE = datetime(1, 1, 3), datetime(9999, 12, 29)  # wherever one is, their day is one of Python's
-KEPT_CURSORS = 100  # of a connection: as many statements as psycopg keeps prepared
+FAR_PAST, FAR_FUTURE = datetime(1, 1, 3), datetime(9999, 12, 29)  # Python knows these days in every time zone
+KEPT_CURSORS = 100  # per connection, as many as psycopg keeps prepared statements
 KEPT_ROWS = 2  # a cursor keeps the result that it read last
 
 
@@ -58,7 +58,7 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         connection: Connection[Any] = super().get_new_connection(conn_params)
         while self.pool is not None and not self._is_alive(connection):
             connection.close()
-            self.pool.putconn(connection)  # which replaces it
+            self.pool.putconn(connection)  # the pool replaces a closed connection
             connection = super().get_new_connection(conn_params)
         return connection
 

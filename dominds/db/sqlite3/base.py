@@ -20,7 +20,7 @@ from dominds.db.outcome import CountsChanges
 # By file; one writer of this process at a time for each.
 _turns: defaultdict[str, FairSemaphore] = defaultdict(lambda: FairSemaphore(1))
 
-_open: dict[str, sqlite3.Connection] = {}  # by file
+_open: dict[str, sqlite3.Connection] = {}  # connections that stay open, by file
 _opening = threading.Lock()
 
 

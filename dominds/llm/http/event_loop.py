@@ -100,7 +100,7 @@ def trust(url: str) -> ssl.SSLContext | bool:
 
 @cache
 def _default_context() -> ssl.SSLContext:
-    import httpx2  # which takes a tenth of a second to load
+    import httpx2  # loading it takes a tenth of a second
 
     return httpx2.create_ssl_context()
 

@@ -37,10 +37,10 @@ CONNECT_TRIES = 3  # only while nothing was sent; every other retry is the drive
 COMPLAINT_BYTES = 1_000_000  # read of an answer that refuses the request
 DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
 TICK_SECONDS = 0.2
-PIECE_BYTES = 32_768  # of a body, taken at once
+PIECE_BYTES = 32_768  # the part of a body that is taken at once
 MOST_REST_SECONDS = 0.05  # between two full pieces
 
-BROKEN = (aiohttp.ClientError, OSError)  # what the client raises
+BROKEN = (aiohttp.ClientError, OSError)  # errors of the HTTP client
 
 
 @dataclass(frozen=True, slots=True)

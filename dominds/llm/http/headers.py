@@ -11,7 +11,7 @@ from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.exchange import Exchange, Post
 
 ANTHROPIC_VERSION = "2026-10-21"  # refuses temperature, top_p and top_k of every model
-COMPATIBLE_VERSION = "2023-06-01"  # what servers that speak Anthropic's format were made after; they take all three
+COMPATIBLE_VERSION = "2023-06-01"  # the version after which compatible servers were made; they take all three
 STREAMED = {
     "Accept": "text/event-stream",
     "Accept-Encoding": "identity",

@@ -27,7 +27,7 @@ class SseParser:
 
     def __init__(self, sender: str = "The provider", bound: Budget = budgets.EVENT_BYTES) -> None:
         self._sender = sender
-        self._bound = bound  # of a line, and of an event of several lines as a whole
+        self._bound = bound  # bounds one line, and also one event of several lines
         self._rest: list[bytes] = []  # the line under way, joined once: a growing buffer is copied again and again
         self._rest_bytes = 0
         self._after_carriage_return = False

@@ -192,7 +192,7 @@ def _responses_refused(model: Thinker, params: Params) -> Iterator[Fault]:
     effort = params.get("reasoning", {}).get("effort")
     yield from _effort_refused(model, "reasoning", effort)
     if model.thinking not in ("", "never"):
-        if effort == "minimal":  # of GPT-5 alone
+        if effort == "minimal":  # GPT-5 alone takes this effort
             yield "reasoning", f"{model.model_id} does not know the effort minimal; its least is low"
         yield from _no_sampling(model, params)
 

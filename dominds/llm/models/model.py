@@ -33,9 +33,9 @@ class Echo(StrEnum):
     """
 
     NEVER = "never"
-    SENT = "sent"  # as it came
-    CALLS = "calls"  # demanded on every answer with calls, even if empty
-    SIGNATURES = "signatures"  # demanded on the first call of every answer; a placeholder stands for a foreign one
+    SENT = "sent"  # goes back as it came
+    CALLS = "calls"  # demanded with every answer that has calls, even if empty
+    SIGNATURES = "signatures"  # demanded with the first call of every answer; a placeholder replaces a foreign one
 
 
 class Thinking(StrEnum):
@@ -43,11 +43,11 @@ class Thinking(StrEnum):
 
     UNKNOWN = ""
     NEVER = "never"
-    ALWAYS = "always"  # to be told not to is refused
-    ON = "default"  # unless told not to
-    ADAPTIVE = "adaptive"  # only when asked to, by its own measure
-    BUDGET = "budget"  # only when asked to, within a budget of tokens
-    EFFORT = "effort"  # by a level that may be none
+    ALWAYS = "always"  # always; a request not to think is refused
+    ON = "default"  # always, unless a request says not to
+    ADAPTIVE = "adaptive"  # only on request, as much as the model sees fit
+    BUDGET = "budget"  # only on request, within a budget of tokens
+    EFFORT = "effort"  # at a level of effort, which may be none
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ProviderKind:
 
     name: str
     connect: "Callable[[ModelInfo, str], Provider]" = field(repr=False)
-    label: str = ""  # where people connect a server; empty: not offered there
+    label: str = ""  # the name on the page that connects a server; empty: not offered there
     is_server: bool = True
     is_local: bool = False  # a server of one's own: all that it lists chats, and it is asked how a model runs now
     needs_limit: bool = False  # a model without a known window is unusable
@@ -129,7 +129,7 @@ class ProviderKind:
     sees: AskSight | None = field(default=None, repr=False)
     count_tokens: CountTokens | None = field(default=None, repr=False)
     form: Form = Form()
-    can_force: bool = False  # where the catalog says nothing of the model
+    can_force: bool = False  # the assumption for a model of which the catalog says nothing
     takes_several_system: bool = False  # messages in the beginning, of which ``Request.instructions`` are the first
     embeds: bool = False  # at /embeddings, in OpenAI's wire
     forcing: Forcing = Forcing.NAMED
@@ -172,15 +172,15 @@ class ModelInfo:
     supports_tool_choice: bool | None = None
     forced_tool: str = ""
     thinking: Thinking = Thinking.UNKNOWN
-    most_effort: str = ""  # that it takes; empty: any
+    most_effort: str = ""  # the modalities that it takes; empty: any
     is_bound: bool = False
     alternates: bool = False  # its template wants user and assistant in turn
-    nine_ids: bool = False  # of calls, as Mistral's templates want them
+    nine_ids: bool = False  # ids of calls have nine characters, as Mistral's templates want
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
     modalities: tuple[str, ...] = MODALITIES[:1]
-    states_modalities: bool = True  # in the catalog; else its server may know better
-    image_tokens: int | None = None  # of any image, where its size does not matter
+    states_modalities: bool = True  # stated in the catalog; otherwise its server may know better
+    image_tokens: int | None = None  # tokens of any image, for models that do not count by size
     image_bounds: ImageBounds = ImageBounds()
     prices: tuple[Price, ...] = ()
     retires_on: date | None = None

@@ -4,8 +4,8 @@ from dominds.llm.models.model import ModelInfo
 
 LEAST_OUTPUT_TOKENS = 16  # OpenAI refuses less
 LEAST_MARGIN_TOKENS = 64
-MARGIN_SHARE = 0.05  # of the prompt: what an estimate may be off by
-CALIBRATED_SHARE = 0.01  # once reports have corrected it, but for new text of another kind
+MARGIN_SHARE = 0.05  # the share of the prompt by which an estimate may be off
+CALIBRATED_SHARE = 0.01  # the error that remains once reports have corrected the estimate
 # Tokens: asked for before such text is feared, since a refusal is repeated and a cut answer is not.
 SHORTEST_ANSWER = 2_048
 

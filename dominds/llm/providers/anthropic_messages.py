@@ -38,11 +38,12 @@ from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, as_whole, p
 log = structlog.get_logger(__name__)
 
 DEFAULT_MAX_TOKENS = 4096  # the API insists on a number
-LEAST_BUDGET_TOKENS = 1024  # of thinking; less is refused
+LEAST_BUDGET_TOKENS = 1024  # a smaller budget of thinking is refused
 # Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal forever.
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
-DELTAS = {"text_delta": "text", "input_json_delta": "partial_json", "thinking_delta": "thinking"}  # what each holds
+# The field that each kind of delta fills.
+DELTAS = {"text_delta": "text", "input_json_delta": "partial_json", "thinking_delta": "thinking"}
 INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -83,7 +84,8 @@ ANTHROPIC = ProviderKind(
     params=ANTHROPIC_MESSAGES,
     form=Form(plain_keys=True),
     modalities=MODALITIES,
-    part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),  # since Opus 4.7; before, a third of the patches
+    # The bound since Opus 4.7; earlier models take a third.
+    part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),
     # platform.claude.com, "Vision": 600 where the window is above 200,000 tokens; base64 in a request of 32 MB
     image_bounds=ImageBounds(most=100, most_bytes=20_000_000, large=2_000, most_with_large=20),
     loaded_window=anthropic_window,

@@ -8,7 +8,7 @@ from dominds.weighted_cache import Bounded
 
 REMEMBERED_BYTES = 20_000_000
 BYTES_PER_MESSAGE = 200  # for the objects that a comparison needs
-PASSING = 3  # of the newest messages: reminders, guidance and what asks to go on stand there for one request only
+PASSING = 3  # newest messages, where reminders, guidance and the like stand for one request only
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ class _CallUnderWay:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
-    chars: int = 0  # of the arguments
+    chars: int = 0  # characters of the arguments
     extra: Any = None
 
     @property
@@ -208,14 +208,14 @@ class ChatReader(AnswerReader):
     def __init__(self, request: Request, owner: Owner, echo: Echo) -> None:
         super().__init__(request, owner, is_thinking=echo is not Echo.NEVER)
         self._echo = echo
-        self._reasoning: dict[str, list[str]] = {}  # by field; one that came empty is kept as well
+        self._reasoning: dict[str, list[str]] = {}  # pieces by field; a field that came empty is kept as well
         self._details: list[dict[str, Any]] = []
         self._extra: Any = None
         self._calls: list[_CallUnderWay] = []
         self._call_of_index: dict[int, _CallUnderWay] = {}
         self._call_of_id: dict[str, _CallUnderWay] = {}
         self._has_deltas = False
-        self._whole = ""  # of an answer that comes as messages: its text so far
+        self._whole = ""  # the text so far of an answer that comes as whole messages
 
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
         groq = document.get("x_groq")

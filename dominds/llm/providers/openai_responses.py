@@ -52,7 +52,7 @@ class OpenAIResponses:
         )
         is_thinking = (
             urlsplit(self.endpoint.base_url).hostname != OPENAI_HOST
-        )  # whose own thinking never stands in a text
+        )  # OpenAI's own models never think in their text
         return WireStream(exchange, ResponsesReader(request, owner, is_thinking=is_thinking), self.endpoint)
 
 
@@ -180,7 +180,7 @@ class ResponsesReader(AnswerReader):
     def __init__(self, request: Request, owner: Owner, *, is_thinking: bool = True) -> None:
         super().__init__(request, owner, is_thinking=is_thinking)
         self._items: list[dict[str, Any]] = []
-        self._places: dict[Any, int] = {}  # of items, by their id and their place in the output
+        self._places: dict[Any, int] = {}  # the places of items, by id and by place in the output
         self._done: set[int] = set()  # items that came to their end
         self._said: list[str] = []
         self._has_said_part = False

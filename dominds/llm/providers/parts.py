@@ -11,7 +11,7 @@ from dominds.llm.messages import FilePart, ImagePart, Part, Request, Role
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import RequestRefused
 
-PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # of a PDF
+PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # a page of a PDF
 CHARS_PER_TOKEN = 4
 FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers of a JPEG that state its size
 WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xDA)})

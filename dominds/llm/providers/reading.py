@@ -32,7 +32,7 @@ KEEP_ALIVE_NAMES = ("ping", "keepalive", "heartbeat")
 # Characters of an answer that are held back where its model thinks, some three lines: thinking without its opening
 # tag is known by its closing one.
 HELD_CHARS = 200
-ALL_CHARS = 60_000  # of a model that was seen to think so: its thinking is longer, and bounded by memory alone
+ALL_CHARS = 60_000  # for a model that was seen to think so, whose thinking is longer and bounded by memory alone
 
 _REASONS = {
     FinishReason.STOP: "stop eos eos_token end end_turn complete completed done finished",
@@ -116,11 +116,11 @@ class AnswerReader(ABC):
         self.owner = owner
         held = ALL_CHARS if owner.name in _untagged else HELD_CHARS if is_thinking else 0
         self._tags = ThinkTags(held)
-        self.chars = 0  # of the answer's text, as far as it was released
-        self.has_thought = False  # in a field of its own
+        self.chars = 0  # characters of the answer's text that were released
+        self.has_thought = False  # the model thinks in a field of its own
         self.end = ""  # the provider's word for it
-        self.counts: dict[str, Any] = {}  # of tokens, as they were reported
-        self.has_ended = False  # by the format's own last event
+        self.counts: dict[str, Any] = {}  # counts of tokens as they were reported
+        self.has_ended = False  # set by the format's own last event
         self.is_done = False
         self._is_marked_done = False
 
@@ -261,7 +261,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
     return document
 
 
-HOLDERS = ("delta", "message", "response")  # objects of an event that may hold an error in place of an answer
+HOLDERS = ("delta", "message", "response")  # an event may hold one in place of an answer
 
 
 def refuse_errors(*objects: Any) -> None:

@@ -18,7 +18,7 @@ PLAIN_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # Anthropic
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 CHOICES = ("anyOf", "oneOf", "allOf")
 INNER = ("items", *CHOICES)  # schemas within one, beside its properties
-MOST_PARTS = 5_000  # of a schema: more is more than a context should hold
+MOST_PARTS = 5_000  # of one schema; a larger one has no place in a context
 DEEPEST = 40
 # Look-around, references back and classes of Unicode: several servers turn patterns into grammars, and know none of
 # them.

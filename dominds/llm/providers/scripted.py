@@ -20,7 +20,7 @@ from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
 from dominds.yaml_file import BadYaml
 
 RECALLED = "[Recalled by the runtime"  # how ``remediation.recall`` heads what it brings back
-ANSWER = re.compile(r"^\[(\d+) ask_human[^\]]*\] (.+)$", re.MULTILINE)  # of a person, in what came back
+ANSWER = re.compile(r"^\[(\d+) ask_human[^\]]*\] (.+)$", re.MULTILINE)  # a person's answer among recalled turns
 SCRIPTS = Path(__file__).parent / "scripts"  # shipped ones, by name
 
 

@@ -27,8 +27,8 @@ class ThinkTags:
         self._held = held
         self._rest = ""  # held back: it may become a tag, or prove to be thinking
         self._searched = 0  # so much of that has no closing tag in it
-        self._said: list[str] = []  # what was released, as long as it may prove to be thinking
-        self._closing = ""  # of the thinking under way
+        self._said: list[str] = []  # released text that may yet prove to be thinking
+        self._closing = ""  # the closing tag of the thinking under way
         self._begins = False  # nothing of it has come yet
         self._has_thought = False
         self._is_text = False  # it did not begin with a tag, and a closing one may come
@@ -76,7 +76,7 @@ class ThinkTags:
             self._begins = self._has_thought = True
             return True
         if self._has_thought:
-            self._rest = start  # what stands between thinking and answer belongs to neither
+            self._rest = start  # white space between thinking and answer belongs to neither
         is_no_tag = bool(start) and not any(tag.startswith(start) for tag in CLOSING)
         self._is_plain = is_no_tag and self._has_thought
         self._is_text = is_no_tag and not self._has_thought

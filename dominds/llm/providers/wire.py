@@ -17,7 +17,7 @@ from dominds.llm.stream import Finished, ReasoningDelta, Started, StreamEvent, T
 
 HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
 CHECK_ADDRESS = "Check its address (under Models, or baseUrl in llm.yaml), which mostly ends in /v1."
-WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # what readers meet when a field is not what the format says
+WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # errors of readers over a field that is not what the format says
 
 
 class WireStream:

@@ -18,7 +18,7 @@ from dominds.db import fresh
 from dominds.local.reachable import require_database, require_redis
 from dominds.local.up import NOBODY_ADMINISTERS
 
-IN_EACH_OTHERS_WAY = ("55P03", "40P01")  # of PostgreSQL's error codes: no lock in time, and a deadlock
+IN_EACH_OTHERS_WAY = ("55P03", "40P01")  # PostgreSQL's codes for a lock that was not free in time, and for a deadlock
 MIGRATE_SECONDS = 120.0
 
 
