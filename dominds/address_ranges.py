@@ -62,7 +62,9 @@ SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
 
 
 def range_of(address: Address) -> Range:
-    """Return the range of the address that packets to this one reach."""
+    """Return the range of the address that packets to this one reach: of the IPv4 address inside an IPv6 one, where
+    there is one.
+    """
     real = ipv4_within(address)
     if _lies_in(real, LOOPBACK):
         return Range.LOOPBACK
@@ -74,7 +76,7 @@ def range_of(address: Address) -> Range:
 
 
 def ipv4_within(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 one stands for, if it does."""
+    """Return the IPv4 address that an IPv6 address embeds, or the address itself where it embeds none."""
     number = int(address)
     if address in MAPPED or address in NAT64:
         return ipaddress.IPv4Address(number & 0xFFFFFFFF)

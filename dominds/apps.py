@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class DomindsConfig(AppConfig):
-    """The app. Without it, a task sent from a web process would go to Celery's default broker."""
+    """Dominds as a Django app. Without it, a task sent from a web process would go to Celery's default broker."""
 
     name = "dominds"
 
@@ -41,8 +41,9 @@ def _build_texts(root: Path) -> None:
 
 
 class AdminConfig(admin_apps.SimpleAdminConfig):
-    """Loads the admin's pages with the URL configuration and for the checks:
-    workers and commands start a fifth faster without."""
+    """Django's admin, whose pages load with the URL configuration and for the checks alone. Workers and commands start
+    a fifth faster without them.
+    """
 
     default = False
 

@@ -1,4 +1,4 @@
-"""Bounds for a process that reads what somebody sent: a file of 60 kB can become a gigabyte of objects."""
+"""Bounds for a process that reads a file from outside, since a file of 60 kB can become a gigabyte of objects."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ NICER = 10
 
 
 def bound(memory: int, cpu_seconds: int) -> None:
-    """Let this process take so many bytes of address space and so much processor time from now on."""
+    """Limit this process to so many bytes of address space and so many seconds of processor time from now on."""
     with suppress(ImportError, ValueError, OSError):  # Windows has none, macOS not all
         import resource
 
@@ -18,5 +18,5 @@ def bound(memory: int, cpu_seconds: int) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of such a process: where the code lies, and none of our secrets."""
+    """Return the environment for such a process, which holds the path of the code and none of our secrets."""
     return {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ.get("PATH", ""), "PYTHONIOENCODING": "utf-8"}

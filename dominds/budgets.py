@@ -11,7 +11,7 @@ MEGABYTE = 1_000_000
 
 
 class OverBudget(ValueError):
-    """More came from outside than ``bound`` allows. The message says how to raise the bound."""
+    """An error about more input from outside than ``bound`` allows. The message says how to raise the bound."""
 
     def __init__(self, bound: "Budget", subject: str) -> None:
         super().__init__(bound.sentence(subject))

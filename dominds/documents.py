@@ -29,11 +29,13 @@ PATIENCE_SECONDS = 20.0
 
 
 class UnreadableDocument(ValueError):
-    """A document has no text that can be read. The message goes on where a sentence begins with its name."""
+    """An error about a document without readable text. The message continues a sentence that begins with the document's
+    name.
+    """
 
 
 def kind_of(content: bytes) -> str:
-    """Return the kind of a document, told by its content: pdf, docx, xlsx, pptx, or empty for none of these."""
+    """Return the kind of a document by its content: pdf, docx, xlsx or pptx, or an empty text for any other file."""
     if content[:64].lstrip().startswith(b"%PDF-"):
         return "pdf"
     if not content.startswith(b"PK\x03\x04"):
@@ -47,7 +49,7 @@ def kind_of(content: bytes) -> str:
 
 @lru_cache(maxsize=4)  # a program sends its history, with its files, again and again
 def text_of(content: bytes, kind: str) -> str:
-    """Return the text of a document, read elsewhere. Raises ``UnreadableDocument``."""
+    """Return the text of a document, which another process reads. Raises ``UnreadableDocument``."""
     waits.begin("the process that reads a document")
     if not AT_ONCE.acquire(timeout=PATIENCE_SECONDS):
         raise UnreadableDocument("was not read: other documents are being read now. Try again in a minute")
@@ -85,7 +87,9 @@ def _pdf(file: io.BytesIO) -> Iterator[tuple[str, str]]:
 
 
 def _docx(file: io.BytesIO) -> Iterator[tuple[str, str]]:
-    """Yield the pages as they were laid out when it was saved; a document that never was has one."""
+    """Yield the pages as they were laid out when the document was last saved; a document without a
+    layout is one page.
+    """
     from docx import Document
     from docx.table import Table
 

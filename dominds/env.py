@@ -81,10 +81,10 @@ def servers(name: str, default: str) -> list[tuple[str, str]]:
 
 
 def apps(name: str, ours: list[str], *, group: str) -> list[str]:
-    """Return Django apps by the names that a variable lists: all where it is unset, of ours and of installed packages.
+    """Return the Django apps that a variable lists by name, or all of ours and of installed packages where it is unset.
 
-    A package names its app in an entry point of ``group``. ``none`` is none.
-    A ``-`` before every name leaves those out.
+    A package names its app in an entry point of ``group``. ``none`` stands for no app, and a ``-`` before every name
+    leaves those apps out.
     """
     own = {app.rpartition(".")[2]: app for app in ours}
     known = own | {entry.name: entry.value for entry in entry_points(group=group) if _is_there(entry, own)}
@@ -101,8 +101,8 @@ def apps(name: str, ours: list[str], *, group: str) -> list[str]:
 
 
 def _is_there(plugin: EntryPoint, own: dict[str, str]) -> bool:
-    """Check whether a package's app can be switched on, and log why not: a start must not fail for a stranger's
-    package.
+    """Check whether a package's app can be switched on, and log the reason if not. A fault in somebody else's package
+    must not prevent the start.
     """
     try:
         reason = "" if find_spec(plugin.value) else f"there is no module {plugin.value}"
@@ -124,7 +124,9 @@ def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
 
 
 def folder(name: str, default: str, *, base: Path) -> Path:
-    """Return an absolute folder: the given one, seen from where the command was called, or ``default`` in ``base``."""
+    """Return the absolute path of a folder: the stated one, relative to the working directory, or ``default`` below
+    ``base``.
+    """
     given = text(name)
     path = Path(given).expanduser().resolve() if given else base / default
     try:
@@ -137,7 +139,7 @@ def folder(name: str, default: str, *, base: Path) -> Path:
 
 
 def make_folder(name: str, path: Path) -> None:
-    """Make a folder of our own where there is none. One that cannot be written to stops the start with a sentence."""
+    """Make a folder of ours unless it exists. A folder that cannot be written to stops the start with a sentence."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -150,15 +152,18 @@ def make_folder(name: str, path: Path) -> None:
 
 
 def make_named_folder(name: str, path: Path) -> None:
-    """Make the folder that a variable names where there is none, and say so: a mistyped name is then seen.
-    The default may be missing."""
+    """Make the folder that a variable names unless it exists, and say so, which reveals a mistyped name. The default
+    folder may be missing.
+    """
     if text(name) and not path.exists():
         make_folder(name, path)
         sys.stderr.write(f"Made the folder {path}, since {name} names it and there was none.\n")
 
 
 def database(name: str, *, default: Path) -> dict[str, Any]:
-    """Return Django's description of the database that a URL names; without one, an SQLite file at ``default``."""
+    """Return Django's settings for the database that a URL names, or for an SQLite file at ``default`` where none is
+    named.
+    """
     value = text(name)
     if not value:
         return {"ENGINE": FILE_ENGINE, "NAME": str(default)}
@@ -184,7 +189,7 @@ def redis_url(name: str) -> str:
 
 
 def web_address(name: str) -> str:
-    """Return scheme and host of a site, without a slash at the end; empty if unset."""
+    """Return scheme and host of a site without a trailing slash, or an empty text if unset."""
     value = text(name).rstrip("/")
     if value and not re.fullmatch(r"https?://[\w.-]+(:\d+)?|https?://\[[\da-fA-F:]+\](:\d+)?", value):
         raise BadEnvironment(name, value, "an address such as https://dominds.example.org, without a path")
@@ -192,7 +197,9 @@ def web_address(name: str) -> str:
 
 
 def issuer(name: str) -> str:
-    """Return the address of an OpenID provider as it names itself; empty if unset. Plain HTTP is for this machine."""
+    """Return the address of an OpenID provider as the provider writes it, or an empty text if unset. Plain HTTP is
+    accepted on this machine alone.
+    """
     value = text(name)
     host = r"https://[\w.-]+(:\d+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?"
     if value and not re.fullmatch(rf"({host})(/[^\s?#]*)?", value):
@@ -203,8 +210,9 @@ def issuer(name: str) -> str:
 
 
 def openid_providers(name: str) -> tuple[Registration, ...]:
-    """Return with which providers the server is registered: ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on, of further
-    ones ``NAME_2_ISSUER`` up to ``NAME_9_ISSUER``."""
+    """Return the OpenID providers at which this server is registered. ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on
+    describe the first, and ``NAME_2_ISSUER`` to ``NAME_9_ISSUER`` further ones.
+    """
     for variable in os.environ:
         match = re.fullmatch(rf"{name}_(\d+)_\w+", variable)
         if match and match[1] not in map(str, range(2, MOST_PROVIDERS + 1)):
@@ -242,7 +250,7 @@ def _openid_provider(prefix: str, number: int) -> Registration:
 
 
 def mail(name: str) -> dict[str, Any]:
-    """Return Django's settings of a mail server, none if unset. ``smtp+tls`` is STARTTLS."""
+    """Return Django's settings of a mail server, or none if unset. ``smtp+tls`` stands for STARTTLS."""
     value = text(name)
     if not value:
         return {}
@@ -257,7 +265,7 @@ def mail(name: str) -> dict[str, Any]:
 
 
 def mail_sender(name: str) -> str:
-    """Return the address that mails come from, which may stand behind a name."""
+    """Return the sender of mails: an address, or a name with the address in angle brackets."""
     value = text(name)
     if "@" not in parseaddr(value)[1]:
         raise BadEnvironment(name, value, "the address that mails come from, such as Dominds <dominds@example.org>")

@@ -36,7 +36,9 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
         return (rows if self.counts_in_order else rows.order_by())[: MOST_ROWS + 1].count()
 
     def __init__(self, rows: QuerySet[Any], *others: Any, shown: QuerySet[Any] | None = None, **named: Any) -> None:
-        """Take ``shown``, the same rows with all that a page needs of them, in the same order, but not searched."""
+        """Take ``shown``, which are the same rows in the same order with all that a page shows of them, but without a
+        search.
+        """
         super().__init__(rows, *others, **named)
         self._shown = rows if shown is None else shown
 
@@ -55,7 +57,9 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
 
 
 class CountedInOrder(BoundedPaginator):
-    """Pages of rows for which only the order leads PostgreSQL to the index that ends early."""
+    """Pages of rows that are counted in their order, since only the order leads PostgreSQL to the index that ends
+    early.
+    """
 
     counts_in_order = True
 
@@ -94,9 +98,7 @@ def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
 
 
 def edge_of_newest(rows: QuerySet[Any], column: str) -> Any:
-    """Return the value that the 10,000th of these has in an indexed column, counted from the greatest; None if
-    there are fewer.
-    """
+    """Return the 10,000th greatest value of an indexed column, or None where there are fewer rows."""
     keys = rows.order_by(f"-{column}").values_list(column, flat=True)
     results = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
     return results[0] if len(results) > 1 else None

@@ -12,8 +12,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 
 def lay(alias: str = DEFAULT_DB_ALIAS) -> bool:
-    """Make all tables in one transaction and note the migrations as done, where there is no table yet. Returns
-    whether it did.
+    """Make all tables in one transaction, note the migrations as done, and return True; do nothing where there is a
+    table already.
     """
     connection = connections[alias]
     if connection.vendor != "sqlite" or connection.introspection.table_names():

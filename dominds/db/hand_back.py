@@ -12,11 +12,13 @@ log = structlog.get_logger(__name__)
 
 
 class HeldTransaction(AssertionError):
-    """A transaction is open while a server outside is asked."""
+    """An error about a transaction that is open while a server outside is asked."""
 
 
 def hand_back(what: str) -> None:
-    """Close what is at rest. An open transaction is a mistake of ours: it raises where tests run, and is logged."""
+    """Close this thread's idle connections. An open transaction here is a fault of ours: tests raise it, and elsewhere
+    it is logged.
+    """
     for connection in connections.all(initialized_only=True):
         if any(not vars(block).get("_from_testcase") for block in connection.atomic_blocks):
             if settings.STRICT_WAITS:

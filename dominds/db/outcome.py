@@ -13,7 +13,9 @@ SHUTDOWNS = "57P"  # PostgreSQL's codes for a server that ends: one may come in 
 
 
 class OutcomeUnknown(OperationalError):
-    """The reply to a commit, or to a statement outside a transaction, was lost: it may have been stored, or not."""
+    """An error that came in place of the reply to a commit, or to a statement outside a transaction: the change may
+    have been stored.
+    """
 
 
 class CountsChanges:
@@ -46,8 +48,8 @@ class _TellsLostReplies(DatabaseErrorWrapper):
 
 
 def _is_refusal(error: Any) -> bool:
-    """Check whether the database refused. One that gives a reason has; one that falls silent may have committed
-    before.
+    """Check whether the database refused the change. A database that gives a reason has refused; one that falls silent
+    may have committed.
     """
     code = getattr(error, "sqlstate", None)
     return bool(code and not code.startswith(SHUTDOWNS)) or getattr(error, "sqlite_errorcode", None) is not None

@@ -46,8 +46,9 @@ _Convert = tuple[int, Sequence[Callable[..., Any]], Any]  # a column, what turns
 class Select(Generic[Row]):
     """A query whose values come later: ``Select(build)(*values)``.
 
-    ``build`` makes the queryset of its parameters, each annotated as UUID, int or str and used as it is. It may follow
-    foreign keys with ``select_related``, and yields models, tuples or named tuples.
+    ``build`` makes the queryset from its parameters. Each parameter is annotated as UUID, int or str, and stands in the
+    query as it is. The queryset may follow foreign keys with ``select_related``, and yields models, tuples or named
+    tuples.
     """
 
     def __init__(self, build: Callable[..., QuerySet[Any, Row]]) -> None:
@@ -238,7 +239,9 @@ def _insert_sql(
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A field, and what makes values of its usual ``kind`` the driver's in one call, where Django takes ten."""
+    """A field with a converter for values of its usual ``kind``: one call to the driver's type,
+    where Django makes ten.
+    """
 
     field: "Field[Any, Any]"
     kind: type | None
@@ -254,8 +257,8 @@ class _Column:
 
 @cache
 def _column(vendor: str, field: "Field[Any, Any]") -> _Column:
-    """Return a column. ``vendor`` is that of the connection: Django's treatment of an example shows how it treats
-    the others.
+    """Return a column for connections of this ``vendor``. Django's treatment of one example shows its treatment of all
+    values of that type.
     """
     target = field
     while isinstance(target, ForeignKey):
@@ -297,14 +300,16 @@ def _parameters(build: Callable[..., Any]) -> list[type]:
 
 
 def _stand_in(number: int, kind: type) -> Any:
-    """A value that no query holds by itself, to be found again among the parameters of the SQL."""
+    """Return a value that no query contains by itself, so that it can be found again among the
+    parameters of the SQL.
+    """
     if kind is UUID:
         return UUID(int=0xD1A106_0000 + number)
     return 2_000_100_000 + number if kind is int else f"stand-in {number} of a value that comes later"
 
 
 def _place(param: Any, stand_ins: Sequence[Any]) -> tuple[Any, int | None]:
-    """Return a parameter as it is, or the number of the value that takes its place."""
+    """Return a parameter as it is, or the number of the value that will replace it."""
     for number, stand_in in enumerate(stand_ins):
         if param == stand_in or (isinstance(stand_in, UUID) and param == stand_in.hex):
             return None, number

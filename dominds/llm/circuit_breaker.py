@@ -32,7 +32,7 @@ SAYS_NOTHING = (StreamAborted, MalformedStream)  # ours, or perhaps this one req
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """The last calls to one model, summed up. ``open_until`` is on the caller's monotonic clock, in seconds."""
+    """A summary of the last calls to one model. ``open_until`` is in seconds of the caller's monotonic clock."""
 
     failures: int = 0
     openings: int = 0  # times that it opened, in a row
@@ -41,8 +41,9 @@ class Circuit:
 
 
 def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Circuit:
-    """Return the circuit after a call. Once an open time is over all may call again; one more failure opens the
-    circuit again, for twice as long.
+    """Return the circuit after a call.
+
+    After its open time every dialog may call the model again. The next failure opens the circuit for twice as long.
     """
     if isinstance(error, SAYS_NOTHING):
         return circuit
@@ -60,7 +61,7 @@ def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Cir
 
 @dataclass(frozen=True, slots=True)
 class OpenCircuit:
-    """A model that is not to be called now, and why."""
+    """A model that must not be called now, with the reason."""
 
     model: str
     seconds: float
@@ -73,7 +74,7 @@ class OpenCircuit:
 
 @dataclass
 class Circuits:
-    """The circuits of one process. A scripted model has none: it is no server that could be spared."""
+    """The circuits of one process. Scripted models have none, since there is no server to spare."""
 
     clock: Callable[[], float] = time.monotonic
     _circuits: dict[ModelInfo, Circuit] = field(default_factory=dict)

@@ -30,7 +30,7 @@ class Complaint:
 
     @property
     def field(self) -> str:
-        """Return the field of the request that it is about, as far as it says so."""
+        """Return the field of the request that the complaint is about, as far as it names one."""
         found = FIELD_NAME.search(self.text[:READ_CHARS])
         return self.param or (next(filter(None, found.groups())) if found else "")
 
@@ -38,7 +38,7 @@ class Complaint:
 def complaint_of_response(
     status: int, headers: Mapping[str, str], body: bytes, *, has_files: bool = False
 ) -> Complaint:
-    """Read an HTTP error answer, whatever its body is."""
+    """Read the complaint of an HTTP error answer with any body."""
     wait = retry_after_seconds(headers)
     try:
         result = parse(body)
@@ -56,7 +56,9 @@ def complaint_of_response(
 
 
 def complaint_of_payload(payload: Any) -> Complaint:
-    """Read an error object: of an HTTP body or of an event inside a stream that had begun with HTTP 200."""
+    """Read the complaint of an error object, from an HTTP body or from an event of a stream that
+    began with HTTP 200.
+    """
     if isinstance(payload, list) and payload:  # Google's compatible endpoint wraps it in a list
         payload = payload[0]
     if not isinstance(payload, Mapping):
@@ -105,7 +107,9 @@ def _text_of(given: Mapping[str, Any]) -> str:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the wait a server asks for, as ``retry-after-ms``, seconds or a date; None when absent or senseless."""
+    """Return the wait that a server asks for by ``retry-after-ms``, in seconds or as a date; None where the header is
+    absent or senseless.
+    """
     milliseconds, value = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
     try:
         wait = float(milliseconds) / 1000 if milliseconds else float(value)
@@ -122,7 +126,7 @@ def _seconds_until(value: str, now: str) -> float:
 
 
 def text_of_page(body: bytes) -> str:
-    """Return the words of an HTML or plain error page: its title where it has one."""
+    """Return the words of an HTML or plain error page, which are its title where it has one."""
     text = body[:20_000].decode("utf-8", "replace")
     title = re.search(r"<title[^>]*>([^<]{1,200})</title>", text, re.I)
     return title.group(1) if title else re.sub(r"<[^>]{0,1000}>", " ", text)

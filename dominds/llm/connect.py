@@ -10,8 +10,8 @@ from dominds.redaction import remember
 
 
 def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Provider:
-    """Return the provider for a model, and send nothing. Raises ``RequestRefused`` or ``AuthFailed`` when it
-    cannot be called.
+    """Return the provider that calls the model, without sending anything. Raises ``RequestRefused`` or ``AuthFailed``
+    for a model that cannot be called.
     """
     if model.unusable:
         raise RequestRefused(model.unusable)
@@ -19,9 +19,7 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the key from the environment, or for a provider without a variable the one typed into the page, or
-    nothing.
-
+    """Return the key from the environment, the key typed into the page for a provider without a variable, or nothing.
     Raises ``AuthFailed``.
     """
     if not model.api_key_env:
@@ -40,7 +38,7 @@ def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def has_key(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> bool:
-    """Check that the key which its provider asks for is there; only the provider knows whether it is valid."""
+    """Check that there is a key where the provider asks for one. Only the provider knows whether the key is valid."""
     try:
         key_of(model, environ)
     except AuthFailed:

@@ -15,7 +15,7 @@ from dominds.llm.providers.openai_responses import OPENAI
 
 
 def embed(model: ModelInfo, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the provider's answer to ``body``. Only for kinds that embed. Raises ``ProviderError``."""
+    """Return the provider's answer to ``body``, for kinds of providers that embed. Raises ``ProviderError``."""
     endpoint = Endpoint(model.base_url, key_of(model))
     sent = dump({**body, "model": model.model_id})
     exchange = openai_exchange(endpoint, "/embeddings", sent, is_openai=model.kind is OPENAI)

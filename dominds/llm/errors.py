@@ -67,7 +67,7 @@ ADVICE: dict[type[ProviderError], str] = {
 
 
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
-    """Return the one error of the family that fits; ``provider`` is how a person knows the server."""
+    """Return the fitting error of the family. ``provider`` is the name by which people know the server."""
     kind = kind_of(complaint)
     words = readable(complaint.text) or "no reason given"
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None
@@ -83,7 +83,7 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
 
 
 def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
-    """Say what the provider did with the request: it refuses some, and fails at others."""
+    """Say what became of the request: the provider refuses some requests and fails at others."""
     status = complaint.status
     if kind is ProviderTimeout:
         return "did not answer in time" + (f" (HTTP {status})" if status else "")
@@ -95,7 +95,7 @@ def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
 
 
 def _budget_in(text: str) -> dict[str, int] | None:
-    """Return the numbers of a refusal that less output would satisfy."""
+    """Return the numbers in a refusal that a request for less output would satisfy."""
     result = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
     if result is None:
         return None
@@ -106,7 +106,9 @@ def _budget_in(text: str) -> dict[str, int] | None:
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:
-    """Classify a complaint. Quota words come before length words, because "request too large" occurs in both."""
+    """Classify a complaint. Words about quotas come before words about length, because "request too large" occurs in
+    both.
+    """
     status, text = complaint.status, complaint.text[:READ_CHARS]
     if status == 403 or complaint.codes & ACCESS_CODES:
         return AccessDenied
@@ -146,7 +148,7 @@ def _maximum_in(text: str) -> int | None:
 
 
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
-    """Recognise a refusal that says what would have to change. Servers report some of them as their own failure."""
+    """Recognise a refusal that says what must change. Servers report some of these as their own failure."""
     text, codes = complaint.text[:READ_CHARS], complaint.codes
     if SYSTEM_TEXT.search(text):
         return SystemRefused

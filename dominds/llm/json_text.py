@@ -14,8 +14,9 @@ class NotJson(ValueError):
 
 
 def parse(text: bytes | str, *, takes_nan: bool = False) -> Any:
-    """Parse fast; a lone surrogate, which orjson refuses, becomes U+FFFD. ``takes_nan`` reads what Python writes for
-    numbers that are none as null."""
+    """Parse JSON fast. A lone surrogate, which orjson refuses, becomes U+FFFD. ``takes_nan`` reads the NaN and
+    infinities that Python writes as null.
+    """
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -35,7 +36,7 @@ def _refuse(constant: str) -> Any:
 
 
 def dump(value: Any) -> bytes:
-    """Serialise fast; a lone surrogate in any text becomes U+FFFD."""
+    """Serialise to JSON fast. A lone surrogate in any text becomes U+FFFD."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -53,7 +54,7 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def arguments_object(raw: str) -> dict[str, Any]:
-    """Return a stored call's arguments as the object that every wire format asks for.
+    """Return a stored call's arguments as the object that every wire format requires.
 
     Malformed arguments must not break the next request, so they travel inside an object of their own.
     """
@@ -65,13 +66,15 @@ def arguments_object(raw: str) -> dict[str, Any]:
 
 
 def arguments_text(raw: str) -> str:
-    """Return them as JSON text; well-formed arguments stay byte for byte, so that provider caches hold."""
+    """Return a stored call's arguments as JSON text. Well-formed arguments stay byte for byte, so that providers'
+    caches hold.
+    """
     result = arguments_object(raw)
     return dump(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
 
 
 def is_whole(raw: str) -> bool:
-    """Check whether a call's arguments are one JSON object: such a text ends where it has to."""
+    """Check whether a call's arguments are one complete JSON object."""
     try:
         return raw.rstrip().endswith("}") and isinstance(parse(raw), dict)
     except NotJson:

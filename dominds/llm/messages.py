@@ -37,9 +37,9 @@ class ToolSpec:
 class ImagePart:
     """A picture, with a media type such as ``image/png``.
 
-    Where its bytes are stored elsewhere ``content`` is empty, and ``key`` says which they are; ``size`` counts them.
-    ``pixels`` are width and height, where they are known. ``detail`` is how closely OpenAI's models are to look: low,
-    high, original, or empty where the model chooses.
+    Where its bytes are stored elsewhere, ``content`` is empty, ``key`` identifies them and ``size`` counts them.
+    ``pixels`` are width and height, if known. ``detail`` tells OpenAI's models how closely to look: low, high,
+    original, or empty for the model's choice.
     """
 
     media_type: str
@@ -100,13 +100,13 @@ ANY_TOOL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call. ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider
-    can insist; the list of tools stays whole, since caches and signed thinking bind to it.
+    """One model call.
 
-    ``epoch`` counts the rewrites of the conversation, changes of instructions and of tools among them: what an answer
-    of an earlier epoch was thought on is gone, so its reasoning is not sent. ``conversation`` is stable over a dialog
-    and may serve as a provider's cache key. ``cursor`` is what the previous stream of this conversation returned in
-    ``Started``, or empty.
+    ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider can insist; the list
+    of tools stays whole, since caches and signed thinking bind to it. ``epoch`` counts rewrites of the conversation,
+    and changes of its instructions and tools. Reasoning of an earlier epoch is not sent, since the text that it was
+    about is gone. ``conversation`` is stable over a dialog and may serve as a provider's cache key. ``cursor`` is the
+    value that the previous stream of this conversation returned in ``Started``, or empty.
     """
 
     model: str

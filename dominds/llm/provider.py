@@ -13,18 +13,19 @@ class Stream(Protocol):
 
     @property
     def body(self) -> bytes:
-        """Return the JSON that goes out, byte for byte; the request as JSON for a call that goes nowhere."""
+        """Return the JSON that is sent, byte for byte, or the request as JSON for a call that is not sent anywhere."""
 
     def run(self, take: Callable[[StreamEvent], object]) -> None:
-        """Make the call and hand each event to ``take`` as it comes: ``Started`` first and ``Finished`` last.
+        """Make the call, and hand each event to ``take`` as it comes: ``Started`` first and ``Finished`` last. Raises
+        ``ProviderError``.
 
-        Returns behind the last one, or raises ``ProviderError``. The thread that calls waits; ``take`` may run in
-        another one, which it must not keep.
+        The calling thread waits. ``take`` may run in another thread, which it must not hold up.
         """
 
     def abort(self) -> None:
-        """Close the connection, from any thread, at any time, ``take`` included; ``run`` then raises ``StreamAborted``
-        and nothing more is taken."""
+        """Close the connection. This may be called from any thread at any time, from within ``take`` as well. ``run``
+        then raises ``StreamAborted``, and no event follows.
+        """
 
 
 class Provider(Protocol):
@@ -35,7 +36,7 @@ class Provider(Protocol):
 class ProviderError(Exception):
     """A failed call, explained for the person who has to act.
 
-    ``retry_after_seconds`` is the provider's own advice, when it gave one.
+    ``retry_after_seconds`` is the provider's own advice, if it gave one.
     """
 
     kind: ClassVar[str] = "provider_error"
@@ -46,7 +47,7 @@ class ProviderError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
     def reword(self, message: str) -> Self:
-        """Return the same error in other words."""
+        """Return the same error with another message."""
         again = copy(self)
         again.args = (message,)
         return again
@@ -59,7 +60,7 @@ class AuthFailed(ProviderError):
 
 
 class AccessDenied(AuthFailed):
-    """The provider knows the key, which may not do this (403)."""
+    """The provider knows the key, which has no permission for this call (403)."""
 
     kind = "forbidden"
 
@@ -83,9 +84,9 @@ class ContextOverflow(ProviderError):
 
 
 class OutputBudgetTooLarge(ContextOverflow):
-    """The prompt fits, but not together with the output that was asked for: less output may do.
+    """The prompt fits, but not together with the output that was asked for: a request for less output may succeed.
 
-    Tokens, as far as the provider names them: the window, the prompt in it, and the output that was asked for.
+    Window, prompt and requested output are in tokens, as far as the provider names them.
     """
 
     kind = "output_budget"
@@ -106,13 +107,14 @@ class OutputBudgetTooLarge(ContextOverflow):
 
     @property
     def room(self) -> int | None:
-        """Return the tokens that the provider's own numbers leave for output."""
+        """Return the tokens of output that the provider's own numbers leave room for."""
         return None if self.window is None or self.prompt_tokens is None else self.window - self.prompt_tokens
 
 
 class TooLargeForRate(ProviderError):
-    """The request alone is more than a quota of tokens per minute allows: waiting does not help, and a shorter one
-    may do."""
+    """The request alone exceeds a quota of tokens per minute. Waiting does not help, and a shorter
+    request may succeed.
+    """
 
     kind = "too_large_for_rate"
 
@@ -124,15 +126,17 @@ class RequestRefused(ProviderError):
 
 
 class RefusedForGood(RequestRefused):
-    """No request to this model or by this account can succeed until somebody changes something: it is unknown,
-    retired, or not paid for."""
+    """No request to this model or by this account can succeed until somebody acts: the model is unknown or retired, or
+    the account is out of money.
+    """
 
     kind = "refused_for_good"
 
 
 class OutputAboveMaximum(RequestRefused):
-    """The model writes no answer of the length that was asked for, whatever the prompt. ``most`` is what it does, in
-    tokens, where the provider names it."""
+    """The requested length of output exceeds what the model ever writes. ``most`` is that maximum in tokens, if the
+    provider names it.
+    """
 
     kind = "output_above_maximum"
 
@@ -142,19 +146,21 @@ class OutputAboveMaximum(RequestRefused):
 
 
 class ForcingRefused(RequestRefused):
-    """The model cannot be made to call a tool. The same request without ``force`` may do."""
+    """The model cannot be forced to call a tool. The same request without ``force`` may succeed."""
 
     kind = "forcing_refused"
 
 
 class SystemRefused(RequestRefused):
-    """The model takes no system message in the middle. The same request with the user's in their place may do."""
+    """The model takes no system message in the middle. The same request with user messages in their
+    place may succeed.
+    """
 
     kind = "system_refused"
 
 
 class StaleReasoning(RequestRefused):
-    """The provider does not take earlier reasoning back, or misses it. The same request in a new epoch may do."""
+    """The provider does not take earlier reasoning back, or misses it. The same request in a new epoch may succeed."""
 
     kind = "stale_reasoning"
 
@@ -177,14 +183,17 @@ class ProviderTimeout(ProviderError):
 
 
 class AnswerTooLarge(ProviderError):
-    """The answer went over a bound of ``dominds.budgets`` and was cut off there. The same request would do so again."""
+    """The answer exceeded a bound of ``dominds.budgets`` and was cut off there, as it would be after the same request
+    again.
+    """
 
     kind = "too_large"
 
 
 class Unreachable(ProviderTimeout):
-    """Nobody took the connection in time. That took long enough to tell a person at once,
-    not after several more tries."""
+    """The server accepted no connection in time. The wait was long enough to tell a person at once instead of trying
+    again.
+    """
 
     kind = "unreachable"
     retryable = False

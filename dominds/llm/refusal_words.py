@@ -1,4 +1,4 @@
-"""Words and codes of providers' refusals, as they were seen: what each class of refusal is known by.
+"""Words and codes of providers' refusals, by which each class of refusal is recognised.
 
 ``tests/wordings`` holds whole messages, with their sources.
 """

@@ -18,7 +18,7 @@ ADVICE_SPREAD_SECONDS = 1.0  # so that dialogs told to wait equally long do not 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays that grow from ``first_seconds`` by doubling up to ``longest_seconds``; ``tries`` includes the first."""
+    """Delays that double from ``first_seconds`` up to ``longest_seconds``. ``tries`` includes the first call."""
 
     first_seconds: float
     longest_seconds: float
@@ -36,10 +36,10 @@ BACKOFFS: dict[type[ProviderError], Backoff] = {
 
 
 def delay_before_retry(error: ProviderError, attempt: int, random: float) -> float | None:
-    """Seconds to wait after failed attempt number ``attempt`` (1 is the first), or None: give up.
+    """Return the seconds to wait after failed attempt number ``attempt``, which counts from 1, or None to give up.
 
-    ``random`` is uniform in [0, 1): full jitter, after "Exponential Backoff And Jitter" (AWS, 2015). The provider's own
-    advice replaces the doubling.
+    ``random`` is uniform in [0, 1), for full jitter after "Exponential Backoff And Jitter" (AWS, 2015). The provider's
+    own advice replaces the doubling.
     """
     backoff = next((BACKOFFS[kind] for kind in type(error).__mro__ if kind in BACKOFFS), None)
     if backoff is None or not error.retryable or attempt >= backoff.tries:

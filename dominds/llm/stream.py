@@ -56,19 +56,19 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Rethought:
-    """A correction: all text so far was thinking, whose opening tag was left out, and no part of the answer."""
+    """A correction: all text so far was thinking without its opening tag, and no part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """Characters of a tool call under way: they fill the window, and are never run from here."""
+    """Characters of a tool call under way. They fill the window, and a call runs only once it is complete."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The provider's explicit end, for which ``end`` is its own word. Only this makes a generation a success."""
+    """The provider's explicit end, whose own word is ``end``. Only this makes a generation a success."""
 
     usage: UsageReport
     tool_calls: tuple[ToolCall, ...] = ()

@@ -1,6 +1,5 @@
-"""Token counts as the provider reported them, or the fact that it did not. They are never guessed, and never zero
-for missing.
-"""
+"""Token counts as the provider reported them, or the fact that it reported none. They are never guessed, and a missing
+count is never zero."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +9,10 @@ MAX_PLAUSIBLE_TOKENS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Reported tokens of one generation. ``prompt_tokens`` is the whole prompt, cache reads and writes included, and
-    ``completion_tokens`` the whole answer, reasoning included. None: not reported.
+    """The reported tokens of one generation; None stands for a number that was not reported.
 
-    A long write is one that a provider keeps for hours and charges more for.
+    ``prompt_tokens`` is the whole prompt, with cache reads and writes, and ``completion_tokens`` the whole answer, with
+    reasoning. A long write is one that the provider stores for hours at a higher price.
     """
 
     prompt_tokens: int
@@ -26,7 +25,7 @@ class Usage:
 
     @property
     def written_tokens(self) -> int | None:
-        """Return how many tokens of the prompt were written to a cache, for however long."""
+        """Return the tokens of the prompt that were written to any cache."""
         counts = [count for count in (self.cache_write_tokens, self.cache_write_long_tokens) if count is not None]
         return sum(counts) if counts else None
 
@@ -47,7 +46,7 @@ UsageReport = Usage | UsageUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A provider's statements on parts of a prompt and its answer, not yet believed."""
+    """Counts of parts of a prompt and its answer as the provider states them, before they are checked."""
 
     cache_read: object = None
     cache_write: object = None
@@ -56,10 +55,11 @@ class Shares:
 
 
 def usage_from(prompt: object, completion: object, total: object = None, shares: Shares | None = None) -> UsageReport:
-    """Accept counts only when they can be true.
+    """Accept counts only if they can be true.
 
-    A prompt of 0 for a request that was not empty is no measurement, and neither are negative, fractional, textual or
-    absurd numbers. A share that cannot be true is left out; more read from a cache than was sent discredits the whole.
+    A prompt of 0 tokens is no measurement, since no request is empty; neither are negative, fractional, textual or
+    absurd numbers. A share that cannot be true is left out, but more tokens read from a cache than were sent discredit
+    the whole report.
     """
     prompt, completion = as_whole(prompt), as_whole(completion)
     for name, value in (("prompt", prompt), ("completion", completion)):
@@ -90,18 +90,18 @@ def usage_from(prompt: object, completion: object, total: object = None, shares:
 
 
 def as_whole(value: object) -> object:
-    """Return a number without a fraction as a whole one: some gateways count in floats."""
+    """Return a number without a fraction as an integer, since some gateways count in floats."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def count_of(value: object) -> int | None:
-    """Return a count of tokens, or None where the value is none."""
+    """Return a count of tokens, or None where the value is not a count."""
     value = as_whole(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def first_of(reported: dict[str, Any], *names: str) -> object:
-    """Return the first of these counts that says something: some servers use the names of other formats."""
+    """Return the first of these counts with a value, since some servers use the names of other formats."""
     return next((reported[name] for name in names if reported.get(name)), reported.get(names[0]))
 
 
@@ -110,6 +110,6 @@ def _at_most(most: int, count: int | None) -> int | None:
 
 
 def part(reported: dict[str, Any], name: str, key: str) -> object:
-    """Return a count inside an object of the report, where there is one."""
+    """Return a count inside an object of the report, if there is one."""
     inner = reported.get(name)
     return inner.get(key) if isinstance(inner, dict) else None

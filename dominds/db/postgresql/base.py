@@ -17,7 +17,7 @@ from psycopg.types.datetime import TimestamptzLoader
 
 from dominds.db.outcome import CountsChanges
 
-FAR_PAST, FAR_FUTURE = datetime(1, 1, 3), datetime(9999, 12, 29)  # Python knows these days in every time zone
+FAR_PAST, FAR_FUTURE = datetime(1, 1, 3), datetime(9999, 12, 29)  # days that Python can write in every time zone
 KEPT_CURSORS = 100  # per connection, as many as psycopg keeps prepared statements
 KEPT_ROWS = 2  # a cursor keeps the result that it read last
 

@@ -27,8 +27,8 @@ _opening = threading.Lock()
 def stay_open(name: str) -> None:
     """Hold the file open in this process.
 
-    Whoever closes it last writes the whole log back and deletes it, with its index. Threads come and go, so that
-    happened several times a turn.
+    Whoever closes an SQLite file last writes the whole log back and deletes it, with its index. Threads come and go, so
+    this used to happen several times a turn.
     """
     with _opening:
         if name not in _open:
@@ -37,8 +37,9 @@ def stay_open(name: str) -> None:
 
 
 def make_private(file: Path) -> None:
-    """Make a new file for its owner alone, which SQLite makes by the umask; its log follows it.
-    One that is there keeps its mode."""
+    """Make a new file readable for its owner alone, since SQLite makes it by the umask. Its log gets the same mode, and
+    a file that exists keeps its own.
+    """
     with suppress(OSError):  # SQLite says what is wrong
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 

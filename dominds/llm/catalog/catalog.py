@@ -28,7 +28,7 @@ FOREWARNING = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class ProviderInfo:
-    """A provider's entry. ``unusable`` says why none of its models can be called, or is empty."""
+    """A provider's entry. ``unusable`` says why none of its models can be called, and is empty where they can."""
 
     provider_id: str
     name: str
@@ -45,8 +45,9 @@ class UnknownModel(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All providers and models, and everything that was wrong with the files. ``in_file`` are the fields that the
-    operator's file states of a provider, by its id."""
+    """All providers and models, with every problem of the files. ``in_file`` maps a provider's id to the fields that
+    the operator's file states.
+    """
 
     providers: Mapping[str, ProviderInfo]
     models: Mapping[tuple[str, str], ModelInfo]
@@ -54,7 +55,7 @@ class Catalog:
     in_file: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def model(self, provider_id: str, model_id: str) -> ModelInfo:
-        """Return a model. Raises ``UnknownModel``, which names what comes near."""
+        """Return a model. Raises ``UnknownModel``, whose message suggests similar names."""
         result = self.models.get((provider_id, model_id))
         if result is None:
             raise UnknownModel(self._not_found(provider_id, model_id))
@@ -81,8 +82,9 @@ NONE: Connected = MappingProxyType({})
 
 
 def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
-    """Lay what was connected on the page over the shipped defaults, and ``.minds/llm.yaml`` over both.
-    Never raises for what the file says."""
+    """Load the shipped providers, and lay over them those of the page, and then ``.minds/llm.yaml``. Mistakes in the
+    file are reported and never raised.
+    """
     shipped, own = _shipped_entries(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     entries = lay_over(lay_over(shipped.providers, connected), own.providers)
     result = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
@@ -95,7 +97,9 @@ def _shipped_entries() -> fields.Entries:
 
 
 def lay_over(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Lay providers over providers, field by field, and so each of their models."""
+    """Return the providers ``below`` with those ``above`` laid over them, field by field, their
+    models in the same way.
+    """
     result = dict(below)
     for provider_id, entry in above.items():
         base = result.get(provider_id, {})
@@ -181,7 +185,7 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
 
 
 def retirement_of(model: ModelInfo, today: date) -> str:
-    """Warn of a model that ends within 30 days or has ended; else return an empty text."""
+    """Return a warning about a model that ends within 30 days or has ended, or an empty text."""
     if model.retires_on is None or today < model.retires_on - FOREWARNING:
         return ""
     name = f"{model.provider_id}/{model.model_id}"
@@ -192,7 +196,7 @@ def retirement_of(model: ModelInfo, today: date) -> str:
 
 
 def _script(provider: ProviderInfo, script: str, minds_dir: Path) -> tuple[str, str]:
-    """Return the path of a scripted model's file, and why it cannot be played."""
+    """Return the path of a scripted model's file, and the reason why it cannot be played."""
     if provider.kind.is_server:
         return "", ""
     if not script:
@@ -211,7 +215,7 @@ def _script(provider: ProviderInfo, script: str, minds_dir: Path) -> tuple[str, 
 
 
 def script_path(script: str, minds_dir: Path) -> Path | None:
-    """A script beside ``llm.yaml``, never outside its folder, or a shipped one by its name."""
+    """Return the path of a script beside ``llm.yaml``, never outside its folder, or of a shipped script by its name."""
     home = minds_dir.resolve()
     for folder in (home, SCRIPTS.resolve()):
         for name in (script, f"{script}.yaml"):
@@ -226,7 +230,7 @@ def script_path(script: str, minds_dir: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A catalog, and the files that it came from as they were then."""
+    """A catalog with the state of its files at the time of reading."""
 
     catalog: Catalog
     connected: Connected
@@ -242,10 +246,8 @@ _loading = threading.Lock()
 
 
 def current_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
-    """Return the catalog, read again when ``llm.yaml`` or a script beside it has changed, or ``connected`` is
-    another object.
-
-    It costs a few ``stat`` calls.
+    """Return the catalog, read again if ``llm.yaml`` or a script beside it has changed, or ``connected`` is another
+    object. Checking that costs a few ``stat`` calls.
     """
     known = _current.get(minds_dir)
     if known is not None and known.is_current(connected):

@@ -37,7 +37,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The sound fields of a file's providers under their YAML names, and what was wrong with the others."""
+    """The sound fields of a file's providers under their YAML names, and the problems of the others."""
 
     providers: Mapping[str, Mapping[str, Any]]
     problems: tuple[Problem, ...] = ()
@@ -50,7 +50,7 @@ def _tokens(value: Any) -> int:
 
 
 def _forced_tool(value: Any) -> str:
-    """Read the field; YAML reads a plain yes or no as a truth."""
+    """Read the field, in which YAML turns a plain yes or no into a boolean."""
     result: str = _FORCED_TOOL({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
     return result
 
@@ -59,7 +59,7 @@ _FORCED_TOOL = one_of(list(FORCED_TOOL))
 
 
 def _true_or_auto(value: Any) -> bool | None:
-    """Read the field; ``auto`` leaves it to ``forced_tool``."""
+    """Read true, false or ``auto``, which leaves the decision to ``forced_tool``."""
     return None if value == AUTO else truth(value)
 
 
@@ -187,7 +187,7 @@ _OF_MODELS = {"script": Severity.UNUSABLE, **_REMARKS}
 
 
 def entries_of(reading: Reading) -> Entries:
-    """Check a document's fields one by one: a bad one is reported and left out, the others hold."""
+    """Check a document's fields one by one. A bad field is reported and left out, and the others stay."""
     providers: dict[str, Mapping[str, Any]] = {}
     for key, value in reading.entries(reading.document, "the file"):
         if key != "providers":

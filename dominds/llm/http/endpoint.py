@@ -9,11 +9,11 @@ from urllib.request import getproxies, proxy_bypass
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Limits on how long a model call may stay silent or last, in seconds.
+    """Limits on the silence and the length of a model call, in seconds.
 
-    ``first_byte`` runs from the sending to the first byte of the answer's body, because servers exist that send
-    headers at once and then read the prompt for a minute. ``idle`` is the pause between bytes; keep-alive
-    comments count as bytes, but not beyond ``comments``, the pause between events.
+    ``first_byte`` runs from sending the request to the first byte of the answer's body, because some servers send
+    headers at once and then read the prompt for a minute. ``idle`` is the pause between bytes. Keep-alive comments
+    count as bytes, but ``comments`` limits the pause between events.
     """
 
     connect: float = 10.0
@@ -28,7 +28,7 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A model server and how to talk to it. ``key`` may be empty: local servers ask for none."""
+    """The address of a model server and how to call it. ``key`` may be empty, since local servers ask for none."""
 
     base_url: str
     key: str = field(default="", repr=False)
@@ -36,12 +36,12 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Return the name by which a person knows the server; it stands at the head of every error."""
+        """Return the name by which people know the server, with which every error begins."""
         parts = urlsplit(self.base_url)
         return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or self.base_url
 
     def proxy(self) -> str | None:
-        """Return the proxy that the environment names for this server; none on the way to this machine itself."""
+        """Return the proxy that the environment names for this server; none for a server on this machine."""
         return None if is_loopback(self.base_url) else _proxy_to(self.base_url)
 
 
@@ -60,5 +60,5 @@ def is_loopback(url: str) -> bool:
 
 
 def without_key(text: str, key: str) -> str:
-    """Mask the key, since servers like to quote the key that they reject."""
+    """Mask the key in a text, since servers tend to quote a key that they reject."""
     return text.replace(key, "[key]") if len(key) >= 4 else text

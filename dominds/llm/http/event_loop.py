@@ -26,7 +26,7 @@ CLOSING_SECONDS = 1.0
 
 
 class _Resolver(aiohttp.ThreadedResolver):
-    """A resolver that holds names which somebody typed into a page to the rules for them."""
+    """A resolver that checks names which somebody typed into a page by the rules for typed addresses."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -40,7 +40,7 @@ class _Resolver(aiohttp.ThreadedResolver):
 
 
 class EventLoop:
-    """An event loop in a thread of its own, from the first call on."""
+    """An event loop in a thread of its own, which starts with the first call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class EventLoop:
         self._session: aiohttp.ClientSession | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-        """Wait for the coroutine, and return or raise what it does. The calling thread must hold no database
+        """Wait for the coroutine, and return its result or raise its error. The calling thread must not hold a database
         connection.
         """
         try:
@@ -59,11 +59,11 @@ class EventLoop:
         return asyncio.run_coroutine_threadsafe(coroutine, self._start()).result()
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function on the loop, soon."""
+        """Schedule a call of the function on the loop."""
         self._start().call_soon_threadsafe(function)
 
     def session(self) -> aiohttp.ClientSession:
-        """Return the connections of all calls, which share nothing else. Call it on the loop only."""
+        """Return the pool of connections, the only thing that calls share. Call it on the loop alone."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
@@ -94,7 +94,7 @@ class EventLoop:
 
 
 def trust(url: str) -> ssl.SSLContext | bool:
-    """Return which certificates are trusted at this address."""
+    """Return the certificates to trust at this address."""
     return _default_context() if url.startswith("https:") else True
 
 

@@ -45,7 +45,7 @@ BROKEN = (aiohttp.ClientError, OSError)  # errors of the HTTP client
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A request to send: ``body`` is JSON. ``has_files`` says that its newest message has images or files."""
+    """A request with a JSON ``body``. ``has_files`` says that its newest message contains images or files."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -54,9 +54,9 @@ class Post:
 
 
 class Exchange:
-    """Sends a ``Post`` and hands out the body of the answer, on the event loop of model calls.
+    """One exchange on the event loop of model calls: it sends a ``Post`` and hands out the body of the answer.
 
-    ``abort`` works from any thread at any time; a server that is still silent over its headers hears of it as well.
+    ``abort`` may be called from any thread at any time, and also reaches a server that has not sent its headers yet.
     """
 
     def __init__(self, endpoint: Endpoint, post: Post) -> None:
@@ -79,7 +79,7 @@ class Exchange:
         self.cut(StreamAborted(f"The call to {self._endpoint.host} was stopped."))
 
     def cut(self, reason: ProviderError) -> None:
-        """End the exchange with ``reason``; the first one stays. One that is over already does not feel it."""
+        """End the exchange with ``reason``. The first reason stays, and an exchange that has ended is left alone."""
         with self._lock:
             if self._cut is not None:
                 return
@@ -112,7 +112,7 @@ class Exchange:
             raise self._failure_to_open(error) from None  # its text may quote headers
 
     async def _connect(self) -> aiohttp.ClientResponse:
-        """Post, with a few quick retries of the connection, which are only made when they must be."""
+        """Send the request, with a few quick retries where no connection was made."""
         try:
             return await self._send_post()
         except aiohttp.ClientConnectorCertificateError:
@@ -173,8 +173,8 @@ class Exchange:
         return NetworkFailed(f"The connection to {endpoint.host} failed: {reason}.")
 
     async def chunk(self) -> bytes:
-        """Return what has arrived of the body since the last chunk; empty at its regular end. Everything else
-        raises.
+        """Return what has arrived of the body since the last chunk, or an empty text at its regular end. Any other end
+        raises an error.
         """
         assert self._response is not None
         try:
@@ -210,7 +210,7 @@ class Exchange:
         return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {reason}.")
 
     async def drain(self) -> None:
-        """Read the few bytes after the provider's end, so that the connection can be used again."""
+        """Read the few bytes behind the provider's end, so that the connection can be used again."""
         assert self._response is not None
         if self._response.content.at_eof():
             return
@@ -249,20 +249,25 @@ class Exchange:
 
 
 def reason_of(error: OSError) -> str:
-    """Return a refused connection's own words; asyncio's repeat the address that the message already names."""
+    """Return the words of a refused connection, without the address that asyncio repeats and the
+    message already names.
+    """
     return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
 
 
 def _header_bound(error: aiohttp.ClientResponseError) -> Budget | None:
-    """Return the bound that an answer's headers went over, if that is why the client gave up on it."""
+    """Return the bound that an answer's headers exceeded, if the client gave up for this reason."""
     if "Too many headers" in error.message:
         return budgets.HEADERS
     return budgets.HEADER_BYTES if "Got more than" in error.message else None
 
 
 class Watch:
-    """Cuts the exchanges whose time is up. It lives on their event loop, and checks at fixed intervals while there are
-    any: a timer that each chunk resets would cost more than the chunk."""
+    """A watch that cuts exchanges whose time is up.
+
+    It lives on their event loop, and checks at fixed intervals as long as there are exchanges: resetting a timer at
+    each chunk would cost more than the chunk.
+    """
 
     def __init__(self) -> None:
         self._exchanges: set[Exchange] = set()

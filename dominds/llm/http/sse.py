@@ -22,8 +22,10 @@ class ServerEvent:
 
 
 class SseParser:
-    """Feed it chunks in order, then ``close`` it. Comments and the fields ``id`` and ``retry`` are skipped. A body
-    that is one JSON document instead is one event."""
+    """A parser that takes chunks in order by ``feed``, and ends by ``close``.
+
+    It skips comments and the fields ``id`` and ``retry``. A body that is one JSON document is one event.
+    """
 
     def __init__(self, sender: str = "The provider", bound: Budget = budgets.EVENT_BYTES) -> None:
         self._sender = sender
@@ -49,7 +51,7 @@ class SseParser:
         self._extend_rest(lines[-1])
 
     def close(self) -> Iterator[ServerEvent]:
-        """Yield the event that lacked its blank line: servers that stop right after ``[DONE]`` exist."""
+        """Yield an event without its final blank line, since some servers stop right after ``[DONE]``."""
         if self._rest:
             self._take_line(self._complete_line(b""))
         event = self._dispatch()

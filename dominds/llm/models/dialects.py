@@ -19,8 +19,8 @@ BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhi
 
 
 class Thinker(Protocol):
-    """The part of a model that the parameters need: its ``thinking`` and greatest effort, as the catalog has
-    them, and what turns thinking off.
+    """The part of a model that its parameters depend on: ``thinking``, the greatest effort, and the parameters that
+    turn thinking off.
     """
 
     @property
@@ -63,7 +63,7 @@ def table(known: Mapping[str, Field]) -> Field:
 
 
 def _stop(value: Any) -> Any:
-    """Read one text or several. White space is a text to stop at, too."""
+    """Read one stop text or several. White space is a valid stop text, too."""
     results = [value] if isinstance(value, str) else value
     if not isinstance(results, list | tuple) or not all(isinstance(one, str) and one for one in results):
         raise Bad(f"expected a text or a list of texts, found {quote_value(value)}")
@@ -72,9 +72,12 @@ def _stop(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """A wire format's parameters. ``of_effort`` says in its words how hard a model is to think, ``refused`` what of
-    them a model does not take, and ``of_chat`` says in its words what a request in those of chat completions asks for:
-    by the name of each field that can be honoured."""
+    """The parameters of one wire format.
+
+    ``of_effort`` expresses an effort of thinking in its words. ``refused`` names parameters that a model does not take.
+    ``of_chat`` translates a request in the words of chat completions, field by field, as far as the format can honour
+    it.
+    """
 
     fields: Mapping[str, Field] = field(repr=False)
     of_effort: Callable[[Thinker, str], Params] = field(repr=False)
@@ -91,7 +94,7 @@ def _field_named(name: str) -> InOwnWords:
 
 
 def _output_from(least: int) -> dict[str, InOwnWords]:
-    """Check the length of an answer; whoever makes a request writes it there."""
+    """Check the length of an answer, and leave the field to whoever makes a request."""
 
     def read(_model: Thinker, value: Any) -> Params:
         whole_number(least, MOST)(value)
@@ -101,7 +104,7 @@ def _output_from(least: int) -> dict[str, InOwnWords]:
 
 
 def _format_of(value: Any) -> tuple[str, Params]:
-    """Return the kind of a ``response_format``, and what it says of its schema."""
+    """Return the kind of a ``response_format``, and the details of its schema."""
     result = mapping(value)
     kind = one_of(FORMATS)(result.get("type"))
     schema = mapping(result.get("json_schema")) if kind == "json_schema" else {}
@@ -135,7 +138,7 @@ def _effort_refused(model: Thinker, name: str, effort: Any) -> Iterator[Fault]:
 
 
 def effort_within(model: Thinker, effort: str) -> str:
-    """Return the effort, or the greatest one that the model takes where that is less."""
+    """Return the effort, or the greatest effort that the model takes if that is less."""
     return min(effort, model.most_effort or effort, key=EFFORTS.index)
 
 
@@ -204,8 +207,8 @@ def _no_sampling(model: Thinker, params: Params) -> Iterator[Fault]:
 
 
 def _anthropic_refused(model: Thinker, params: Params) -> Iterator[Fault]:
-    """Refuse parameters that no model takes since version 2026-10-21 of the API. At 1, which says nothing, they
-    are left out silently.
+    """Yield the parameters that no model takes since version 2026-10-21 of the API. A value of 1 changes nothing, and
+    is left out silently.
     """
     found = dict(_messages_refused(model, params))
     for name in SAMPLING:

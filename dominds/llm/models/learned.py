@@ -1,7 +1,8 @@
-"""Traits learnt from a model's refusals, by its provider and id, which apply at once while the process lives.
+"""Traits that a model's refusals have taught, by provider and model id. They apply at once, for as long as the process
+lives.
 
-A catalog knows the models that it names. The same ones behind a gateway, under an id that somebody typed, are
-known by what they refuse.
+A catalog knows the models that it names. The same models behind a gateway, under an id that somebody typed, are known
+by their refusals.
 """
 
 import re
@@ -36,9 +37,7 @@ _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
 
 
 def learn(model: ModelInfo, error: ProviderError) -> bool:
-    """Take the lesson of a refusal, and return whether it is new: then the same request may succeed in another
-    form.
-    """
+    """Learn from a refusal, and return whether the lesson is new: then the same request may succeed in another form."""
     lessons = {trait: value for words, trait, value in LESSONS if words.search(str(error))}
     if isinstance(error, OutputAboveMaximum) and error.most:
         lessons["output_length"] = error.most
@@ -62,13 +61,12 @@ def _with(model: ModelInfo, traits: tuple[tuple[str, Any], ...]) -> ModelInfo:
 
 
 def traits_of(model: ModelInfo) -> dict[str, Any]:
-    """Return what the model's refusals taught, as values of JSON."""
+    """Return the traits that the model's refusals have taught, as JSON values."""
     return dict(_traits.get((model.provider_id, model.model_id), ()))
 
 
 def restore(provider_id: str, model_id: str, traits: Mapping[str, Any]) -> None:
-    """Take over what another process learned. A trait that is not known here, or whose value is none, is passed
-    over."""
+    """Take over the lessons of another process. Unknown traits, and traits without a value, are passed over."""
     sound = {name: value for name, value in traits.items() if (is_sound := SOUND.get(name)) and is_sound(value)}
     if isinstance(echo := sound.get("echo"), str):
         sound["echo"] = Echo(echo)

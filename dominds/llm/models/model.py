@@ -1,4 +1,4 @@
-"""A model and the kind of its provider, as values: what the rest of the product may ask about them."""
+"""A model and the kind of its provider, as values: everything that the rest of the product may ask about them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ FORCED_TOOL = ("yes", "no", "named", "required", "thinking_off")  # thinking_off
 
 
 class Forcing(StrEnum):
-    """The way in which a request insists on one tool. Where it cannot, its text has to ask for the tool."""
+    """The way in which a request insists on a tool. Where it cannot, its text has to ask for the tool."""
 
     NONE = "none"
     NAMED = "named"  # the tool by its name
@@ -28,8 +28,8 @@ class Forcing(StrEnum):
 
 
 class Echo(StrEnum):
-    """A rule for sending an answer's reasoning text back. Opaque reasoning (signatures, details) goes back
-    wherever it is kept.
+    """A rule for sending an answer's reasoning text back. Opaque reasoning, such as signatures, goes back wherever it
+    is stored.
     """
 
     NEVER = "never"
@@ -39,7 +39,7 @@ class Echo(StrEnum):
 
 
 class Thinking(StrEnum):
-    """The times at which a model thinks, and what a request may say of it."""
+    """The times at which a model thinks, and the part of them that a request decides."""
 
     UNKNOWN = ""
     NEVER = "never"
@@ -72,8 +72,10 @@ CountTokens = Callable[[str, str, str, str], int | None]  # base URL, model, tex
 
 @dataclass(frozen=True, slots=True)
 class PartSizes:
-    """The sizes of images and files: a token for each square of ``patch`` pixels, after a picture was made
-    smaller until it needs no more than ``most_patches``; and ``page`` tokens for each page of a document.
+    """The sizes of images and files in tokens.
+
+    An image counts a token for each square of ``patch`` pixels, after it was made smaller until it needs at most
+    ``most_patches``. A document counts ``page`` tokens for each page.
     """
 
     patch: int = 28
@@ -83,8 +85,9 @@ class PartSizes:
 
 @dataclass(frozen=True, slots=True)
 class ImageBounds:
-    """The images that a server takes in one request: so many, and bytes of them; no more than ``most_with_large`` where
-    one has a side over ``large`` pixels. 0: it does not say."""
+    """The images that a server takes in one request: their number, their bytes, and at most ``most_with_large`` where
+    one has a side over ``large`` pixels. 0 stands for no stated bound.
+    """
 
     most: int = 0
     most_bytes: int = 0
@@ -94,11 +97,11 @@ class ImageBounds:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The demands of a dialect or model on requests, besides those of all. 0 means no bound.
+    """A dialect's or model's demands on requests, beyond those of all others.
 
-    ``nine``: ids of calls of nine letters and digits. ``plain_keys``: properties of tools without ``$`` and
-    brackets. ``anchored``: patterns that say where they begin and end. ``alternates``: user and assistant in
-    turn, and no system message but the first.
+    0 stands for no bound. ``nine``: ids of calls have nine letters and digits. ``plain_keys``: names of a tool's
+    properties contain no ``$`` and no brackets. ``anchored``: patterns say where they begin and end. ``alternates``:
+    user and assistant take turns, and only the first message may be the system's.
     """
 
     nine: bool = False
@@ -111,10 +114,10 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ProviderKind:
-    """A kind of provider: how its models are called, and in which traits they differ from others.
+    """A kind of provider: how its models are called, and how they differ from others.
 
-    ``connect`` takes a model and its key. ``loaded_window`` asks the server with how long a window a model runs now,
-    ``sees`` whether it takes images.
+    ``connect`` takes a model and its key. ``loaded_window`` asks the server for the window with which a model runs now,
+    and ``sees`` whether it takes images.
     """
 
     name: str
@@ -142,7 +145,7 @@ class ProviderKind:
 
     @property
     def family(self) -> str:
-        """Return the kind by which a context policy may choose its models."""
+        """Return the name by which a context policy chooses models of this kind."""
         return self.plays or self.name
 
 
@@ -172,7 +175,7 @@ class ModelInfo:
     supports_tool_choice: bool | None = None
     forced_tool: str = ""
     thinking: Thinking = Thinking.UNKNOWN
-    most_effort: str = ""  # the modalities that it takes; empty: any
+    most_effort: str = ""  # the greatest effort that it takes; empty: any
     is_bound: bool = False
     alternates: bool = False  # its template wants user and assistant in turn
     nine_ids: bool = False  # ids of calls have nine characters, as Mistral's templates want
@@ -192,12 +195,12 @@ class ModelInfo:
 
     @property
     def has_cursor(self) -> bool:
-        """Check whether each call takes what the one before handed back: a script's place in its steps."""
+        """Check whether each call needs a value from the call before, as a script needs its place among its steps."""
         return not self.kind.is_server
 
     @property
     def limit(self) -> tuple[int | None, str]:
-        """Return the window in tokens and the field that states it."""
+        """Return the window in tokens, and the name of the field that states it."""
         if self.context_length is not None:
             return self.context_length, "context_length"
         if self.input_length is not None:
@@ -206,8 +209,8 @@ class ModelInfo:
 
     @property
     def input_limit(self) -> int | None:
-        """Return the longest prompt in tokens that the provider takes: the window, or less where it keeps room
-        for output.
+        """Return the longest prompt in tokens that the provider takes. It is the window, or less where room for output
+        is reserved.
         """
         stated = [length for length in (self.context_length, self.input_length) if length is not None]
         return min(stated, default=None)

@@ -44,7 +44,7 @@ GENERAL_FIELDS: dict[str, Field] = {
 
 
 def check(model: ModelInfo, params: Params) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the parameters that the model takes, and what is wrong with the others."""
+    """Return the parameters that the model takes, and the faults of the others."""
     faults = [*_faults_of_fields(params, model.kind.params.fields)]
     sound = _without(params, faults)
     refused = [*model.kind.params.refused(model, sound)]
@@ -81,7 +81,9 @@ def _read(name: str, value: Any, known: Mapping[str, Field]) -> None:
 
 
 def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapping[str, Dialect]) -> list[Fault]:
-    """Return what is wrong with an agent's sections. ``dialects`` are those of all kinds of providers, by name."""
+    """Return the faults in the sections of an agent's settings. ``dialects`` holds those of all kinds of providers, by
+    name.
+    """
     faults: list[Fault] = []
     for section, params in settings.items():
         if section != GENERAL and section not in dialects:
@@ -110,10 +112,10 @@ def in_body(params: Params) -> dict[str, Any]:
 
 
 def tune(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
-    """Return the model with an agent's settings laid over its own, and over both the request's own parameters.
+    """Return the model with an agent's settings laid over its own, and the request's own parameters over both.
 
-    The latter are in the words of chat completions. What the model does not take is left out: since they were
-    checked, the dialog may have gone to another model.
+    The request's parameters are in the words of chat completions. Parameters that the model does not take are left out:
+    they were checked before, but the dialog may have moved to another model.
     """
     if not settings and not asked:
         return model
@@ -122,7 +124,7 @@ def tune(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelIn
 
 
 def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
-    """Return what of a request, in the words of chat completions, the model cannot honour beside an agent's
+    """Return the fields of a request, in the words of chat completions, that the model cannot honour under an agent's
     settings.
     """
     own, names, faults = _in_own_words(model, asked)
@@ -133,7 +135,7 @@ def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[F
 def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
     """Translate a request's parameters into the words of the model's format.
 
-    Returns them with the original name of each, and those for which the format has no words.
+    Returns them with the original name of each, and the names that the format has no words for.
     """
     words, own = model.kind.params.of_chat, NOTHING
     names: dict[str, str] = {}
@@ -153,7 +155,7 @@ def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, st
 
 
 def most_output(settings: Params, asked: Params = NOTHING) -> int | None:
-    """Return the longest answer in tokens that an agent is to give, or that a request asks for, where they say so."""
+    """Return the greatest length of an answer in tokens that an agent's settings or the request state, if they do."""
     stated = [_section(settings, GENERAL).get("max_tokens"), *(asked.get(name) for name in MAX_TOKENS_FIELDS)]
     whole = [value for value in stated if isinstance(value, int) and not isinstance(value, bool) and value > 0]
     return min(whole, default=None)
@@ -173,7 +175,7 @@ def _merge(model: ModelInfo, settings: Params) -> Params:
 
 
 def _laid_over(below: Params, params: Params) -> Params:
-    """Lay a mapping over a mapping name by name: an effort leaves the wish for a summary as it is."""
+    """Lay a mapping over another one name by name, so that an effort leaves a wish for a summary in place."""
     result = dict(below)
     for name, value in params.items():
         under = result.get(name)

@@ -14,9 +14,9 @@ WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """The hours from one time of a day to another, in UTC, perhaps past midnight; equal times mean a whole day.
+    """The hours from one time of day to another, in UTC, perhaps past midnight. Equal times mean a whole day.
 
-    ``days`` are places in ``WEEK``: those on which the hours begin.
+    ``days`` are places in ``WEEK``: the days on which the hours begin.
     """
 
     begin: timedelta
@@ -31,10 +31,11 @@ class Hours:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per million tokens. Of ``cached``, ``write`` and ``write_long`` None means: as any input.
+    """A price in USD per million tokens.
 
-    ``above`` is the prompt length in tokens from beyond which it holds, for the whole prompt and its answer. ``since``
-    and ``until`` are the first and last day; None: open. One with ``hours`` holds within them, in place of one without.
+    Where ``cached``, ``write`` or ``write_long`` is None, such tokens cost as much as any input. The price holds for
+    prompts of more than ``above`` tokens, and then for the whole prompt and its answer. ``since`` and ``until`` are its
+    first and last day; None leaves that side open. A price with ``hours`` replaces one without during those hours.
     """
 
     input: Decimal
@@ -54,14 +55,14 @@ class Price:
 
 
 def price_of(prompt_tokens: int, prices: Iterable[Price], at: datetime) -> Price | None:
-    """Return the price that holds at this time, in UTC: of several tiers the highest that the prompt reaches."""
+    """Return the price in force at this time, in UTC. Of several tiers it is the highest that the prompt reaches."""
     held = (price for price in prices if price.holds(prompt_tokens, at))
     return max(held, key=lambda price: (price.above, bool(price.hours)), default=None)
 
 
 def cost_of(usage: Usage, prices: Iterable[Price], at: datetime) -> Decimal | None:
-    """Return the USD of one generation, or None where no price holds. Reasoning is part of the completion and
-    costs as such.
+    """Return the cost of one generation in USD, or None where no price is known. Reasoning is part of the completion
+    and costs the same.
     """
     price = price_of(usage.prompt_tokens, prices, at)
     if price is None:

@@ -18,12 +18,12 @@ def output_room(
     wanted: int | None = None,
     margin: int | None = None,
 ) -> int | None:
-    """Tokens to ask for: what the model can write or is ``wanted``, and what the window leaves behind a prompt of
-    ``est_prompt``; None where neither is known.
+    """Return the tokens of output to ask for: what the model can write or is ``wanted``, within what the window leaves
+    beside a prompt of ``est_prompt``. None where neither is known.
 
-    ``window`` is the one that the model runs with now, where that is another than the catalog's. ``margin`` tokens stay
-    free for what a calibrated estimate may be off by at most, as far as that leaves room for a short answer; without
-    them a twentieth of the prompt does.
+    ``window`` is the one that the model runs with now, if it differs from the catalog's. ``margin`` is the greatest
+    error of a calibrated estimate in tokens, and stays free as far as that leaves room for a short answer. Without
+    ``margin``, a twentieth of the prompt stays free.
     """
     most = min([tokens for tokens in (model.output_length, wanted) if tokens is not None], default=None)
     window = window or model.limit[0]

@@ -1,4 +1,4 @@
-"""Traits of a model that shape the requests to it, as a text to store: the catalog may say something else tomorrow."""
+"""Traits of a model that shape its requests, stored as text because the catalog may say something else tomorrow."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -36,7 +36,7 @@ def traits_of(model: ModelInfo) -> str:
 
 
 def with_traits(model: ModelInfo, text: str) -> ModelInfo:
-    """Return the model as it was when its traits were stored; what they leave out stays."""
+    """Return the model as it was when its traits were stored. Traits that the text leaves out stay as they are now."""
     traits = orjson.loads(text)
     stored = {name: traits[name] for name in TRAITS if name in traits}
     stored |= {name: kind(traits[name]) for name, kind in CHOICES.items() if name in traits}

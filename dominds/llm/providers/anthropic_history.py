@@ -14,11 +14,11 @@ THINKING = ("thinking", "redacted_thinking")
 
 
 def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
-    """Return messages in the form of this API.
+    """Return the messages in the form of this API.
 
-    Roles must alternate, so neighbours of one side are merged. Empty blocks are refused, so they are dropped. A
-    system message may stand between a user's turn and an answer only: one that came before that turn waits for
-    its end. The first turn must be the user's: before an answer that begins the history stands a word of ours.
+    Roles must alternate, so neighbours of one role are merged. Empty blocks are refused, so they are dropped. A system
+    message may stand only between a user's turn and an answer, so an earlier one moves to the end of that turn. The
+    first turn must be the user's, so a history that begins with an answer gets a short text before it.
     """
     stable = _last_stable(request.messages)
     merged: list[dict[str, Any]] = []
@@ -46,10 +46,9 @@ def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, An
 
 
 def _last_stable(messages: tuple[Message, ...]) -> int:
-    """Return the last message that the next request will repeat, and after which only this request's own text
-    stands.
+    """Return the last message that the next request will repeat, since only texts of this one request follow it.
 
-    That is the last tool result since the last answer, else the first user message since then.
+    That is the last tool result since the last answer, or else the first user message since then.
     """
     start = next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
     start = next((at for at in range(start, len(messages)) if messages[at].role is not Role.SYSTEM), start)

@@ -133,10 +133,10 @@ def _choice(name: str, forcing: Forcing) -> dict[str, Any]:
 
 
 def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
-    """Say how to think: as stated, with text that can be shown where the model thinks anyway.
+    """Set how the model thinks: as stated, and with text that can be shown where the model thinks anyway.
 
-    A budget is left out where a tool is forced or an open round lacks its thinking, which is refused. It leaves a
-    quarter of the output to the answer.
+    A budget is left out where a tool is forced, or where an open round lacks its thinking, since both are refused. The
+    budget leaves a quarter of the output to the answer.
     """
     stated: dict[str, Any] = dict(body.get("thinking") or {})
     if stated.get("type") == "enabled":
@@ -158,7 +158,7 @@ def _drops_stale(request: Request, model: ModelInfo) -> bool:
 
 
 def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:
-    """Check whether the answer that results follow came without its thinking."""
+    """Check whether the answer before the newest results came without its thinking."""
     if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
         return False
     return messages[-2]["content"][0]["type"] not in THINKING
@@ -171,8 +171,9 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block under way: its first form, the pieces of each field that came since, and how many characters of
-    the answer's text it holds."""
+    """A content block under way: its first form, the pieces of each field since then, and the number of characters of
+    the answer's text in it.
+    """
 
     start: dict[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
@@ -192,7 +193,7 @@ class _Block:
 
 
 class MessagesReader(AnswerReader):
-    """Folds events up to ``message_stop``, or reads a whole message."""
+    """A reader of events up to ``message_stop``, or of a whole message."""
 
     def __init__(self, request: Request, owner: Owner, *, needs_signature: bool) -> None:
         super().__init__(request, owner, is_thinking=not needs_signature)
@@ -220,7 +221,7 @@ class MessagesReader(AnswerReader):
         return ()
 
     def _read_message(self, message: dict[str, Any]) -> list[StreamEvent]:
-        """Read the head of a stream, which says nothing yet, or a message that is whole."""
+        """Read the head of a stream, which has no content yet, or a whole message."""
         self.note_counts(message.get("usage"))
         self._transformations = message.get("input_transformations")
         self.note_end(message.get("stop_reason"))
@@ -241,7 +242,9 @@ class MessagesReader(AnswerReader):
         return events
 
     def _block_of(self, index: Any) -> _Block:
-        """Return the block that a delta belongs to; one without an index, or before any start, goes to the newest."""
+        """Return the block that a delta belongs to. A delta without an index, or before any start, belongs to the
+        newest block.
+        """
         place = whole_number(index)
         block = self._block_at.get(place) if place is not None else next(reversed(self._blocks), None)
         return block or self._new_block(index, {})
@@ -306,9 +309,8 @@ class MessagesReader(AnswerReader):
         return usage_of(self.counts)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield thinking blocks as they came, and where text and calls stood among them.
-
-        Anthropic refuses a block without its signature; others sign nothing.
+        """Yield thinking blocks as they came, with the places of text and calls between them. Anthropic refuses a block
+        without its signature; others sign nothing.
         """
         for block in self._blocks:
             match block.kind:
@@ -326,8 +328,8 @@ class MessagesReader(AnswerReader):
 
 
 def _log_transformations(model: str, transformations: Any) -> None:
-    """Log how the server changed the request, mostly by leaving out thinking blocks: how many, why, and from
-    where on.
+    """Log how the server changed the request, mostly by leaving out thinking blocks: how many, why, and from which
+    message on.
     """
     entries = (
         [entry for entry in transformations if isinstance(entry, dict)] if isinstance(transformations, list) else []
@@ -344,7 +346,7 @@ def _call_of(block: _Block) -> ToolCall:
 
 
 def usage_of(counts: dict[str, Any]) -> UsageReport:
-    """Read the counts. Input here excludes cache reads and writes: the whole prompt is the sum of all three."""
+    """Read the counts. Input excludes cache reads and writes here, so the whole prompt is the sum of all three."""
     if counts.get("input_tokens") is None:
         return UsageUnavailable()
     parts = [as_whole(counts[name]) for name in INPUT_COUNTS if name in counts]

@@ -1,8 +1,7 @@
-"""The opaque pieces of an answer that a provider wants back unchanged: signed or encrypted reasoning, in its
-place.
+"""The opaque pieces of an answer that a provider wants back unchanged, such as signed or encrypted reasoning.
 
-Each piece is stored as a JSON text with its owner and epoch. Reasoning means nothing to another model, key or
-account, and nothing after a conversation was rewritten.
+Each piece is stored as a JSON text with its owner and epoch. Reasoning means nothing to another model, key or account,
+and nothing after a conversation was rewritten.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ from dominds.llm.messages import Message, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of reasoning: provider, model and a digest of the key. ``epoch`` is the request's."""
+    """The owner of reasoning: provider, model and a digest of the key. ``epoch`` is that of the request."""
 
     name: str
     epoch: int = 0
@@ -29,14 +28,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A stretch of so many characters of the answer's text, in its place."""
+    """A stretch of the answer's text, as a number of characters, in its place among the pieces."""
 
     chars: int
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The answer's next call, in its place."""
+    """The answer's next call, in its place among the pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ Piece = Spoken | Called | Opaque
 
 
 def serialise(owner: Owner, pieces: Iterable[Piece]) -> tuple[str, ...]:
-    """Return an answer's pieces in stored form; nothing where none is opaque, since text and calls are stored
+    """Return an answer's pieces in stored form, or nothing where none is opaque, since text and calls are stored
     anyway.
     """
     pieces = list(pieces)
@@ -68,10 +67,9 @@ def _shape(piece: Piece) -> dict[str, Any]:
 
 
 def replay(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque]:
-    """Return the answer as it came: stretches of its text, its calls, and what is opaque between them.
+    """Return the pieces of an answer in their order: stretches of text, calls, and opaque pieces between them.
 
-    Only text and calls are returned where the owner or epoch differs, or they are no longer those that were
-    spoken.
+    Only text and calls are returned if the owner or epoch differs, or if text or calls have changed since.
     """
     pieces = list(_pieces(owner, message.provider_items))
     spoken = sum(piece.chars for piece in pieces if isinstance(piece, Spoken))

@@ -30,7 +30,7 @@ KINDS = {
 
 
 def kind_named(name: str) -> ProviderKind:
-    """Return the kind of this name. An unknown one cannot connect, and says so."""
+    """Return the kind of this name. An unknown kind cannot connect, and says so."""
     return KINDS.get(name) or ProviderKind(name, _refuse)
 
 
@@ -39,5 +39,5 @@ def _refuse(model: ModelInfo, key: str) -> Provider:
 
 
 def playing(kind: ProviderKind, other: ProviderKind) -> ProviderKind:
-    """Return a kind under the rules of another one's windows, for scripts that play such a model."""
+    """Return a kind with the window rules of another one, for scripts that play such a model."""
     return replace(kind, needs_limit=other.needs_limit, overruns=other.overruns, plays=other.name)

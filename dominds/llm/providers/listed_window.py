@@ -1,4 +1,4 @@
-"""Windows that servers state in their lists of models, whatever software they are."""
+"""Windows that servers state in their lists of models, whichever software they run."""
 
 from typing import Any
 
@@ -21,7 +21,9 @@ LITELLM_FIELDS = (("model_info", "max_input_tokens"), ("model_info", "max_tokens
 
 
 def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Read the window of a model from its server's own list; of LiteLLM, whose list tells none, from its other one."""
+    """Read a model's window from its server's list of models, or from LiteLLM's second list, since its first states
+    none.
+    """
     entries = list_entries(f"{base_url.rstrip('/')}/models", key, NAME, "data", LIST_SECONDS)
     if isinstance(entries, str):
         return LimitUnavailable(entries)
@@ -34,14 +36,14 @@ def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | Lim
 
 
 def anthropic_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Read the window of a model from a list of Anthropic's form, whose page of 20 is asked to hold all."""
+    """Read a model's window from a list in Anthropic's format, whose pages of 20 are requested in full length."""
     url = f"{base_url.rstrip('/')}/v1/models?limit=1000"
     entries = list_entries(url, key, NAME, "data", LIST_SECONDS, is_anthropic=True)
     return LimitUnavailable(entries) if isinstance(entries, str) else limit_in(entries, model)
 
 
 def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:
-    """Return what a list says of a model, or why it says nothing."""
+    """Return the window that a list states for a model, or the reason why there is none."""
     entry = next((entry for entry in entries if entry.get("id") == model), None)
     if entry is None:
         known = ", ".join(sorted(str(entry.get("id")) for entry in entries)[:10]) or "none"

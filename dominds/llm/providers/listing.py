@@ -22,15 +22,15 @@ MOST_MODELS, MOST_ID_CHARS = 500, 120
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Ids of models, or why there are none, in the server's own words where it said something."""
+    """Ids of models, or the reason why there are none, in the server's own words if it said something."""
 
     models: tuple[str, ...] = ()
     failure: str = ""
 
 
 def base_of(kind: ProviderKind, address: str) -> str:
-    """Return the base URL that somebody means: all APIs but Anthropic's stand below ``/v1`` where the address
-    names no folder.
+    """Return the base URL for a typed address. All APIs but Anthropic's stand below ``/v1`` if the address names no
+    folder.
     """
     address = with_scheme(address).rstrip("/")
     if _is_anthropic(kind):
@@ -41,7 +41,9 @@ def base_of(kind: ProviderKind, address: str) -> str:
 def list_models(
     kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool
 ) -> Listing:
-    """Ask the server. Nothing raises: a refused address, a silent server and a refusal are failures."""
+    """Ask the server for its models. A refused address, a silent server and a refusal are answers too, so nothing is
+    raised.
+    """
     host = Endpoint(base_url).host
     try:
         status, body = get(
@@ -86,7 +88,7 @@ SIGNS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 
 
 def recognise_kind(base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool) -> str:
-    """Return the kind that the server at an address shows itself to be, by its own API; empty for none of these."""
+    """Return the kind of server at an address, recognised by its own API, or an empty text."""
     for kind, path, is_it in SIGNS:
         try:
             status, body = get(

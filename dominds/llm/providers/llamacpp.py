@@ -11,8 +11,9 @@ NAME = "llama.cpp"
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Return the part of the window that one conversation may take. A server runs one model, whatever it is
-    called; a router runs several, and is not made to load one.
+    """Return the part of the window that one conversation may take.
+
+    A server runs one model under any name. A router starts several, and is not asked to load one.
     """
     address = f"{root_of(base_url)}/props"
     answer = read(address, key, NAME)
@@ -27,12 +28,14 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
 
 
 def is_router(props: Any) -> bool:
-    """Check whether the server starts one for each model that is asked for, and has no window of its own."""
+    """Check whether the server is a router, which starts a server for each requested model and has no window of its
+    own.
+    """
     return isinstance(props, dict) and props.get("role") == "router"
 
 
 def window_in(props: Any) -> int | None:
-    """Return the window of one slot, where the server has several."""
+    """Return the window of one slot of the server."""
     if not isinstance(props, dict):
         return None
     slot = props.get("default_generation_settings")

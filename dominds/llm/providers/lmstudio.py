@@ -27,9 +27,9 @@ UNREACHABLE_SECONDS = 30.0  # after a failed count, so that counting never slows
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Ask for the window that the model was loaded with; its longest possible one is not what holds.
+    """Return the window with which the model was loaded; the longest possible window does not apply.
 
-    Version 0.4 says so at ``/api/v1/models``, older ones at ``/api/v0/models``.
+    Version 0.4 states it at ``/api/v1/models``, and older versions at ``/api/v0/models``.
     """
     root = root_of(base_url)
     newer = read(f"{root}/api/v1/models", key, NAME)
@@ -43,7 +43,7 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
 
 
 def limit_in_v1(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:
-    """Read one model's window. Several instances may be loaded of one model, each under a name of its own."""
+    """Read one model's window. Several instances of a model may be loaded, each under its own name."""
     for entry in entries:
         instances = entries_in(entry, "loaded_instances") or ()
         for instance in instances:
@@ -91,7 +91,7 @@ def _unknown(model: str, listed: list[str]) -> LimitUnavailable:
 
 
 def sees(base_url: str, model: str, key: str = "") -> bool | None:
-    """Check whether the model takes images: ``capabilities.vision`` of the newer API, the type ``vlm`` of the
+    """Check whether the model takes images, by ``capabilities.vision`` of the newer API or the type ``vlm`` of the
     older one.
     """
     root = root_of(base_url)
@@ -111,10 +111,11 @@ _unreachable_until: dict[str, float] = {}
 
 
 def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | None:
-    """Count the tokens of ``text`` by the loaded model itself; None if it is not loaded, not reachable, or not LM
-    Studio.
+    """Return the tokens of ``text`` as the loaded model counts them, or None if it is not loaded, not reachable, or not
+    LM Studio.
 
-    It asks the model API first, which fails fast. The socket is that of LM Studio's SDK: no HTTP address counts.
+    The model API is asked first, since it fails fast. The count itself needs the socket of LM Studio's SDK, because no
+    HTTP address counts.
     """
     root = root_of(base_url)
     if time.monotonic() < _unreachable_until.get(root, 0.0) or not root.startswith("http://"):
@@ -129,7 +130,7 @@ def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | N
 
 
 async def _count(url: str, model: str, text: str) -> int | None:
-    """Count without ever letting the server load a model, as a count does for one that is not loaded."""
+    """Count on the socket. Counting in a model that is not loaded would load it, so this is ruled out first."""
     client = str(uuid4())
     async with asyncio.timeout(ANSWER_SECONDS), event_loop.LOOP.session().ws_connect(url) as socket:
         await socket.send_json({"authVersion": 1, "clientIdentifier": client, "clientPasskey": client})

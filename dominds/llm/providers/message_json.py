@@ -1,4 +1,4 @@
-"""JSON of a conversation's messages; that of the last request's messages is cached."""
+"""The JSON of a conversation's messages, of which that of the last request is cached."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,10 @@ class MessageJson:
         self._known = Bounded[_Known](most)
 
     def json(self, conversation: Hashable, messages: tuple[Message, ...], write: Write) -> bytes:
-        """Return the messages' JSON, without brackets. Requests of one conversation begin alike, until a rewrite.
+        """Return the messages' JSON, without brackets.
 
-        ``conversation`` has to name all that ``write`` depends on.
+        Requests of one conversation begin alike until a rewrite. ``conversation`` must name everything that ``write``
+        depends on.
         """
         known = self._known.get(conversation) or _Known()
         standing = messages[: max(0, len(messages) - PASSING)]

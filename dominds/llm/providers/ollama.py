@@ -1,7 +1,7 @@
-"""Ollama's own API beside its OpenAI wire, which tells the window of a running model, and whether it sees.
+"""Ollama's own API beside its OpenAI wire, which tells the window of a running model, and whether it takes images.
 
-Ollama silently cuts the start of a longer prompt, so the window has to be known before. Nothing that ``/v1`` is
-asked for, such as ``num_ctx``, changes the window.
+Ollama silently cuts the start of a longer prompt, so the window must be known before. No parameter of ``/v1``, such as
+``num_ctx``, changes the window.
 """
 
 import re
@@ -16,7 +16,7 @@ NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Return the window of the running model, else the one that its file sets; the longest possible one does not
+    """Return the window of the running model, or else the one that its file sets; the longest possible window does not
     apply.
     """
     entries = list_entries(f"{root_of(base_url)}/api/ps", key, NAME, "models")

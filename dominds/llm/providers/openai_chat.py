@@ -93,7 +93,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
 
 
 def _choice(name: str, tools: tuple[ToolSpec, ...], forcing: Forcing) -> Any:
-    """Force a tool. One that is offered alone is named by "required", since fewer servers know the object form."""
+    """Force a tool. The only tool on offer is named by "required", since fewer servers know the object form."""
     if name == ANY_TOOL or len(tools) == 1 or forcing is Forcing.REQUIRED:
         return "required"
     return {"type": "function", "function": {"name": name}}
@@ -186,9 +186,9 @@ class _CallUnderWay:
         return "".join(self.arguments)
 
     def is_another(self, call_id: str, name: str) -> bool:
-        """Check whether a piece that came for this place begins another call.
+        """Check whether a piece at this call's place begins another call.
 
-        Some servers number all parallel calls 0, or give them no ids, or repeat the name with each piece.
+        Some servers number all parallel calls 0, give them no ids, or repeat the name with each piece.
         """
         if not name or not self.name:
             return False
@@ -197,13 +197,13 @@ class _CallUnderWay:
         return name != self.name or is_whole(self.text)
 
     def is_repeated(self, call_id: str, name: str, arguments: str) -> bool:
-        """Check whether a piece is this call once more: some servers end with all that they streamed."""
+        """Check whether a piece repeats this whole call, since some servers end with everything that they streamed."""
         is_alike = call_id and (call_id, name, len(arguments)) == (self.id, self.name, self.chars)
         return bool(is_alike) and arguments == self.text and is_whole(arguments)
 
 
 class ChatReader(AnswerReader):
-    """Folds chunks up to ``[DONE]``."""
+    """A reader of chunks up to ``[DONE]``."""
 
     def __init__(self, request: Request, owner: Owner, echo: Echo) -> None:
         super().__init__(request, owner, is_thinking=echo is not Echo.NEVER)
@@ -248,9 +248,8 @@ class ChatReader(AnswerReader):
         return events
 
     def _delta_of(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """Return what is new in a choice.
-
-        A message that stands there instead is whole, or grows, or repeats what was streamed.
+        """Return the news of a choice. Some servers send a message in its place, which is whole, grows, or repeats the
+        stream.
         """
         delta = choice.get("delta") or {}
         if isinstance(delta, str):
@@ -269,9 +268,7 @@ class ChatReader(AnswerReader):
         return {**message, "content": content}
 
     def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[StreamEvent]:
-        """Read reasoning. Some gateways repeat the same in several fields; the first one is shown, and all are
-        kept.
-        """
+        """Read reasoning. Some gateways repeat it in several fields: the first is shown, and all are stored."""
         shown = ""
         for name in REASONING_FIELDS:
             if (piece := delta.get(name)) is not None:
@@ -285,7 +282,7 @@ class ChatReader(AnswerReader):
         yield from self.think(shown)
 
     def _read_detail(self, detail: dict[str, Any]) -> str:
-        """Fold a piece into its detail and answer what is new of its text. MiniMax repeats all that came before."""
+        """Add a piece to its detail, and return the news of its text. MiniMax repeats all that came before."""
         place = (detail.get("index"), detail.get("type"))
         known = next((each for each in self._details if (each.get("index"), each.get("type")) == place), None)
         if known is None:
@@ -301,7 +298,7 @@ class ChatReader(AnswerReader):
         return _visible_text(known)[len(before) :]
 
     def _read_call(self, piece: dict[str, Any], at: int) -> str:
-        """Add a piece, which stands at a place among others, to its call and answer its characters."""
+        """Add a piece, which has a place among others, to its call, and return its characters."""
         function = piece.get("function") or piece.get("custom") or piece
         name, arguments = (
             str(function.get("name") or ""),
@@ -321,7 +318,7 @@ class ChatReader(AnswerReader):
         return name + arguments if is_named_now else arguments
 
     def _call_of(self, index: int | None, at: int, call_id: str, name: str) -> _CallUnderWay:
-        """Return the call that a piece belongs to: by its index, its id where it has no other, or its place."""
+        """Return the call that a piece belongs to: by its index, by its id where it has no index, or by its place."""
         place = at if index is None else index
         call = self._call_of_index.get(place)
         if index is None or (call is not None and not name and call.id != call_id):

@@ -1,4 +1,5 @@
-"""OpenAI's Responses API, used statelessly: nothing is stored there, and reasoning travels with us, encrypted."""
+"""OpenAI's Responses API, used statelessly: nothing is stored at the provider, and encrypted
+reasoning travels with us."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -143,8 +144,8 @@ def _part(given: Part) -> dict[str, Any]:
 
 
 def _answer(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
-    """Write text and calls, with reasoning at its old place. Reasoning that nothing follows is refused, so it is
-    left out.
+    """Write text and calls, with reasoning in its old place. Reasoning that nothing follows is refused, so it is left
+    out.
     """
     waiting: list[dict[str, Any]] = []
     for piece in replay(owner, message):
@@ -175,7 +176,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 class ResponsesReader(AnswerReader):
-    """Folds events up to ``response.completed`` or ``response.incomplete``, or reads a whole response."""
+    """A reader of events up to ``response.completed`` or ``response.incomplete``, or of a whole response."""
 
     def __init__(self, request: Request, owner: Owner, *, is_thinking: bool = True) -> None:
         super().__init__(request, owner, is_thinking=is_thinking)
@@ -224,12 +225,12 @@ class ResponsesReader(AnswerReader):
         return self.read_content(content)
 
     def _end_part(self, part: dict[str, Any]) -> list[StreamEvent]:
-        """Say a part that is whole where its pieces did not come: some servers send none."""
+        """Take a whole part if its pieces did not come, since some servers send none."""
         text = part.get("text") or part.get("refusal")
         return [] if self._has_said_part else self._say(text)
 
     def _put(self, document: dict[str, Any], item: dict[str, Any], *, is_done: bool) -> None:
-        """Put the item as it is now in the place where it began."""
+        """Put the newest state of an item in the place where the item began."""
         places = _places_of(document, item)
         known = [self._places[place] for place in places if place in self._places]
         if not places and self._items:
@@ -245,7 +246,7 @@ class ResponsesReader(AnswerReader):
             self._done.add(at)
 
     def _goes_on(self, at: int, item: dict[str, Any], *, is_done: bool) -> bool:
-        """Check whether an item is the one at this place, or another: some servers number all of them 0."""
+        """Check whether an item continues the one at this place, since some servers number all items 0."""
         known = self._items[at]
         if known == item:
             return bool(item.get("call_id") or item.get("id") or at not in self._done)
@@ -260,7 +261,7 @@ class ResponsesReader(AnswerReader):
         return after.startswith(before) if is_done and after else not is_whole(before) or is_done
 
     def _item_at(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return the call that a piece of arguments belongs to: the one that it names, else the newest."""
+        """Return the call that a piece of arguments belongs to: the one that it names, or else the newest."""
         places = _places_of(document, {"id": document.get("item_id")})
         at = next((self._places[place] for place in places if place in self._places), None)
         if at is not None:
@@ -288,7 +289,7 @@ class ResponsesReader(AnswerReader):
         return self._say_rest()
 
     def _say_rest(self) -> list[StreamEvent]:
-        """Say what the whole answer has beyond its pieces: some servers stream none, or not all."""
+        """Take what the whole answer has beyond its pieces, since some servers stream only a part, or nothing."""
         text, said = "".join(map(_text_of, self._items)), "".join(self._said)
         thoughts = [] if said else [text_inside(item) for item in self._items if item.get("type") == "reasoning"]
         events = self.think("\n\n".join(filter(None, thoughts)) if not self.has_thought else "")
@@ -304,7 +305,7 @@ class ResponsesReader(AnswerReader):
         return usage_of(self.counts or None)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield reasoning items whole, and where text and calls stood among them."""
+        """Yield whole items of reasoning, with the places of text and calls between them."""
         for item in self._items:
             match item.get("type", "message"):
                 case "reasoning":

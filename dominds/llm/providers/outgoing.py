@@ -1,9 +1,8 @@
-"""The form that providers take: names, ids, the order of a history, and tools. Pure, total, and undone in what
-comes back.
+"""The form in which providers accept a request: names, ids, the order of a history, and tools. Pure, total, and undone
+in the answer.
 
-What has the form already stays byte for byte, so that caches and signed reasoning hold. The rest is mended, since
-one call of a tool that nobody has would otherwise be refused with each later request. The dialog keeps the
-model's own words.
+What already has the form stays byte for byte, so that caches and signed reasoning hold. The rest is mended: otherwise a
+single call of an unknown tool would have every later request refused. The dialog keeps the model's own words.
 """
 
 import hashlib
@@ -35,13 +34,13 @@ MISTRAL = re.compile(r"(mi[sx]tr|magistr|devstr|codestr|ministr|pixtr|voxtr)al",
 
 
 def form_of(model: ModelInfo) -> Form:
-    """Combine what the model's kind wants with what the model is known to want."""
+    """Combine the demands of the model's kind with those that the model is known to have."""
     is_nine = model.nine_ids or bool(MISTRAL.search(f"{model.base_url} {model.model_id}"))
     return replace(model.kind.form, nine=is_nine, alternates=model.alternates)
 
 
 def fit(request: Request, form: Form) -> Request:
-    """Return the request in a form that can be sent."""
+    """Return the request in a form that the provider accepts."""
     tools, left_out = fit_tools(request.tools, form)
     for name, reason in left_out:
         _tell(name, reason)
@@ -58,12 +57,12 @@ def fit(request: Request, form: Form) -> Request:
 
 @lru_cache(maxsize=1024)
 def _tell(name: str, reason: str) -> None:
-    """Log it once, and not with each request."""
+    """Log the reason once, and not with each request."""
     log.warning("tool_left_out", tool=name, reason=reason)
 
 
 def restore_calls(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
-    """Return calls as the tools that were offered know them."""
+    """Return the calls under the names and keys of the tools as they were offered."""
     calls = list(calls)
     names = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
     return [_restore(call, names[call.name]) if call.name in names else call for call in calls]
@@ -94,7 +93,7 @@ def _rename(value: Any, keys: dict[str, str]) -> Any:
 
 @lru_cache(maxsize=4096)
 def wire_name(name: str) -> str:
-    """Write a tool's name in the letters and length that every provider takes; two names stay two."""
+    """Return a tool's name in letters and a length that every provider accepts. Different names stay different."""
     if NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-zA-Z0-9_-]", "_", name[:PLAIN_CHARS]).strip("_") or "tool"
@@ -102,7 +101,7 @@ def wire_name(name: str) -> str:
 
 
 def wire_id(call_id: str, form: Form) -> str:
-    """Write a call's id as the provider takes it; two ids stay two."""
+    """Return a call's id in the form that the provider accepts. Different ids stay different."""
     if form.nine:
         return call_id if NINE.fullmatch(call_id) else _nine(call_id)
     return call_id if ID.fullmatch(call_id) else f"call_{_digest(call_id, 12)}"
@@ -122,7 +121,7 @@ def _digest(text: str, size: int) -> str:
 
 
 def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...]:
-    """Put one result after every call, and a call before every result."""
+    """Put exactly one result after every call, and a call before every result."""
     results = list(_pair(messages, form))
     if form.alternates:
         results = list(_alternating(results))
@@ -187,7 +186,7 @@ def _with_id(message: Message, call_id: str) -> Message:
 
 
 def _name_parts(message: Message) -> Message:
-    """Name images and files of other messages in words: only a user's message may hold them."""
+    """Replace images and files by words, except in a user's message, since no other may hold them."""
     labels = " ".join(f"[{_label(part)}]" for part in message.parts)
     return replace(message, text=f"{message.text}\n{labels}".lstrip(), parts=())
 
@@ -228,7 +227,7 @@ def _alternating(messages: Iterable[Message]) -> Iterator[Message]:
 
 @lru_cache(maxsize=1024)
 def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form: Form) -> ToolSpec | str:
-    """Return the tool in a form that can be offered, or why it cannot be."""
+    """Return the tool in a form that providers accept, or the reason why it cannot be offered."""
     try:
         schema = fit_schema(orjson.loads(parameters), plain_keys=form.plain_keys, anchored=form.anchored)
     except Unfit as unfit:
@@ -242,7 +241,7 @@ def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form
 
 
 def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, ...], list[tuple[str, str]]]:
-    """Return the tools that can be offered, and the name of each that cannot, with a sentence for the operator."""
+    """Return the tools that can be offered, and a sentence for the operator about each of the others, by its name."""
     results: dict[str, ToolSpec] = {}
     left_out: list[tuple[str, str]] = []
     for tool in tools:

@@ -26,7 +26,7 @@ def data_url(given: Part) -> str:
 
 
 def ends_with_files(request: Request) -> bool:
-    """Check for images or files in what the model is to answer: then no shorter conversation makes the request
+    """Check whether the message to be answered contains images or files: then no shorter conversation makes the request
     small.
     """
     newest = takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
@@ -34,12 +34,14 @@ def ends_with_files(request: Request) -> bool:
 
 
 def unseen_reason(request: Request, model: ModelInfo) -> str:
-    """Tell people why the model cannot take a request's parts; empty where it can."""
+    """Return a sentence for people about why the model cannot take a request's images or files, or an empty text."""
     return blindness({modality_of(given) for message in request.messages for given in message.parts}, model)
 
 
 def blindness(wanted: Set[str], model: ModelInfo) -> str:
-    """Tell people why the model cannot take these modalities: ``image``, ``file``."""
+    """Return a sentence for people about why the model cannot take these modalities, ``image`` and ``file``, or an
+    empty text.
+    """
     blind = sorted(wanted - set(model.modalities))
     if not blind:
         return ""
@@ -60,8 +62,8 @@ def modality_of(given: Part) -> str:
 
 
 def part_tokens(given: Part, model: ModelInfo) -> int:
-    """Return the tokens that an image or file takes up, by the provider's rule; the most possible where its size
-    is unknown.
+    """Return the tokens of an image or file by the provider's rule, or the greatest possible number where the size is
+    unknown.
     """
     sizes = model.kind.part_sizes
     if isinstance(given, FilePart):
@@ -77,7 +79,7 @@ def part_tokens(given: Part, model: ModelInfo) -> int:
 
 
 def _patches(width: int, height: int, patch: int, most: int) -> int:
-    """Count squares. A picture of too many is made smaller, and keeps its proportions."""
+    """Return the number of squares. A picture with too many is first made smaller, in its proportions."""
     squares = ceil(width / patch) * ceil(height / patch)
     if squares <= most:
         return squares
@@ -86,7 +88,7 @@ def _patches(width: int, height: int, patch: int, most: int) -> int:
 
 
 def pixels_of(content: bytes) -> tuple[int, int] | None:
-    """Return width and height by the head of a PNG, GIF, WebP or JPEG; None for anything else or a damaged one."""
+    """Return width and height from the header of a PNG, GIF, WebP or JPEG, or None for any other or damaged file."""
     try:
         result = _pixels(content)
     except (struct.error, IndexError):

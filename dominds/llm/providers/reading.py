@@ -52,7 +52,7 @@ _REASONS = {
 
 
 def _plain(word: str) -> str:
-    """Return a word's letters: MAX_TOKENS, maxTokens and max-tokens are one."""
+    """Return a word's letters in lower case, so that MAX_TOKENS, maxTokens and max-tokens are the same word."""
     return re.sub("[^a-z]", "", word.lower().removeprefix("finish_reason_"))
 
 
@@ -73,7 +73,7 @@ FAILURES = frozenset(
 
 
 class Complained(Exception):
-    """The provider reported an error inside its stream; ``payload`` is what it sent."""
+    """Raised for an error that the provider reports inside its stream. ``payload`` is what it sent."""
 
     def __init__(self, payload: Any) -> None:
         super().__init__(f"error inside the stream: {payload}"[:500])
@@ -81,17 +81,17 @@ class Complained(Exception):
 
 
 class Reader(Protocol):
-    """Folds one wire format's events. ``is_done`` after the explicit end that needs no further event."""
+    """A reader of one wire format's events. ``is_done`` after an explicit end that no further event has to follow."""
 
     is_done: bool
 
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]: ...
 
     def close(self) -> Iterable[StreamEvent]:
-        """Yield the events held back until the end."""
+        """Yield the events that were held back until the end."""
 
     def outcome(self) -> Finished | None:
-        """Return the outcome, or None when the provider never said that it had finished."""
+        """Return the outcome, or None if the provider never said that it had finished."""
 
 
 _untagged: set[str] = (
@@ -100,15 +100,15 @@ _untagged: set[str] = (
 
 
 def forget() -> None:
-    """Forget how models were seen to think."""
+    """Forget which models think without an opening tag."""
     _untagged.clear()
 
 
 class AnswerReader(ABC):
     """The common part of the readers of all formats.
 
-    A format reads its documents, and says what has come so far of calls, counts and pieces. ``is_thinking`` says
-    that the model may think without an opening tag.
+    A subclass reads the documents of its format, and tells which calls, counts and pieces have come so far.
+    ``is_thinking`` says that the model may think without an opening tag.
     """
 
     def __init__(self, request: Request, owner: Owner, *, is_thinking: bool) -> None:
@@ -128,7 +128,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
-        """Read one document of the stream, and yield what it tells at once."""
+        """Read one document of the stream, and yield its events at once."""
 
     @abstractmethod
     def calls(self) -> list[ToolCall]:
@@ -155,7 +155,7 @@ class AnswerReader(ABC):
         return self._count(self._tags.close())
 
     def note_end(self, word: Any) -> None:
-        """Note the provider's word for the end, where it says one."""
+        """Note the provider's word for the end, if there is one."""
         word = str((word[0] if isinstance(word, list) and word else word) or "").strip()
         if _plain(word) in NO_ENDS and not word.isdecimal():
             return
@@ -164,7 +164,7 @@ class AnswerReader(ABC):
         self.end = word
 
     def note_counts(self, reported: Any) -> None:
-        """Keep the last count of each kind. A later 0 or null replaces none: gateways end with either."""
+        """Note the last count of each kind. A later 0 or null replaces none, since some gateways end with either."""
         for name, value in reported.items() if isinstance(reported, dict) else ():
             if value is not None and (value or name not in self.counts):
                 self.counts[name] = value
@@ -216,7 +216,7 @@ class AnswerReader(ABC):
         )
 
     def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
-        """Return the reason for the end. Raises ``Complained`` where the word tells of a failure."""
+        """Return the reason for the end. Raises ``Complained`` for a word that means failure."""
         word = _plain(self.end)
         if is_failure(self.end):
             raise Complained({"error": {"message": f"it ended its answer with {self.end!r}", "code": "server_error"}})
@@ -234,9 +234,8 @@ class AnswerReader(ABC):
 
 
 def document_of(event: ServerEvent) -> dict[str, Any] | None:
-    """Return the event's object, or None where it only keeps the connection open.
-
-    Raises ``Complained`` for an error, and ``NotJson`` for damage.
+    """Return the event's object, or None for an event that only keeps the connection open. Raises ``Complained`` for an
+    error, and ``NotJson`` for damage.
     """
     if KEEP_ALIVE.fullmatch(event.data.strip()):
         return None
@@ -265,7 +264,7 @@ HOLDERS = ("delta", "message", "response")  # an event may hold one in place of 
 
 
 def refuse_errors(*objects: Any) -> None:
-    """Raise ``Complained`` where one of them holds an error."""
+    """Raise ``Complained`` if one of these values holds an error."""
     for each in objects:
         if isinstance(each, dict) and (each.get("error") or each.get("errors")):
             raise Complained(each)
@@ -280,7 +279,7 @@ def is_failure(word: str) -> bool:
 
 
 def is_keep_alive(event: ServerEvent) -> bool:
-    """Check whether an event certainly says nothing but that the server is still there."""
+    """Check whether an event certainly tells nothing but that the server is alive."""
     return bool(KEEP_ALIVE.fullmatch(event.data.strip())) or _plain(event.name) in KEEP_ALIVE_NAMES
 
 
@@ -291,7 +290,9 @@ INSIDE = ("text", "thinking", "think", "reasoning", "reasoning_content", "refusa
 
 
 def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of a content, and whether each is thinking. A content is a string, a part, or a list of both."""
+    """Yield the texts of a content, each with whether it is thinking. A content is a string, a
+    part, or a list of both.
+    """
     match content:
         case str():
             yield content, False
@@ -309,7 +310,7 @@ def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
 
 
 def text_inside(value: Any) -> str:
-    """Return all text of a part, however deep it stands."""
+    """Return all text of a part at any depth."""
     match value:
         case str():
             return value
@@ -321,14 +322,14 @@ def text_inside(value: Any) -> str:
 
 
 def arguments_in(value: Any) -> str:
-    """Return a call's arguments, or a piece of them, as text: some servers send the object itself."""
+    """Return a call's arguments, or a piece of them, as text, since some servers send the object itself."""
     if value is None:
         return ""
     return value if isinstance(value, str) else dump(value).decode()
 
 
 def whole_number(value: Any) -> int | None:
-    """Read a place that a server counts as 1, 1.0 or "1"; None where it says none."""
+    """Read a place that a server counts as 1, 1.0 or "1", or return None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():
@@ -339,7 +340,9 @@ def whole_number(value: Any) -> int | None:
 
 
 def with_own_ids(calls: Iterable[ToolCall], messages: Iterable[Message]) -> tuple[ToolCall, ...]:
-    """Give a call an id of our own when its id is empty or was used before: some servers count from 0 each time."""
+    """Replace ids of calls that are empty or were used before by ids of our own, since some servers count from 0 each
+    time.
+    """
     calls = tuple(calls)
     used = {call.id for message in messages for call in message.tool_calls} if calls else set()
     results = []

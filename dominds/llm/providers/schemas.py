@@ -1,8 +1,8 @@
-"""The shape of a tool's JSON schema that all providers take: an object at its root, with properties and without
+"""The shape of a tool's JSON schema that all providers accept: an object at its root, with properties and without
 choices.
 
-What a schema says beyond that is told in words or left out: the model's arguments are checked against the whole
-schema when they come. References are replaced by what they name, down to where they meet themselves.
+Whatever else a schema says is put into words or left out, and the model's arguments are checked against the whole
+schema when they come. References are replaced by their targets, except where a schema contains itself.
 """
 
 import hashlib
@@ -26,17 +26,17 @@ ODD_PATTERN = re.compile(r"\(\?(?!:)|\\[1-9pPkKAzZ]|[*+?}]\+")
 
 
 class Unfit(ValueError):
-    """A tool cannot be offered; the message says why."""
+    """Raised for a tool that cannot be offered. The message says why."""
 
 
 Schema = dict[str, Any]
 
 
 def fit_schema(schema: Any, *, plain_keys: bool = False, anchored: bool = False) -> Schema:
-    """Return a schema that providers take. Raises ``Unfit``.
+    """Return a schema that providers accept. Raises ``Unfit``.
 
-    ``plain_keys`` renames properties, which ``original_keys`` undoes; ``anchored`` keeps only patterns that say
-    where they begin and end.
+    ``plain_keys`` renames properties, which ``original_keys`` undoes. ``anchored`` drops patterns that do not say where
+    they begin and end.
     """
     if not isinstance(schema, Mapping):
         raise Unfit("its schema is no object")
@@ -52,7 +52,7 @@ def wire_key(key: str) -> str:
 
 @lru_cache(maxsize=1024)
 def original_keys(schema: bytes) -> dict[str, str]:
-    """Map the new names of properties that ``plain_keys`` renames to the old ones."""
+    """Map the names of properties that ``plain_keys`` renamed to the original ones."""
     keys: dict[str, str] = {}
     _collect(orjson.loads(schema), keys)
     return keys
@@ -69,7 +69,7 @@ def _collect(part: Any, keys: dict[str, str]) -> None:
 
 
 def close_objects(schema: Any) -> Any:
-    """Return the schema with each object closed that names its properties, as strict mode asks for."""
+    """Return the schema with each object closed that names its properties, as strict mode requires."""
     if isinstance(schema, list):
         return [close_objects(part) for part in schema]
     if not isinstance(schema, dict):
@@ -82,7 +82,9 @@ def close_objects(schema: Any) -> Any:
 
 
 def is_closed(schema: Any) -> bool:
-    """Return whether no object in it takes properties that it does not name: calls cannot be held to those."""
+    """Check whether no object in the schema takes properties that it does not name: only then can
+    calls be held to it.
+    """
     if isinstance(schema, list):
         return all(map(is_closed, schema))
     if not isinstance(schema, dict):
@@ -101,7 +103,7 @@ class _Fitting:
     parts: int = field(default=0)
 
     def fit(self, part: Any, within: tuple[str, ...], depth: int) -> Schema:
-        """One schema. ``within`` are the references that lead to it."""
+        """Return one schema in the accepted shape. ``within`` are the references that lead to it."""
         self.parts += 1
         if self.parts > MOST_PARTS or depth > DEEPEST:
             raise Unfit(f"its schema has more than {MOST_PARTS:,} parts, or is nested too deeply")
@@ -133,7 +135,7 @@ class _Fitting:
         return {**result, **self.fit(beside, within, depth + 1)} if beside else result
 
     def _add(self, result: Schema, name: str, value: Any, within: tuple[str, ...], depth: int) -> None:
-        """One keyword of a schema, where providers know it and its value is sound."""
+        """Add one keyword of a schema, if providers know it and its value is sound."""
         match name:
             case "properties" if isinstance(value, dict):
                 result[name] = {self._key(key): self._property(key, each, within, depth) for key, each in value.items()}
@@ -231,8 +233,11 @@ def _target(root: Schema, reference: str) -> Any:
 
 
 def _as_root(schema: Schema) -> Schema:
-    """An object with properties. Of choices at the root each one's properties are taken, and asked for is what all
-    ask for."""
+    """Return an object with properties.
+
+    A choice at the root is replaced by the properties of all its branches, of which those are required that every
+    branch requires.
+    """
     kinds = schema.get("type", "object")
     if kinds != "object" and "object" not in kinds:
         raise Unfit(f"its arguments would be no object but {kinds!r}")

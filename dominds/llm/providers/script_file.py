@@ -76,9 +76,7 @@ ERRORS: dict[str, type[ProviderError]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScriptedUsage:
-    """The report of a step: fixed counts, as written and not yet believed; without them ``kind`` is estimate or
-    none.
-    """
+    """A step's report: fixed counts as written, without any check, or else an estimate or nothing by its ``kind``."""
 
     kind: str = "estimate"
     prompt: Any = None
@@ -114,7 +112,7 @@ class Script:
 
 
 class BadScript(ValueError):
-    """A script says something that cannot be played; the text names the path inside it and the reason."""
+    """Raised for a script that cannot be played. The text names the path inside it and the reason."""
 
 
 def load_script(path: Path) -> Script:
@@ -189,7 +187,7 @@ def _call(value: Any, path: str) -> ToolCall:
 
 
 def _usage(value: Any, path: str) -> ScriptedUsage:
-    """Read the report. Fixed counts are not checked here: a script may play a server that reports nonsense."""
+    """Read the report. Fixed counts are not checked, since a script may play a server that reports nonsense."""
     if value in (None, "none"):
         return ScriptedUsage("none")
     if value == "estimate":

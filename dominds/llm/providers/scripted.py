@@ -47,13 +47,15 @@ def newest_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def is_recalled(message: Message) -> bool:
-    """Recognise earlier passages that the runtime brought back: they are nothing new to answer."""
+    """Check for earlier passages that the runtime brought back, which are nothing new to answer."""
     return message.role is Role.USER and message.text.startswith(RECALLED)
 
 
 def text_of(step: Step, script: Script, request: Request) -> str:
-    """Return what is said. ``{{last_user}}`` stands for the newest message, ``{{tokens}}`` for the size of the request
-    as it will be reported, and ``{{recalled}}`` for the answer of a person that the runtime brought back.
+    """Return the text of a step.
+
+    ``{{last_user}}`` stands for the newest message, ``{{tokens}}`` for the size of the request as it will be reported,
+    and ``{{recalled}}`` for a person's answer that the runtime brought back.
     """
     spoken = (m.text for m in reversed(request.messages) if m.role is Role.USER and not is_recalled(m))
     text = step.text.replace("{{last_user}}", next(spoken, ""))
@@ -65,7 +67,7 @@ def text_of(step: Step, script: Script, request: Request) -> str:
 
 
 def _recalled_words(request: Request) -> str:
-    """Quote the first answer of a person that came back, or say that none did."""
+    """Quote the first recalled answer of a person, or say that there is none."""
     texts = [message.text for message in request.messages if is_recalled(message)]
     answers = [found for text in texts for found in ANSWER.findall(text)]
     return f"In turn {answers[0][0]} you said: “{answers[0][1]}”." if answers else "I see all that you said."
@@ -76,8 +78,8 @@ def tokens_of(script: Script, request: Request) -> int:
 
 
 def usage_of(step: Step, script: Script, request: Request, answer_chars: int) -> UsageReport:
-    """Return the step's report. An estimate follows the whole request's size and counts as reported: nothing else
-    is real.
+    """Return the step's report. An estimate follows the size of the whole request, and counts as reported here, since
+    no real model is involved.
     """
     if step.usage.kind == "none":
         return UsageUnavailable("the script reports none")
@@ -87,7 +89,7 @@ def usage_of(step: Step, script: Script, request: Request, answer_chars: int) ->
 
 
 def size_chars(request: Request) -> int:
-    """Count the characters of a whole request: instructions, messages with their calls, and tool schemas."""
+    """Return the characters of a whole request: instructions, messages with their calls, and tool schemas."""
     tools = sum(len(tool.name) + len(tool.description) + len(dump(tool.parameters)) for tool in request.tools)
     return len(request.instructions) + chars_of(request.messages) + tools
 

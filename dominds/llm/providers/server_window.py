@@ -1,4 +1,4 @@
-"""Reader of servers' own APIs, with short time-outs and briefly cached answers."""
+"""Reading of servers' own APIs, with short time-outs and briefly cached answers."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ ANTHROPIC_VERSION = "2023-06-01"
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """An answer of a URL at ``read_at`` (monotonic seconds), or why nothing can be made of it."""
+    """The answer at a URL, read at ``read_at`` in monotonic seconds, or the reason why it is of no use."""
 
     read_at: float
     document: Any = None
@@ -42,7 +42,7 @@ _any_age = ContextVar("any_age", default=False)
 
 @contextmanager
 def of_any_age() -> Iterator[None]:
-    """Accept a server's last answer however old it is: within the block it is asked only if it never was."""
+    """Accept answers of any age within the block, so that a server is asked only if it never was."""
     before = _any_age.set(True)
     try:
         yield
@@ -51,7 +51,7 @@ def of_any_age() -> Iterator[None]:
 
 
 def key_headers(key: str, *, is_anthropic: bool = False) -> dict[str, str]:
-    """Return the headers with which a list of models is asked for."""
+    """Return the headers of a request for a list of models."""
     if is_anthropic:
         return {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
     return {"Authorization": f"Bearer {key}"} if key else {}
@@ -66,8 +66,10 @@ def read(
     *,
     is_anthropic: bool = False,
 ) -> ServerAnswer:
-    """Return the JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software. An
-    answer stands for so many ``seconds``, or for ``CACHE_SECONDS``.
+    """Return the JSON at ``url``, read by GET, or by POST with ``ask``.
+
+    ``server`` is the name by which people know the software. An answer is valid for ``seconds``, or else for
+    ``CACHE_SECONDS``.
     """
     about = (url, key, dump(ask) if ask else b"")
     with _lock:
@@ -81,7 +83,7 @@ def read(
 
 
 def _lasting(known: ServerAnswer, seconds: float | None) -> float:
-    """Return for how many seconds an answer stands."""
+    """Return the seconds for which an answer is valid."""
     if seconds is None:
         return CACHE_SECONDS
     return min(seconds, FAILURE_SECONDS) if known.failure else seconds
@@ -114,7 +116,7 @@ def _read(url: str, key: str, server: str, ask: bytes, headers: dict[str, str]) 
 
 
 async def _ask(url: str, headers: dict[str, str], ask: bytes, server: str) -> tuple[int, bytes]:
-    """Return the status and the body. The time-out holds for all of it, however slowly its bytes arrive."""
+    """Return the status and the body. The time-out holds for the whole answer, however slowly its bytes arrive."""
     body = bytearray()
     async with event_loop.LOOP.session().request(
         "POST" if ask else "GET",
@@ -145,13 +147,13 @@ def strange(url: str, server: str) -> str:
 
 
 def root_of(base_url: str) -> str:
-    """Return the server's root: its own API does not stand below ``/v1``."""
+    """Return the server's root, where its own API stands beside ``/v1``."""
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
-    """Return the objects of a list inside an object, or None where there is no such list."""
+    """Return the objects of a list inside an object, or None if there is no such list."""
     result = document.get(name) if isinstance(document, dict) else None
     return tuple(entry for entry in result if isinstance(entry, dict)) if isinstance(result, list) else None
 
@@ -159,7 +161,7 @@ def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
 def list_entries(
     url: str, key: str, server: str, name: str, seconds: float | None = None, *, is_anthropic: bool = False
 ) -> tuple[dict[str, Any], ...] | str:
-    """Return the entries of the list ``name`` at ``url``, or why there are none."""
+    """Return the entries of the list ``name`` at ``url``, or the reason why there are none."""
     answer = read(url, key, server, seconds=seconds, is_anthropic=is_anthropic)
     entries = entries_in(answer.document, name)
     return answer.failure or (strange(url, server) if entries is None else entries)

@@ -15,12 +15,12 @@ Parted = TextDelta | ReasoningDelta | Rethought
 
 
 class ThinkTags:
-    """Feed it a text's pieces in order, then ``close`` it. Tags count at the text's beginning and behind a closing one
-    only: an answer may speak of them.
+    """A parser that takes a text's pieces in order by ``feed``, and ends by ``close``.
 
-    A template may write the opening tag itself, so that the text begins inside the thinking: then the first closing
-    tag says that all before it was thought. The first ``held`` characters wait for one; what was released by then is
-    taken back by ``Rethought``.
+    A tag counts only at the beginning of the text and right behind a closing tag, since an answer may talk about tags.
+    Where a template writes the opening tag, the text begins inside the thinking, and the first closing tag shows that
+    everything before it was thought. The first ``held`` characters wait for such a tag; text released before it comes
+    is taken back by ``Rethought``.
     """
 
     def __init__(self, held: int = 0) -> None:
@@ -68,7 +68,7 @@ class ThinkTags:
             yield TextDelta(rest)
 
     def _take_opening_tag(self) -> bool:
-        """Take an opening tag off the text, if it goes on with one, and return whether it did."""
+        """Remove an opening tag from the beginning of the text, and return whether there was one."""
         start = self._rest.lstrip()
         tag = next((tag for tag in CLOSING if start.startswith(tag)), "")
         if tag:
@@ -83,13 +83,13 @@ class ThinkTags:
         return False
 
     def _release(self) -> Iterator[TextDelta]:
-        """Yield the first words of an answer, once they are known to be no tag."""
+        """Yield the first words of an answer once they cannot be a tag."""
         if self._is_plain:
             text, self._rest = self._rest, ""
             yield TextDelta(text)
 
     def _hold_or_release(self) -> Iterator[Parted]:
-        """Handle text of which nobody knows yet whether it is thinking."""
+        """Treat text that may yet turn out to be thinking."""
         found = [(place, tag) for tag in CLOSING.values() if (place := self._rest.find(tag, self._searched)) >= 0]
         if found:
             place, tag = min(found)
@@ -116,7 +116,7 @@ class ThinkTags:
             yield TextDelta(text)
 
     def _take_thinking(self) -> tuple[str, bool]:
-        """Return what is surely thinking, and whether its end has come."""
+        """Return text that is certainly thinking, and whether its end has come."""
         if self._begins:
             self._rest = self._rest.lstrip("\n")
             self._begins = not self._rest
@@ -130,11 +130,11 @@ class ThinkTags:
 
 
 def _speaks_of_tags(text: str) -> bool:
-    """Check whether a closing tag after this text is one that the answer quotes."""
+    """Check whether an answer quotes the closing tag that follows this text."""
     is_quoted = text.endswith(tuple(QUOTES)) or text.count(FENCE) % 2 == 1
     return is_quoted or any(tag in text for tag in CLOSING)
 
 
 def _possible_tag(text: str, tag: str) -> int:
-    """Count the characters at the end of ``text`` that may be the beginning of ``tag``."""
+    """Return the number of characters at the end of ``text`` that may be the beginning of ``tag``."""
     return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)

@@ -52,7 +52,7 @@ class WireStream:
             self._exchange.close()
 
     async def _follow(self, take: Callable[[StreamEvent], object]) -> None:
-        """Take what the body says, up to its explicit end."""
+        """Take the events of the body up to its explicit end."""
         exchange, parser, head, is_stream = self._exchange, SseParser(self._provider), b"", False
         while chunk := await exchange.chunk():
             if not is_stream:
@@ -77,7 +77,7 @@ class WireStream:
             self._exchange.raise_if_cut()  # whoever takes may have had enough
 
     def _count(self, piece: StreamEvent) -> StreamEvent:
-        """Count the event and pass it on. Raises ``AnswerTooLarge``: what was taken before then is what was said."""
+        """Count the event and pass it on. Raises ``AnswerTooLarge``, and leaves in place what was taken before."""
         match piece:
             case TextDelta(text):
                 self._text_chars += len(text)
