@@ -1,4 +1,4 @@
-"""One log line per event: JSON for machines, plain text for the console, secrets masked in either."""
+"""One log line per event, as JSON for machines or plain text for the console, with secrets masked in both."""
 
 import logging
 import re
@@ -23,7 +23,7 @@ SHARED_PROCESSORS: list[Any] = [
 
 
 class SafeFormatter(structlog.stdlib.ProcessorFormatter):
-    """Mask secrets in the finished line, so that message, arguments and traceback are all covered."""
+    """A formatter that masks secrets in the finished line, so that message, arguments and traceback are all covered."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = redact(super().format(record))
@@ -31,14 +31,14 @@ class SafeFormatter(structlog.stdlib.ProcessorFormatter):
 
 
 def json_formatter() -> SafeFormatter:
-    """Return the formatter of production: one JSON object per line."""
+    """Return the formatter for production: one JSON object per line."""
     # Without what the functions held: texts of dialogs, and keys that nobody has named as such.
     frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
     return _formatter(structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer())
 
 
 def console_formatter() -> SafeFormatter:
-    """Return the formatter of a terminal: one short line, tracebacks below it."""
+    """Return the formatter for a terminal: one short line, with tracebacks below it."""
     return _formatter(
         structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback)
     )
@@ -65,7 +65,7 @@ def configure_structlog() -> None:
 
 
 def logging_config(style: str, level: str) -> dict[str, Any]:
-    """Return ``LOGGING``. ``style`` is ``json`` or ``console``; everything goes to standard error."""
+    """Return the value of ``LOGGING`` for the style ``json`` or ``console``. Everything goes to standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -26,7 +26,7 @@ class _Bounded(smtplib.SMTP):
 
 
 class _BoundedOverTls(smtplib.SMTP_SSL, _Bounded):
-    """TLS begins on the bounded socket."""
+    """A connection whose TLS begins on the bounded socket."""
 
 
 class EmailBackend(smtp.EmailBackend):

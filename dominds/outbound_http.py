@@ -26,7 +26,7 @@ LOOKUP_SECONDS = 10.0
 
 
 class Refused(ValueError):
-    """An address may not be called. The message tells the person who typed it why."""
+    """Raised for an address that must not be called. The message tells the reason to the person who typed it."""
 
 
 def check(
@@ -61,14 +61,14 @@ _typed: dict[str, bool] = {}
 
 
 def guard(url: str, *, allow_private: bool) -> None:
-    """Have ``check_found`` hold the name in this typed address to the rules from now on, wherever it may lead by
+    """From now on, have ``check_found`` apply the rules to the name in this typed address, wherever it may lead by
     then.
     """
     _typed[(urlsplit(url).hostname or "").lower()] = allow_private
 
 
 def check_found(host: str, addresses: Iterable[str]) -> None:
-    """Check what another client's look-up found for a name. Raises ``Refused``; names that nobody typed may lead
+    """Check the addresses that another client found for a name. Raises ``Refused``. Names that nobody typed may lead
     anywhere.
     """
     allow_private = _typed.get(host.lower())
@@ -85,7 +85,7 @@ def check_typed(url: str) -> None:
 
 
 def _looked_up(host: str, port: int, seconds: float) -> Any:
-    """Return what the resolver says of a name. It runs in a thread of its own, since the resolver has no time
+    """Return the addresses that the resolver finds for a name. It runs in a thread of its own, since it has no time
     limit.
     """
     waits.begin(f"for the name {host}")
@@ -102,7 +102,7 @@ def _looked_up(host: str, port: int, seconds: float) -> Any:
 
 
 def _check_server(address: Address, *, allow_private: bool) -> None:
-    """Check the address of a model server, which may be on this machine."""
+    """Check the address of a model server, which may stand on this machine."""
     _check_address(address, allow_private=allow_private or range_of(address) is Range.LOOPBACK)
 
 
@@ -119,7 +119,9 @@ def _check_address(address: Address, *, allow_private: bool) -> None:
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float, allow_private: bool) -> int:
     """Send a POST and return the status. Raises ``Refused``, ``OSError`` or ``http.client.HTTPException``.
-    ``timeout_seconds`` holds for all of it, from the look-up of the name to the end of the headers."""
+
+    ``timeout_seconds`` bounds the whole call, from the look-up of the name to the end of the headers.
+    """
     with _connection(url, timeout_seconds, allow_private=allow_private) as connection:
         return _answer(connection, "POST", url, headers, body).status
 
@@ -133,10 +135,10 @@ def get(
     allow_private: bool,
     allow_loopback: bool = True,
 ) -> tuple[int, bytes]:
-    """Return the status and the body, of which no more than ``most_bytes`` are read. A model server may be on
-    this machine.
+    """Return the status and at most ``most_bytes`` of the body. A model server may stand on this machine. Raises the
+    same errors as ``post``.
 
-    ``timeout_seconds`` holds for each wait, and for the body as a whole. Raises as ``post`` does.
+    ``timeout_seconds`` bounds each wait, and the body as a whole.
     """
     with _connection(url, timeout_seconds, allow_private=allow_private, allow_loopback=allow_loopback) as connection:
         answer, body = _answer(connection, "GET", url, headers), b""
@@ -158,7 +160,7 @@ def _answer(
 def _connection(
     url: str, timeout_seconds: float, *, allow_private: bool, allow_loopback: bool = False
 ) -> Iterator[http.client.HTTPConnection]:
-    """Connect to the first of the name's addresses that accepts."""
+    """Connect to the first of the name's addresses that accepts a connection."""
     ends_at = time.monotonic() + timeout_seconds
     addresses, port = check(
         url, allow_private=allow_private, allow_loopback=allow_loopback, timeout_seconds=timeout_seconds
@@ -185,7 +187,7 @@ def _socket(addresses: list[Address], port: int, ends_at: float) -> socket.socke
 
 
 def _seconds_left(ends_at: float) -> float:
-    """Raises ``TimeoutError`` when nothing is."""
+    """Return the seconds that are left. Raises ``TimeoutError`` when there are none."""
     if (seconds := ends_at - time.monotonic()) <= 0:
         raise TimeoutError("timed out")
     return seconds

@@ -1,6 +1,6 @@
-"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them.
+"""Read-only admin classes: people who may read all dialogs see these records, and nobody edits them.
 
-Records of a dialog that its owner deleted are shown to superusers alone, until it is purged.
+Records of a dialog that its owner deleted are shown to superusers alone, until the dialog is purged.
 """
 
 from functools import reduce
@@ -18,14 +18,12 @@ SHOWN_CHARS = 120
 
 
 def sees_deleted(request: HttpRequest) -> bool:
-    """Check for a superuser, who is asked when something has to be brought back, or out of the database, before
-    its time.
-    """
+    """Check for a superuser, whom people ask to bring a deleted dialog back, or to purge it early."""
     return bool(request.user.is_active and request.user.is_superuser)
 
 
 class StaffReads:
-    """Rows that everybody who may read all dialogs sees, without a permission for each table."""
+    """A mixin for rows that everybody who may read all dialogs sees, without a permission for each table."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(
@@ -48,9 +46,9 @@ class NoEdits(StaffReads):
 
 
 class Among(admin.SimpleListFilter):
-    """A filter for how far a list is searched: its newest 10,000 rows, unless somebody asks for all.
+    """A filter that limits searches to the newest 10,000 rows of a list, unless somebody asks for all.
 
-    Most columns have no index. The rows of one dialog are found by theirs.
+    Most columns have no index. The rows of one dialog are found by an index of theirs.
     """
 
     title, parameter_name = "looked through", "among"
@@ -65,7 +63,7 @@ class Among(admin.SimpleListFilter):
         return [] if self._edge is None else [(self.ALL, "all")]
 
     def choices(self, changelist: Any) -> Any:
-        """Replace Django's word for no filter by what that means here."""
+        """Replace Django's word for no filter by its meaning here."""
         newest, *others = super().choices(changelist)
         yield {**newest, "display": "the newest 10,000"}
         yield from others
@@ -77,9 +75,7 @@ class Among(admin.SimpleListFilter):
 
 
 class NewestValues(admin.AllValuesFieldListFilter):
-    """A filter by the values of the newest rows. Asking the whole table for its values takes as long as reading
-    it.
-    """
+    """A filter by the values of the newest rows, since finding all values takes as long as reading the whole table."""
 
     LOOKED_AT = 1_000
 
@@ -90,7 +86,7 @@ class NewestValues(admin.AllValuesFieldListFilter):
 
 
 def _newest_by(model_admin: Any) -> str:
-    """Return the column, with an index, in whose falling order the list is."""
+    """Return the indexed column by which the list is ordered, newest first."""
     return str(model_admin.ordering[0]).removeprefix("-")
 
 
@@ -101,7 +97,7 @@ def _narrows(request: HttpRequest) -> bool:
 
 
 class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when run
-    """Tables that grow without end: no page reads the whole of one."""
+    """An admin for tables that grow without end: no page reads a whole table."""
 
     show_full_result_count = False
     list_per_page = 50

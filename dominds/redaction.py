@@ -36,7 +36,7 @@ _remembered: set[str] = set()
 
 
 def remember(secret: str) -> None:
-    """Mask this value from now on, wherever it shows up in this process."""
+    """Mask this value from now on wherever it appears in this process."""
     if len(secret) >= SHORTEST_SECRET:
         _remembered.add(secret)
 

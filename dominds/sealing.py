@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 class Unreadable(Exception):
-    """A secret was sealed under a signing key that no longer exists."""
+    """Raised for a secret that was sealed under a signing key which no longer exists."""
 
 
 def seal(secret: str) -> str:
@@ -29,6 +29,6 @@ def _box() -> MultiFernet:
 
 
 def _derive_key(key: str) -> bytes:
-    """Derive a separate key, so that what is signed under the signing key says nothing of it."""
+    """Return a separate key, so that data signed under the signing key tells nothing about it."""
     hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"dominds sealed secrets")
     return urlsafe_b64encode(hkdf.derive(key.encode()))

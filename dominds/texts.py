@@ -14,7 +14,7 @@ SCRIPTS = "static/js"  # the place that a catalog names for texts of scripts
 
 
 def build(root: Path) -> None:
-    """Write what is missing below ``root`` or older than its catalog, each file in one step."""
+    """Write each file below ``root`` that is missing or older than its catalog, in one step."""
     for source in sorted((root / "locale").glob("*/LC_MESSAGES/django.po")):
         language = source.parents[1].name.lower().replace("_", "-")
         compiled, phrases = source.with_suffix(".mo"), root / SCRIPTS / f"phrases.{language}.js"
@@ -26,7 +26,7 @@ def build(root: Path) -> None:
 
 
 def phrases_of(catalog: polib.POFile) -> str:
-    """Return the translated texts of the scripts, as a script to load before them."""
+    """Return the translated texts of the scripts as a script that is loaded before them."""
     texts = {
         entry.msgid: entry.msgstr
         for entry in catalog.translated_entries()

@@ -9,11 +9,11 @@ OWN_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")  # endings
 
 
 def with_scheme(address: str) -> str:
-    """Complete an address that was typed without its scheme: ``http`` for a server on this machine or in a private
-    network, ``https`` for a public one.
+    """Complete an address that was typed without its scheme: ``http`` for this machine or a private network, ``https``
+    for a public server.
 
-    What is no address, or may be either, comes back as it is: a single word, and a port of a public server, where a
-    key would perhaps travel in the clear.
+    A text that is no address, or could mean either, comes back unchanged: a single word, or a public server with a
+    port, to which a key might travel in the clear.
     """
     address = address.strip()
     if "://" in address:

@@ -1,4 +1,4 @@
-"""What libraries say when a server cannot be reached, in words that tell a person what to look at."""
+"""Libraries' messages about an unreachable server, translated into words that tell people where to look."""
 
 import re
 
@@ -28,7 +28,9 @@ WORDS = (
 
 
 def plain_reason(said: str) -> str:
-    """Return the reason in plain words, or what was said where there are none for it. It ends without a full stop."""
+    """Return the reason in plain words, or the original message if it is unknown here. There is no full stop at the
+    end.
+    """
     for pattern, words in WORDS:
         if found := re.search(pattern, said, re.DOTALL):
             return found.expand(words).rstrip(".")

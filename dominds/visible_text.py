@@ -1,4 +1,5 @@
-"""Text in which everything is seen: what could hide, or make its neighbours read as something else, is escaped."""
+"""Text in which everything can be seen: characters that could hide, or change how their neighbours
+read, are escaped."""
 
 import json
 import re
@@ -16,8 +17,9 @@ _IGNORABLE = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Return ``text`` with ``\uXXXX`` for all that is no letter, digit, mark on a letter, punctuation, currency sign,
-    line feed or U+0020."""
+    r"""Return ``text`` with ``\uXXXX`` in place of everything but letters, digits, marks on a letter, punctuation,
+    currency signs, line feeds and plain spaces.
+    """
     return _OTHER.sub(lambda match: _visible(match[0], match.string[max(0, match.start() - 1) : match.start()]), text)
 
 

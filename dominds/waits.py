@@ -1,6 +1,8 @@
-"""Nothing waits for a server outside with what others need in hand. Who asks one says so first, and whoever keeps
-something scarce for the calling thread hands it back, or complains. Knows no Django; the database is
-``dominds.db.hand_back``."""
+"""Waiting for servers outside without holding what others need.
+
+Before a wait, whoever asks announces it, and whoever holds something scarce for the calling thread hands it back or
+complains. This module knows no Django; ``dominds.db.hand_back`` hands database connections back.
+"""
 
 import os
 import socket
@@ -15,20 +17,23 @@ _hand_back: list[Callable[[str], None]] = []
 
 
 def before_each(hand_back: Callable[[str], None]) -> None:
-    """Call a function with what is asked, on the asking thread, before each wait."""
+    """Have a function called before each wait, on the waiting thread, with the name of the server."""
     if hand_back not in _hand_back:
         _hand_back.append(hand_back)
 
 
 def begin(what: str) -> None:
-    """Say that this thread is about to wait for ``what``, a server outside."""
+    """Announce that this thread is about to wait for ``what``, a server outside."""
     for hand_back in _hand_back:
         hand_back(what)
 
 
 class Deadline:
-    """Cuts one connection when its time is up, whatever still drips from it: whoever reads finds its end. It holds for
-    a socket that is wrapped for TLS later, too."""
+    """A deadline that cuts one connection when its time is up, even while bytes still drip from it: its reader meets
+    the end.
+
+    It also holds for a socket that is wrapped for TLS later.
+    """
 
     def __init__(self, seconds: float, connected: socket.socket) -> None:
         self.has_passed = False
@@ -50,7 +55,7 @@ class Deadline:
 
 @contextmanager
 def within(seconds: float, connected: socket.socket) -> Iterator[None]:
-    """Raises ``TimeoutError`` when the block took longer, whatever it read."""
+    """Raise ``TimeoutError`` when the block has taken longer, whatever it has read."""
     deadline = Deadline(seconds, connected)
     try:
         yield
@@ -65,7 +70,9 @@ def within(seconds: float, connected: socket.socket) -> Iterator[None]:
 
 
 def keepalive_options() -> dict[int, int]:
-    """Return the options by which TCP notices a peer that is gone, or that a firewall forgot, within 10 seconds."""
+    """Return the options by which TCP notices within 10 seconds that a peer is gone, or that a firewall has forgotten
+    it.
+    """
     wanted = {
         "TCP_KEEPIDLE": KEEPALIVE_IDLE,
         "TCP_KEEPINTVL": KEEPALIVE_EVERY,

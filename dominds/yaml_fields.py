@@ -1,4 +1,5 @@
-"""The fields of files that people write: sound ones are used, the others reported by file, path and reason."""
+"""The fields of files that people write: sound fields are used, and the others are reported by
+file, path and reason."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +33,10 @@ SEVERITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a file that is not used, and why; ``path`` leads to it inside the file.
+    """A part of a file that is not used, with the reason.
 
-    ``pattern`` is the path with ``*`` in place of names that people chose; problems of one pattern are of one
-    class.
+    ``path`` leads to it inside the file. ``pattern`` is the path with ``*`` in place of names that people chose, and
+    problems of one pattern belong to one class.
     """
 
     file: str
@@ -75,7 +76,7 @@ def classes_of(problems: Iterable[Problem]) -> list[ProblemClass]:
 
 
 class Bad(ValueError):
-    """Raised for a value that is not used; the text says what was found and expected."""
+    """Raised for a value that cannot be used. The text says what was found and what was expected."""
 
 
 class Reading:
@@ -89,8 +90,9 @@ class Reading:
 
     @classmethod
     def of(cls, path: Path) -> "Reading":
-        """Begin with the file's document. ``usable`` is false when it could not be read;
-        a missing file is an empty one."""
+        """Begin with the file's document. ``usable`` is false if it could not be read; a missing
+        file counts as empty.
+        """
         reading = cls(str(path))
         if not path.exists():
             return reading
@@ -109,7 +111,7 @@ class Reading:
         self.problems.append(Problem(self.file, path, reason, pattern, severity))
 
     def entries(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """Return the entries of a mapping, by text; YAML reads some keys as numbers."""
+        """Return the entries of a mapping with their keys as text, since YAML reads some keys as numbers."""
         if not isinstance(value, Mapping):
             if value is not None:
                 self.report(path, f"expected a mapping, found {quote_value(value)}")
@@ -130,8 +132,7 @@ class Reading:
     ) -> dict[str, Any]:
         """Return the sound fields of one entry. A field without a value counts as not stated.
 
-        ``pattern`` is the path without chosen names; ``severities`` are of keys whose problems are not just
-        ignored.
+        ``pattern`` is the path without chosen names. ``severities`` names keys whose problems are more than ignored.
         """
         sound: dict[str, Any] = {}
         for key, item in self.entries(value, path or "the file"):
@@ -155,7 +156,7 @@ def quote_value(value: Any) -> str:
 
 
 def anything(value: Any) -> Any:
-    """Accept entries that are read on their own."""
+    """Accept any value, for entries that are read on their own."""
     return value
 
 
@@ -221,7 +222,7 @@ def one_of(choices: Sequence[str]) -> Field:
 
 
 def amount(least: int, most: int) -> Field:
-    """Read money as written: 0.1 is a tenth and not the nearest binary fraction."""
+    """Return a reader of money as it is written: 0.1 is a tenth, and not the nearest binary fraction."""
 
     def read(value: Any) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not least <= value <= most:

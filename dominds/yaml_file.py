@@ -1,6 +1,5 @@
-"""Reader of a YAML file that people write, without trusting it: bounded size, depth and aliases, double keys
-noticed.
-"""
+"""A reader of YAML files that people write, which trusts none of them: it bounds size, depth and aliases, and notices
+double keys."""
 
 import os
 from collections.abc import Iterator
@@ -22,19 +21,19 @@ _FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class BadYaml(ValueError):
-    """The file cannot be used at all; the text says why and where."""
+    """Raised for a file that cannot be used at all. The text says why and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlFile:
-    """A document, and the paths of keys that occur twice (the last one holds)."""
+    """A document, and the paths of keys that occur twice, of which the last one holds."""
 
     document: Any
     double_keys: tuple[str, ...] = ()
 
 
 def stamp_of(path: str | Path) -> tuple[int, int]:
-    """Return what changes with a file: modification time in nanoseconds and size in bytes; (0, -1) without a file."""
+    """Return modification time in nanoseconds and size in bytes, which change with the file; (0, -1) without a file."""
     try:
         value = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
     except OSError:
@@ -93,7 +92,7 @@ def _check_events(content: bytes, loader: Any) -> None:
 
 
 def _expanded_nodes(node: yaml.Node | None, known: dict[int, int]) -> int:
-    """Count the nodes that a walk would meet; each shared node is counted once and remembered."""
+    """Count the nodes that a walk would visit. Each shared node is counted once and remembered."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in known:

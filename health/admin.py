@@ -9,7 +9,7 @@ from health.models import HealthSnapshot
 
 @admin.register(HealthSnapshot)
 class HealthSnapshotAdmin(RecordAdmin):
-    """A record of what was reported: read, never edited."""
+    """Records of reported usage, which are read and never edited."""
 
     list_display = ("id", "generation", "level", "reason", "prompt_tokens", "model_context_limit", "percent_of_limit")
     list_filter = ("level", "reason")
@@ -19,10 +19,10 @@ class HealthSnapshotAdmin(RecordAdmin):
     ordering = ("-generation_id",)  # the order of its primary key
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Order one dialog's snapshots by the index that has its calls.
+        """Order one dialog's snapshots by the index of its calls.
 
-        Ordered by id alone, PostgreSQL reads all snapshots from the newest back to those of an old dialog. It
-        also drops from an order what equals a constant, which is why the filter is a range.
+        Ordered by id alone, PostgreSQL would read all snapshots from the newest back to those of an old dialog. It
+        drops a column that equals a constant from the order, so the filter is a range.
         """
         by_dialog = as_id(request.GET.get("q", ""))
         return ("generation__dialog", "-generation") if by_dialog else self.ordering

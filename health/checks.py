@@ -30,7 +30,7 @@ def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
 
 
 def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
-    """Limits that somebody set are a warning; windows smaller than the default optimum are only worth knowing."""
+    """Warn of limits that somebody set. A window smaller than the default optimum is only worth knowing."""
     small: list[str] = []
     for model in models:
         name = f"{model.provider_id}/{model.model_id}"
@@ -53,7 +53,7 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
 
 
 def _ignored_limit(model: ModelInfo, name: str) -> Iterator[checks.CheckMessage]:
-    """Warn of a limit that is ignored: only the length that LM Studio loaded the model with counts."""
+    """Warn of a limit that has no effect, since only the length counts with which LM Studio loaded the model."""
     if model.context_length is not None or model.input_length is not None:
         yield checks.Warning(
             f"{name}: context_length and input_length are ignored; the limit is what LM Studio loaded the model with.",

@@ -1,4 +1,4 @@
-"""Forecast of the answers that are left until a threshold, by the growth of the last ones."""
+"""A forecast of the answers that are left until a threshold, from the growth of the last ones."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -8,10 +8,11 @@ LAST_GROWTHS = 5
 
 
 def growth_per_answer(prompts: Sequence[int | None]) -> float | None:
-    """Tokens, the median of the last few. ``prompts`` are the reported ones of one conversation, oldest first.
+    """Return the median growth of the last few prompts in tokens, or ``None`` if fewer than three are left or nothing
+    grows.
 
-    What came before a missing report or a smaller prompt says nothing of what comes.
-    ``None`` when fewer than three answers are left, or nothing grows.
+    ``prompts`` are the reported sizes in one conversation, oldest first. Prompts before a missing report, or before a
+    smaller prompt, tell nothing about the future.
     """
     growths = list[int]()
     for before, after in zip(prompts[-2::-1], prompts[:0:-1], strict=True):
@@ -22,5 +23,5 @@ def growth_per_answer(prompts: Sequence[int | None]) -> float | None:
 
 
 def answers_until(threshold: int, prompt: int, growth: float) -> int:
-    """Return how many more answers until a prompt is above ``threshold``: at least one, 0 where it is already."""
+    """Return the number of answers until a prompt exceeds ``threshold``: at least 1, or 0 if it does so now."""
     return 0 if prompt > threshold else int((threshold - prompt) // growth) + 1

@@ -29,7 +29,9 @@ class UnknownReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Prompt-size ceilings of one model, in tokens. ``context_limit`` comes from metadata, never inferred."""
+    """Bounds on the size of one model's prompts, in tokens. ``context_limit`` comes from metadata and is never
+    inferred.
+    """
 
     context_limit: int | None
     optimal_max: int | None = None
@@ -69,7 +71,7 @@ def stated_thresholds(model: ModelInfo) -> Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A level with its grounds. Ratios are 0 to 1 and above; ``None`` is unknown, never zero."""
+    """A level with its grounds. Ratios are 0 to 1 and above, and ``None`` where unknown, never zero."""
 
     level: Level
     reason: UnknownReason | None = None
@@ -81,7 +83,7 @@ AWAITING_REPORT = Judgement(Level.UNKNOWN, UnknownReason.AWAITING_REPORT)
 
 
 def judge(usage: UsageReport, thresholds: Thresholds, *, truncation_suspected: bool = False) -> Judgement:
-    """Judge one generation. Unreported usage is unknown: zero would seem healthy."""
+    """Judge one generation. Unreported usage is unknown, because zero would seem healthy."""
     if not isinstance(usage, Usage):
         return Judgement(Level.UNKNOWN, UnknownReason.USAGE_UNAVAILABLE)
     limit, critical_max = thresholds.context_limit, thresholds.effective_critical_max

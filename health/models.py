@@ -4,9 +4,9 @@ from health.levels import Level, UnknownReason
 
 
 class HealthSnapshot(models.Model):
-    """The fullness of the context at one generation, with the limits that were in force then.
+    """The fullness of the context at one generation, with the limits in force then.
 
-    Token columns are null when the provider reported no usage; a missing number is never zero.
+    Token columns are null where the provider reported no usage. A missing number is never zero.
     """
 
     generation = models.OneToOneField("dialogs.Generation", on_delete=models.PROTECT, related_name="snapshot")

@@ -1,4 +1,4 @@
-"""Health snapshots: one row a generation, written inside the caller's transaction."""
+"""Health snapshots: one row for each generation, written inside the caller's transaction."""
 
 from dominds.db.prepared import insert
 from dominds.llm.usage import Usage, UsageReport
@@ -9,7 +9,7 @@ from health.models import HealthSnapshot
 def record(
     generation_id: int, usage: UsageReport, thresholds: Thresholds, *, truncation_suspected: bool = False
 ) -> Judgement:
-    """Judge one generation, store the judgement together with the limits it was made by, and return it."""
+    """Judge one generation, store the judgement with the limits behind it, and return it."""
     judgement = judge(usage, thresholds, truncation_suspected=truncation_suspected)
     reported = usage if isinstance(usage, Usage) else None
     snapshot = HealthSnapshot(

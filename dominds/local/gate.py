@@ -1,6 +1,5 @@
-"""The gate of the parts that ``up`` starts: they load their code while the database is prepared, and wait here
-for it.
-"""
+"""The gate for the parts that ``up`` starts: they load their code while the database is prepared, and wait here until
+it is."""
 
 import fcntl
 import os
@@ -13,8 +12,9 @@ VARIABLE = "DOMINDS_GATE"  # the file whose lock `up` holds; other starts wait f
 
 @contextmanager
 def close(folder: Path) -> Iterator[dict[str, str]]:
-    """Hold back whatever is started with this environment until the block ends.
-    The kernel opens it when ``up`` dies."""
+    """Hold back all parts that start with this environment until the block ends. The kernel opens the gate if ``up``
+    dies.
+    """
     path = folder / "up.gate"
     with path.open("w") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)
@@ -22,7 +22,7 @@ def close(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def pass_through() -> None:
-    """Wait while the gate is closed. A part that is started again later finds it open."""
+    """Wait while the gate is closed. A part that starts again later finds it open."""
     if path := os.environ.get(VARIABLE):
         with Path(path).open() as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)

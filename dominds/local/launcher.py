@@ -1,7 +1,6 @@
-"""Launcher that runs a command so that the kernel kills it when the parent dies, even by kill -9.
+"""A launcher of a command that the kernel kills when the parent dies, even by kill -9.
 
-``python launcher.py PARENT_PID COMMAND...``, run as a plain script: it must start fast, so it imports next to
-nothing.
+``python launcher.py PARENT_PID COMMAND...`` runs as a plain script. It must start fast, so it imports next to nothing.
 """
 
 import ctypes
@@ -13,7 +12,7 @@ PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
 def main(parent_pid: int, command: list[str]) -> None:
-    """Ask for the signal, then become the command."""
+    """Ask the kernel for the signal, then become the command."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it died before we asked

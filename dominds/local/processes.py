@@ -17,7 +17,7 @@ Process = subprocess.Popen[bytes]
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | int, folder: Path) -> Process:
-    """Start a command whose process dies with the calling *thread*: call this from one that stays, the main one."""
+    """Start a command whose process dies with the calling *thread*, so call this from the main thread."""
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *command],
         env=dict(environment),
@@ -30,13 +30,13 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], output: IO[byt
 
 
 def signal_group(process: Process, number: signal.Signals) -> None:
-    """Signal a process and everything that it started; one that is gone is no error."""
+    """Signal a process and everything that it started. A process that has ended is no error."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
 
 def wait_all(processes: Iterable[Process], seconds: float) -> bool:
-    """Wait until all processes have ended, at most ``seconds``; say whether they did."""
+    """Wait up to ``seconds`` for all processes to end, and return whether they did."""
     waiting = list(processes)
     deadline = time.monotonic() + seconds
     while any(process.poll() is None for process in waiting):

@@ -14,18 +14,19 @@ UNDEFINED_TABLE = "42P01"  # one of PostgreSQL's error codes
 
 
 class Unreachable(ImproperlyConfigured):
-    """A server that settings name does not answer, or takes no connection of ours."""
+    """A server that the settings name does not answer, or accepts no connection from here."""
 
 
 def require_servers() -> None:
-    """Return once database and Redis answer; ``Unreachable`` after 5 s. What started keeps trying;
-    a wrong address never would."""
+    """Return once database and Redis answer. Raises ``Unreachable`` after 5 s: parts that run keep trying, but a wrong
+    address never begins to work.
+    """
     require_database()
     require_redis()
 
 
 def require_database() -> None:
-    """Check the database. SQLite needs no server: opening the file says what is wrong."""
+    """Check the database. SQLite needs no check, since opening the file says what is wrong."""
     from django.db import connection
 
     if connection.vendor == "postgresql" and (reason := _reason_after_waiting(_database_reason)):
@@ -46,8 +47,8 @@ def require_redis() -> None:
 
 
 def database_sentence(error: Exception) -> str:
-    """Say what keeps the database from being used; empty where it is something else, which a traceback tells
-    better.
+    """Return a sentence about what keeps the database from being used, or an empty text for an error that a traceback
+    explains better.
     """
     from django.db import connection
 
@@ -78,7 +79,7 @@ def _sentence(what: str, reason: str, hint: str) -> str:
 
 
 def _reason_after_waiting(ask: Callable[[], str]) -> str:
-    """Return the last reason why a server cannot be used; empty as soon as it can."""
+    """Return the last reason why a server cannot be used, or an empty text as soon as it can."""
     deadline = time.monotonic() + WAIT_SECONDS
     while (reason := ask()) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -86,7 +87,9 @@ def _reason_after_waiting(ask: Callable[[], str]) -> str:
 
 
 def _database_reason() -> str:
-    """Return in its own words why the server takes no connection: the pool says only that none came in time."""
+    """Return the server's own words on why it accepts no connection, since the pool only says that
+    none came in time.
+    """
     import psycopg
     from django.db import connection
 

@@ -1,6 +1,6 @@
-"""Keep the parts of one machine running: start them, start again what dies, stop them all together.
+"""Supervision of the parts on one machine: starting them, starting again what dies, stopping them all together.
 
-``Supervisor.run`` is the whole story. It knows commands, not Django: what the parts are is decided in ``up``.
+``Supervisor.run`` is the whole story. It knows commands and not Django; ``up`` decides what the parts are.
 """
 
 import os
@@ -28,7 +28,7 @@ LAST_PART_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Part:
-    """A command to run. It is asked for again at each start, so that a part may carry a new name each time."""
+    """A part to run. Its command is asked for at each start, so that a part may get a new name each time."""
 
     name: str
     command: Callable[[], Sequence[str]]
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass
 class Running:
-    """A part with its process and its newest output."""
+    """A part with its process and its newest lines of output."""
 
     part: Part
     process: Process
@@ -65,7 +65,9 @@ class PartKeepsDying(Exception):
 
 
 class Supervisor:
-    """Runs parts until told to stop. Must be used from the main thread, whose death the children notice."""
+    """A supervisor, which runs parts until it is told to stop. It belongs to the main thread, whose death the children
+    notice.
+    """
 
     def __init__(self, environment: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> None:
         self.environment = dict(environment)
@@ -93,7 +95,7 @@ class Supervisor:
             self.stop()
 
     def listen_for_signals(self) -> None:
-        """Let Ctrl-C, SIGTERM and a closed terminal ask for the stop."""
+        """Stop at Ctrl-C, SIGTERM, or when the terminal is closed."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self.ending.set())
 
@@ -102,7 +104,7 @@ class Supervisor:
         return self.adopt(part, self._spawn(part))
 
     def adopt(self, part: Part, process: Process) -> Running:
-        """Watch a process that was started already; ``part`` says how to start it again."""
+        """Watch a process that runs already. ``part`` says how to start it again."""
         running = Running(part, process)
         self._read(running)
         self.running.append(running)
@@ -147,7 +149,7 @@ class Supervisor:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Hold back the parts' output during the block, and show it only if the block fails."""
+        """Hold back the parts' output during the block, and show it if the block fails."""
         self._kept = []
         yield
         with self._saying:
@@ -156,7 +158,7 @@ class Supervisor:
             self._kept = None
 
     def stop(self) -> None:
-        """Stop every part and whatever it started. Takes at most about ten seconds."""
+        """Stop every part and everything that it started. This takes at most about ten seconds."""
         first = [running.process for running in self.running if not running.part.stops_last]
         last = [running.process for running in self.running if running.part.stops_last]
         _end(first, QUIT_AFTER_SECONDS, KILL_AFTER_SECONDS)
@@ -165,7 +167,7 @@ class Supervisor:
 
 
 def _end(processes: Sequence[Process], quit_after: float, kill_after: float) -> None:
-    """End processes with growing force: TERM, then QUIT, then KILL. Seconds count from the first signal."""
+    """End processes with growing force: TERM, then QUIT, then KILL, each so many seconds after the first signal."""
     for process in processes:
         signal_group(process, signal.SIGTERM)
     if not wait_all(processes, quit_after):
@@ -179,7 +181,7 @@ def _end(processes: Sequence[Process], quit_after: float, kill_after: float) -> 
 
 
 def say(line: str) -> None:
-    """Print a line at once; a reader that is gone (``up | head``) must not stop the product."""
+    """Print a line at once. A reader that has gone (``up | head``) must not stop the product."""
     try:
         os.write(1, f"{line}\n".encode())
     except OSError:

@@ -1,6 +1,6 @@
-"""``dominds up``: the whole product on this machine, until Ctrl-C.
+"""``dominds up`` runs the whole product on this machine until Ctrl-C.
 
-This process waits for others as long as they live, so it imports no Django: 150 MB less.
+This process only waits for others, so it imports no Django, which saves 150 MB.
 """
 
 import errno
@@ -35,7 +35,7 @@ NOBODY_ADMINISTERS = 3  # exit code of `prepare --exit-code`
 
 
 class CannotStart(SystemExit):
-    """Dominds cannot start. The reason is printed on standard error; the exit code is 1."""
+    """Dominds cannot start. The reason goes to standard error, and the exit code is 1."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ def add_port(parser: ArgumentParser) -> None:
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return a reader of an option's value, for ``type`` of argparse."""
+    """Return a reader of an option's value, as ``type`` of argparse."""
     bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def read(value: str) -> int:
@@ -112,8 +112,8 @@ def kept_bytecode(environment: Mapping[str, str], folder: Path) -> dict[str, str
     """Let Python write bytecode into the data folder where it must not write it beside the sources, as in many
     containers.
 
-    Otherwise each part would compile all that it imports at each start, 2.5 s of CPU. A disk that is nearly full
-    is left alone: Python leaves truncated files there, and no later start gets past them.
+    Otherwise each part would compile everything that it imports at each start, which takes 2.5 s of CPU. A disk that is
+    nearly full is left alone, since Python leaves truncated files there, and no later start would get past them.
     """
     if not environment.get("PYTHONDONTWRITEBYTECODE") or environment.get("PYTHONPYCACHEPREFIX"):
         return {}
@@ -128,7 +128,7 @@ def kept_bytecode(environment: Mapping[str, str], folder: Path) -> dict[str, str
 
 
 def refuse_open_host(host: str) -> None:
-    """Refuse to listen for a network before it was said by which names people come."""
+    """Refuse to listen on a network before the settings name the hosts by which people come."""
     if host in ("127.0.0.1", "localhost", "::1") or env.text("ALLOWED_HOSTS"):
         return
     raise CannotStart(
@@ -139,7 +139,7 @@ def refuse_open_host(host: str) -> None:
 
 
 def refuse_busy_port(host: str, port: int) -> None:
-    """Say clearly that the port is taken, before anything is started."""
+    """Refuse to start on a port that is taken, before anything is started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -157,7 +157,7 @@ def refuse_busy_port(host: str, port: int) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the data folder. Two supervisors in one would free each other's work."""
+    """Hold the data folder, since two supervisors in one folder would free each other's work."""
     with (folder / "up.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,7 +170,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def own_redis(supervisor: Supervisor) -> Iterator[None]:
-    """Run an embedded Redis and tell its address to the parts, and to commands that run beside them."""
+    """Run an embedded Redis, and tell its address to the parts and to commands that run beside them."""
 
     def start(command: list[str]) -> Process:
         return spawn(command, os.environ, subprocess.PIPE, HOME_DIR)
@@ -191,8 +191,8 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
 
 
 def prepare(supervisor: Supervisor) -> bool:
-    """Prepare the database in a process that ends with all that it has loaded, and return whether somebody may
-    administer.
+    """Prepare the database in a process of its own, whose memory is free again when it ends, and return whether there
+    is an administrator.
     """
     command = [sys.executable, "-m", "dominds", "prepare", "--exit-code", "--redis"]
     process = spawn(command, supervisor.environment, subprocess.PIPE, HOME_DIR)
@@ -226,8 +226,9 @@ def web_command(host: str, port: int) -> list[str]:
 
 
 def worker_part(concurrency: int) -> Part:
-    """Return the worker, which sweeps as well. It gets a new name at each start,
-    and frees the dead one's leases by name."""
+    """Return the worker, which sweeps as well. It gets a new name at each start, and the leases of the dead one are
+    freed by name.
+    """
     names = [""]
 
     def command() -> list[str]:
@@ -251,7 +252,7 @@ def worker_command(name: str, concurrency: int) -> list[str]:
 
 
 class Announcement:
-    """A line that says once where Dominds is, when it answers there."""
+    """A line that says once where Dominds is, as soon as it answers there."""
 
     def __init__(self, host: str, port: int, administered: bool) -> None:
         self.host = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # nosec B104: only compared
@@ -261,7 +262,9 @@ class Announcement:
         self.administered = administered
 
     def make(self, ending: Event) -> None:
-        """Ask one question at a time: on a busy machine, unanswered ones would pile up and hold the server up."""
+        """Ask one question at a time. On a busy machine, unanswered questions would pile up and
+        keep the server busy.
+        """
         while not ending.wait(ASKED_EVERY_SECONDS):
             if self._answers():
                 say(f"Dominds is at {self.address}")
@@ -270,8 +273,8 @@ class Announcement:
                 return
 
     def _answers(self) -> bool:
-        """Ask for readiness over a plain socket: an HTTP library brings one for TLS, which takes more memory than
-        all else here.
+        """Ask for readiness over a plain socket: an HTTP library would load TLS, which takes more memory than all else
+        here.
         """
         try:
             with (

@@ -1,5 +1,7 @@
-"""Verification of ID tokens (OpenID Connect Core 1.0, 3.1.3.7). A module of its own:
-PyJWT is loaded where people sign in, and nowhere else."""
+"""Verification of ID tokens (OpenID Connect Core 1.0, 3.1.3.7).
+
+This is a module of its own so that PyJWT is loaded only where people sign in.
+"""
 
 import secrets
 from typing import Any
@@ -30,7 +32,7 @@ class Untrusted(Exception):
 
 
 class UnknownKey(Untrusted):
-    """No key of the provider, or more than one, has the token's key id and algorithm."""
+    """The token's key id and algorithm belong to no key of the provider, or to several."""
 
 
 def verify(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:

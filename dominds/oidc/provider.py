@@ -1,6 +1,6 @@
 """Sign-in at an OpenID provider: authorization code with PKCE (OpenID Connect Core 1.0 and Discovery 1.0, RFC 7636).
 
-Why no larger library does this: ``docs/decisions/0008-sign-in-on-pyjwt.md``.
+``docs/decisions/0008-sign-in-on-pyjwt.md`` says why no larger library does this.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ _kept: dict[str, tuple[float, dict[str, Any]]] = {}  # documents by address, use
 
 
 async def _document(registration: Registration) -> Mapping[str, str]:
-    """Return the provider's addresses, and what else it says of itself."""
+    """Return the provider's description of itself, with its addresses."""
     result = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
     if not registration.names(str(result.get("issuer"))):
         raise registration.misbehaviour(f"the provider calls itself {str(result.get('issuer'))[:200]!r}")
@@ -136,7 +136,7 @@ async def _tokens(
 async def _verify(
     registration: Registration, document: Mapping[str, Any], token: str, attempt: Attempt
 ) -> dict[str, Any]:
-    """Return the claims of an ID token. Keys are fetched again for one that is new."""
+    """Return the claims of an ID token. The provider's keys are fetched again for a token under an unknown key."""
     from dominds.oidc.id_token import UnknownKey, Untrusted, verify
 
     for most_seconds in (KEPT_SECONDS, FRESH_SECONDS):

@@ -6,7 +6,7 @@ BAD_GATEWAY = 502  # HTTP
 
 
 class SignInFailed(Exception):
-    """Nobody was signed in. The text is for the person; ``reason`` is for the log and holds no secret."""
+    """Raised when nobody was signed in. The text is for the person; ``reason`` is for the log and holds no secret."""
 
     def __init__(self, text: str, reason: str, status: int = BAD_GATEWAY) -> None:
         super().__init__(text)
@@ -15,10 +15,10 @@ class SignInFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A registration, as the operators of the provider and of this server agreed on it.
+    """A registration, on which the operators of the provider and of this server have agreed.
 
-    ``name`` stands on the button; ``number`` is that of the environment, and part of the redirect address from
-    the second one on.
+    ``name`` stands on the button. ``number`` is its number in the environment, and from 2 on a part of the redirect
+    address.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Registration:
     number: int = 1
 
     def names(self, issuer: str) -> bool:
-        """Check whether the provider calls itself so; a slash at the end makes no difference."""
+        """Check whether this issuer is the provider; a slash at the end makes no difference."""
         return self.issuer.rstrip("/") == issuer.rstrip("/")
 
     def away(self, reason: str) -> SignInFailed:

@@ -1,8 +1,8 @@
-"""Bound on socket handshakes under way at once.
+"""A bound on socket handshakes under way at once.
 
-After a restart all pages come back within seconds. Taken in together they all took longer than a browser waits for a
-handshake (ten seconds), so they left, came again, and a server that was busy with those who had left took in nobody: of
-2,000 pages 195 were back after three minutes. A connection that would wait too long is therefore refused soon, and
+After a restart all pages come back within seconds. When all were taken in together, each took longer than a browser
+waits for a handshake (ten seconds). So pages left and came again, and the server was busy with those that had left: of
+2,000 pages, 195 were back after three minutes. A connection that would wait too long is therefore refused soon, and
 tries again later.
 """
 
@@ -17,7 +17,7 @@ TRY_LATER = 1013
 
 
 def admit(application: Application) -> Application:
-    """The same ASGI application for sockets, with a bound on concurrent handshakes."""
+    """Wrap an ASGI application for sockets, with a bound on concurrent handshakes."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def call(scope: Any, receive: Any, send: Any) -> None:

@@ -1,5 +1,5 @@
-"""Headers that OpenAI's clients read of every answer: its id, as the log has it,
-and what is left of a limit, where one applies."""
+"""Headers that OpenAI's clients read in every answer: its id, as in the log, and the rest of a limit, where one
+applies."""
 
 from contextvars import ContextVar
 
@@ -20,7 +20,7 @@ def note_limit(per_minute: int, used: int) -> None:
 
 @sync_only_middleware
 def with_headers(get_response: Handler) -> Handler:
-    """Add the headers. It stands behind the middleware that gives requests their ids."""
+    """Add the headers, as a middleware behind the one that gives requests their ids."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         before = _left.set(None)  # threads go on to other requests

@@ -1,8 +1,8 @@
-"""Django's ASGI handler, with one change of thread for each request.
+"""Django's ASGI handler with one change of thread for each request.
 
-Django's own sends its signals, the middlewares, the view and the end of the answer to a thread one after another, and
-gives each request a thread of its own, which another one ends. Here all of a request runs as under WSGI, in one go, on
-a thread that stays. A view that is asynchronous, and what a response streams, run on the loop.
+Django's own handler sends its signals, the middlewares, the view and the end of the answer to a thread one after
+another, and makes and ends a thread for each request. Here a whole request runs in one go on a lasting thread, as under
+WSGI. Asynchronous views, and the streams of responses, run on the loop.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class OneThreadHandler(ASGIHandler):
         self.load_middleware(is_async=False)
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer, unless the client leaves before."""
+        """Answer the request, unless the client leaves before."""
         try:
             body = await self.read_body(receive)
         except RequestAborted:
@@ -69,7 +69,7 @@ class OneThreadHandler(ASGIHandler):
                 await sync_to_async(response.close)()
 
     def _respond(self, scope: Any, request: Any) -> HttpResponseBase:
-        """Answer on a thread. A response that is whole is closed here, which ends the request."""
+        """Answer on a thread. A whole response is closed here, which ends the request."""
         request_started.send(sender=self.__class__, scope=scope)
         response = self.get_response(request)
         response._handler_class = self.__class__  # type: ignore[attr-defined]  # whose signal tells the end

@@ -19,7 +19,7 @@ def build_of(folders: list[Path]) -> str:
 
 
 def folders() -> list[Path]:
-    """Return where static files of the product lie: all of it, and those of each extension."""
+    """Return the folders with the product's static files, those of each extension among them."""
     own = [Path(config.path, "static") for config in apps.get_app_configs() if config.name in settings.EXTRAS]
     return [*(Path(folder) for folder in settings.STATICFILES_DIRS), *own]
 
@@ -28,7 +28,7 @@ BUILD = build_of(folders())
 
 
 class StampedStorage(StaticFilesStorage):
-    """Static files whose addresses name the build, so that no page of a new one runs a script of an old one."""
+    """Static files whose addresses contain the build, so that no page of a new build runs a script of an old one."""
 
     def url(self, name: str | None) -> str:
         return f"{super().url(name)}?v={BUILD}"

@@ -1,4 +1,4 @@
-"""Answers while the database is busy or away: 503 with what is known, and one more try for what only reads."""
+"""Answers while the database is busy or away: 503 with what is known, and a second try for requests that only read."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ UNKNOWN = (
 
 
 def is_known(request: HttpRequest, error: BaseException) -> bool:
-    """Check whether this request certainly changed nothing: it only reads, or nothing of it was committed."""
+    """Check whether this request has certainly changed nothing, because it only reads or committed nothing."""
     if request.method in READS:
         return True
     before = getattr(request, "changes_before", None)
@@ -44,7 +44,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def mark_unavailable(response: HttpResponse) -> HttpResponse:
-    """Answer that the database was unavailable: 503, when to come again, and a mark for ``asked_again``."""
+    """Set the status 503 and the time to come again, and mark the response for ``asked_again``."""
     response.status_code = 503
     response["Retry-After"] = str(RETRY_SECONDS)
     response.database_was_away = True  # type: ignore[attr-defined]
@@ -53,8 +53,9 @@ def mark_unavailable(response: HttpResponse) -> HttpResponse:
 
 @sync_only_middleware
 def asked_again(get_response: Handler) -> Handler:
-    """Repeat a read once when the database was unavailable for a moment: it changes nothing,
-    and nobody needs to hear of it."""
+    """Repeat a read once if the database was away for a moment. A read changes nothing, so nobody
+    needs to hear of it.
+    """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         began = time.monotonic()
@@ -70,7 +71,7 @@ def asked_again(get_response: Handler) -> Handler:
 
 
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the page for an error of a view or a middleware. Django asks for it while it handles the error."""
+    """Return the page for an error in a view or middleware, for which Django asks while it handles the error."""
     error = sys.exc_info()[1]
     if error is None or not isinstance(error, AWAY):
         return server_error(request)

@@ -19,10 +19,11 @@ LEAST_BYTES = 200  # below this gzip's header outweighs what it saves: Django's 
 
 
 class CompressedAnswers(GZipMiddleware):
-    """Compress what views answer, but no stream: a piece that waits in a compressor is a piece that nobody reads.
+    """A middleware that compresses answers of views, except for streams, since a piece inside a compressor reaches
+    nobody.
 
-    Django adds up to 100 random bytes to each answer, so that its length does not tell a guesser whether a secret of
-    the page was met (BREACH).
+    Django adds up to 100 random bytes to each answer, so that its length does not reveal whether a guess has met a
+    secret of the page (BREACH).
     """
 
     def __init__(self, get_response: Any) -> None:
@@ -37,7 +38,7 @@ class CompressedAnswers(GZipMiddleware):
 
 
 def compress_file(request: HttpRequest, response: HttpResponse) -> None:
-    """Compress a static file, once for all who ask for it."""
+    """Compress a static file once for everybody who asks for it."""
     is_whole = response.status_code == 200  # not a range of it, and not the word that it has not changed
     if (
         not settings.COMPRESS_ANSWERS

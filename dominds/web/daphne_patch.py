@@ -17,11 +17,11 @@ REFUSAL = (
 
 
 def patch_sending() -> None:
-    """Let long turns reach their pages, and short ones at once. Does nothing under another server.
+    """Let long socket messages reach their pages, and short ones at once. Under another server this does nothing.
 
-    Autobahn holds both directions to one number, ``--websocket-max-message-size``, and Daphne sets it always: an answer
-    beyond it raised ``PayloadExceededError``, and its page got nothing any more. A browser may send no more than that,
-    as before.
+    Autobahn limits both directions by one number, ``--websocket-max-message-size``, which Daphne always sets: an answer
+    over it raised ``PayloadExceededError``, and its page got nothing any more. Browsers may still send no more than
+    that.
     """
     if "daphne.server" not in sys.modules:
         return
@@ -51,15 +51,13 @@ def patch_sending() -> None:
 
 
 def _wait() -> None:
-    """Do nothing instead of asking the reactor for a turn, which costs two system calls and a round of the loop
-    per frame.
-    """
+    """Do nothing, in place of a turn of the reactor, which costs two system calls and a round of the loop per frame."""
 
 
 def patch_receiving() -> None:
-    """End connections whose request does not arrive. Does nothing under another server.
+    """End connections whose request does not arrive. Under another server this does nothing.
 
-    Twisted's own time-out restarts with every byte, and a body is taken in full, however long, before anyone is asked.
+    Twisted's own time-out restarts with every byte, and it reads a body of any length before anyone is asked.
     """
     if "daphne.server" not in sys.modules:
         return
@@ -114,7 +112,7 @@ def _limit_bytes(request: Any) -> None:
 
 
 def _refuse(request: Any) -> None:
-    """Say why and hang up; what is still under way is dropped."""
+    """Answer with the reason and hang up, whatever is still under way."""
     request._body_bytes, request.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
     body = json.dumps(_complaint(getattr(request.channel, "_path", b""))).encode()
     request.channel.transport.write(REFUSAL % len(body) + body)
@@ -122,7 +120,7 @@ def _refuse(request: Any) -> None:
 
 
 def _complaint(path: bytes) -> dict[str, Any]:
-    """Write an error that the protocols of ``/v1`` both understand, or the product's own."""
+    """Return an error that both protocols of ``/v1`` understand, or the product's own."""
     message = budgets.BODY_BYTES.sentence("This request has")
     if not path.startswith(b"/v1/"):
         return {"error": {"code": "message_too_large", "message": message}}

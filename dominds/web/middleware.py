@@ -17,8 +17,9 @@ PROBES = frozenset({"/livez", "/readyz"})
 
 @sync_only_middleware
 def readable_only(get_response: Handler) -> Handler:
-    """Refuse NUL and half of a surrogate pair in an address: no name holds them,
-    and they cannot be stored or logged."""
+    """Refuse addresses with NUL or half of a surrogate pair: no name contains them, and they can be neither stored nor
+    logged.
+    """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         try:
@@ -34,7 +35,7 @@ def readable_only(get_response: Handler) -> Handler:
 
 @sync_only_middleware
 def asked_by_address(get_response: Handler) -> Handler:
-    """Let probes in under any host name: a load balancer asks by address. They answer the same to everyone."""
+    """Let probes in under any host name, since a load balancer asks by address. They tell everyone the same."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.path_info in PROBES:
@@ -46,10 +47,10 @@ def asked_by_address(get_response: Handler) -> Handler:
 
 @sync_only_middleware
 def own_sockets(get_response: Handler) -> Handler:
-    """Let a page open sockets to the very origin it came from, and to no other port or host.
+    """Let a page open sockets to its very origin, and to no other port or host.
 
-    Browsers disagree on whether ``'self'`` covers sockets, so the origin is named too.
-    A policy cannot name an IPv6 address.
+    Browsers disagree on whether ``'self'`` covers sockets, so the origin is named too. A policy cannot name an IPv6
+    address.
     """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
@@ -79,7 +80,6 @@ def address_of(request: HttpRequest) -> str:
 def note_address(request: HttpRequest, **_: Any) -> None:
     """Put the client's address on each line of the log.
 
-    django-structlog's own way takes a tenth of a POST's Python calls, and believes what any client writes into a
-    header.
+    The way of django-structlog takes a tenth of a POST's Python calls, and believes any header that a client writes.
     """
     bind_contextvars(ip=address_of(request))

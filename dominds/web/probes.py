@@ -20,13 +20,15 @@ _database_threads, _redis_threads = ThreadPoolExecutor(4), ThreadPoolExecutor(4)
 
 
 def livez(request: HttpRequest) -> HttpResponse:
-    """Answer that this process lives. Asks nobody else, so that a lost database does not restart the web server."""
+    """Answer that this process is alive, without asking any other part, so that a lost database does not restart the
+    web server.
+    """
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @require_safe
 async def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 200 when database and Redis answer, else 503, naming the part that does not."""
+    """Answer 200 if database and Redis answer, or 503 with the name of the part that does not."""
     parts = {"database": (_ask_database, _database_threads), "redis": (_ask_redis, _redis_threads)}
     answers = dict(zip(parts, await asyncio.gather(*(_answer_of(*part) for part in parts.values())), strict=True))
     ready = set(answers.values()) == {"ok"}
@@ -55,8 +57,9 @@ def _ask_redis() -> None:
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus: openly on a loopback-only server, else to who has the permission,
-    or the holder of DOMINDS_METRICS_TOKEN."""
+    """Answer Prometheus: anyone on a loopback-only server, and elsewhere people with the permission or holders of
+    DOMINDS_METRICS_TOKEN.
+    """
     if not (settings.LOOPBACK_ONLY or _may_read_metrics(request)):
         return HttpResponse("Not found\n", status=404, content_type="text/plain")
     answer: HttpResponse = ExportToDjangoView(request)

@@ -1,7 +1,7 @@
-"""The modules of the pages' scripts in one file: a page that is opened for the first time asks for one, not for twenty.
+"""The modules of the pages' scripts as one file, so that a first visit makes one request in place of twenty.
 
-Each module stays a file of its own under ``static/js``, and becomes a function here that runs once, when the first
-other one needs it.
+Each module stays a file of its own under ``static/js``. Here it becomes a function that runs once, when the first other
+module needs it.
 """
 
 import re
@@ -26,12 +26,13 @@ _LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 class NotBundled(Exception):
-    """A module is written in a form that is not known here."""
+    """Raised for a module in a form that is not known here."""
 
 
 def bundle(modules: dict[str, str]) -> str:
-    """Join modules by their names into one script, which runs the first, and those that the page names in
-    ``<meta name="module" content="...">``. Raises ``NotBundled``.
+    """Join modules into one script. Raises ``NotBundled``.
+
+    The script runs the module named first, and those that the page names in ``<meta name="module" content="...">``.
     """
     parts = ",\n".join(
         f"{_quote(name)}: (need, give) => {{\n{_as_function(name, text)}}}" for name, text in modules.items()
@@ -58,7 +59,7 @@ def _as_function(name: str, text: str) -> str:
 
 
 def _rename(names: str) -> str:
-    """Write ``a as b`` as a pattern has it."""
+    """Turn ``a as b`` into the ``a: b`` of a pattern."""
     return re.sub(r"\b(\w+) as (\w+)\b", r"\1: \2", " ".join(names.split()))
 
 
@@ -74,7 +75,7 @@ def of_pages() -> str:
 
 @require_safe
 def serve(request: HttpRequest) -> HttpResponse:
-    """Serve the scripts of pages. An address that names the build is kept for ever."""
+    """Serve the scripts of the pages. Browsers keep an address that contains the build for ever."""
     text = bundle_now() if settings.DEBUG else of_pages()
     response = HttpResponse(text, content_type="text/javascript; charset=utf-8")
     if request.GET.get("v") == BUILD and not settings.DEBUG:
@@ -84,6 +85,6 @@ def serve(request: HttpRequest) -> HttpResponse:
 
 
 def bundle_now() -> str:
-    """Join the files as they are now, for somebody who changes them."""
+    """Join the files as they are now, for developers who change them."""
     of_pages.cache_clear()
     return of_pages()

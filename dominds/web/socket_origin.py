@@ -18,7 +18,7 @@ REFUSED = 4403
 
 
 def same_origin_only(application: Application) -> Application:
-    """Wrap an ASGI application for sockets. A handshake from any other origin, or without one, is answered 403."""
+    """Wrap an ASGI application for sockets. A handshake from another origin, or from none, is answered 403."""
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
         if is_own(scope):
@@ -30,7 +30,7 @@ def same_origin_only(application: Application) -> Application:
 
 
 def is_own(scope: Mapping[str, Any]) -> bool:
-    """Judge as Django's CSRF check does: the page's origin must be that of the request, or a trusted one."""
+    """Check as Django's CSRF check does that the page's origin is that of the request, or a trusted one."""
     origins = _values(scope, b"origin")
     if len(origins) != 1 or (origin := _parts(origins[0])) is None:
         return False
@@ -42,7 +42,7 @@ def is_own(scope: Mapping[str, Any]) -> bool:
 
 
 def _scheme(scope: Mapping[str, Any]) -> str:
-    """Return the page's scheme; a proxy's word counts only where the operator says that there is a proxy."""
+    """Return the page's scheme. A proxy's header counts only where the operator says that there is a proxy."""
     behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
     if behind_proxy:
         name = behind_proxy[0].removeprefix("HTTP_").replace("_", "-").lower().encode()
@@ -55,7 +55,7 @@ def _values(scope: Mapping[str, Any], wanted: bytes) -> list[str]:
 
 
 def _parts(origin: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port; ``None`` for anything but a web origin, such as ``null`` or an address with a
+    """Return scheme, host and port, or ``None`` for anything but a web origin, such as ``null`` or an address with a
     path.
     """
     try:

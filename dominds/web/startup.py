@@ -1,5 +1,5 @@
-"""Start-up work on the first call of an ASGI application, since no server announces an earlier moment; and warm-up
-beside a process's first calls, of what somebody's first answer would otherwise wait for."""
+"""Work at the start of a web process: on the first call of an ASGI application, since no server announces an earlier
+moment, and beside the first calls, so that nobody's first answer has to wait for it."""
 
 from collections.abc import Awaitable, Callable
 from threading import Thread
@@ -16,7 +16,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def at_first_call(application: Application, begin: Callable[[], None]) -> Application:
-    """Wrap an application. Its first call runs ``begin`` on the loop, which must not wait for anything."""
+    """Wrap an application. Its first call runs ``begin`` on the loop, so ``begin`` must not wait for anything."""
     begun = False
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
@@ -30,7 +30,7 @@ def at_first_call(application: Application, begin: Callable[[], None]) -> Applic
 
 
 def warm_up(load: Callable[[], None]) -> None:
-    """Start ``load`` in a thread. A failure, as without a database, is left for the moment when it is needed."""
+    """Run ``load`` in a thread. A failure, as without a database, is reported to the first who needs the result."""
     Thread(target=_run, args=(load,), name="loading", daemon=True).start()
 
 

@@ -13,7 +13,7 @@ FOR_EVER = f"max-age={WhiteNoiseMiddleware.FOREVER}, public, immutable"
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise ships no types
-    """WhiteNoise with answers of whole files: they are small, and ASGI cannot stream from a plain iterator."""
+    """WhiteNoise with answers of whole files, since the files are small and ASGI cannot stream a plain iterator."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:

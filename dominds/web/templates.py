@@ -1,4 +1,4 @@
-"""Template loaders that drop the indentation of lines: readers of the source need it, browsers do not."""
+"""Template loaders that drop the indentation of lines, which readers of the source need and browsers do not."""
 
 import re
 from typing import Any

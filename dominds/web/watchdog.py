@@ -1,6 +1,7 @@
-"""Watchdog of a web process's event loop: logs when it stands still and what holds it up. Every socket waits meanwhile.
+"""A watchdog for the event loop of a web process, for which every socket waits: it logs that the loop stands still, and
+where.
 
-It ends nothing: a loop that goes on has lost no one, and one that never does is found by ``/livez``.
+It ends nothing. A loop that goes on has lost nobody, and ``/livez`` reveals one that never does.
 """
 
 import asyncio
@@ -25,18 +26,15 @@ still = Counter(
 
 
 def watch(application: Application) -> Application:
-    """Wrap an ASGI application. Its first call starts the watchdog, since only then it is known which loop serves
-    it.
-    """
+    """Wrap an ASGI application. Its first call starts the watchdog, because only then the serving loop is known."""
     return at_first_call(application, lambda: Watchdog(asyncio.get_running_loop(), threading.get_ident()).start())
 
 
 class Watchdog:
-    """A thread that asks a loop to set an event, four times a second, and sees whether it does.
+    """A thread that asks a loop to set an event, four times a second, and checks whether it does.
 
-    A process that is frozen, or that gets no processor, is not a loop that is held up: then this thread does not run
-    either. So time counts as far as this thread was awake, or the process was busy (one C call that keeps all other
-    threads out).
+    In a process that is frozen or gets no processor the loop is not held up, and this thread does not run either. So
+    time counts as far as this thread was awake, or the process was busy (in one C call that blocks all other threads).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
@@ -77,13 +75,13 @@ class Watchdog:
         return True
 
     def _counted_seconds(self) -> float:
-        """Return the seconds since the last call that count."""
+        """Return the seconds since the last call, as far as they count."""
         at, busy = time.monotonic(), time.process_time()
         passed, worked = at - self._at, busy - self._busy
         self._at, self._busy = at, busy
         return min(passed, max(2 * POLL_SECONDS, worked))
 
     def _stack(self) -> str:
-        """Return where the loop's thread is, innermost call last."""
+        """Return the position of the loop's thread, innermost call last."""
         frame = sys._current_frames().get(self._thread)
         return "".join(traceback.format_stack(frame)) if frame else "(its thread has ended)"

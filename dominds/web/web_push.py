@@ -1,5 +1,8 @@
-"""Web Push: a message encrypted for one browser (RFC 8291, in the coding ``aes128gcm`` of RFC 8188), and the token by
-which a push service knows who sends it (VAPID, RFC 8292). Knows no Django; who sends brings the keys and the time."""
+"""Web Push: the encryption of a message for one browser (RFC 8291, in the coding ``aes128gcm`` of RFC 8188), and the
+token that tells a push service who sends it (VAPID, RFC 8292).
+
+This module knows no Django: the caller brings keys and time.
+"""
 
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -27,10 +30,10 @@ def encrypt(
     sender: ec.EllipticCurvePrivateKey | None = None,
     salt: bytes | None = None,
 ) -> bytes:
-    """Encrypt a text for the browser that gave this public key and secret.
+    """Encrypt a text for the browser with this public key and secret.
 
-    ``sender`` and ``salt`` are new for each message; only a test gives them. Raises ``ValueError`` for a key that
-    is no point of the curve, and for a text over ``MOST_BYTES``.
+    ``sender`` and ``salt`` are new for each message, and only tests pass them. Raises ``ValueError`` for a key that is
+    no point of the curve, and for a text over ``MOST_BYTES``.
     """
     if len(text) > MOST_BYTES:
         raise ValueError(f"A push message has {MOST_BYTES:,} bytes at most, this one {len(text):,}.")
@@ -65,7 +68,7 @@ def authorization(key: ec.EllipticCurvePrivateKey, address: str, contact: str, u
 
 
 def new_key() -> str:
-    """Make a private key in stored form: its number, in base64url."""
+    """Return a new private key in stored form: its number in base64url."""
     return as_text(ec.generate_private_key(CURVE).private_numbers().private_value.to_bytes(32, "big"))
 
 

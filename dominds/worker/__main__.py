@@ -1,8 +1,8 @@
-"""``python -m dominds.worker``: what ``celery -q -A dominds.celery worker --pool threads
---without-gossip --without-mingle`` runs.
+"""``python -m dominds.worker`` does what ``celery -q -A dominds.celery worker --pool threads --without-gossip
+--without-mingle`` does.
 
-Celery's command line loads its other commands first, with a library for prompts:
-a third of the CPU of a worker's start.
+Celery's command line first loads its other commands, with a library for prompts, which is a third of the CPU of a
+worker's start.
 """
 
 import sys

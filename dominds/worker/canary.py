@@ -1,7 +1,8 @@
-"""Canary of a worker: one that no longer hears its queue ends, so that the supervisor starts another.
+"""A worker's canary: a worker that no longer hears its queue ends itself, so that the supervisor starts another.
 
-Celery workers have gone deaf after a broker restart in several releases (celery#8030, #10205): they live, answer pings
-and consume nothing. So each worker sends itself a message every ten seconds, over the broker, to a queue of its own.
+In several releases Celery workers have gone deaf after a restart of the broker (celery#8030, #10205): they live, answer
+pings and consume nothing. So each worker sends itself a message every ten seconds, through the broker, to a queue of
+its own.
 """
 
 import os
@@ -20,11 +21,11 @@ EXIT_CODE = 75  # EX_TEMPFAIL of <sysexits.h>
 
 @dataclass
 class Canary:
-    """Counts messages to itself that were sent and not heard.
+    """A count of messages to itself that a worker has sent and not heard.
 
-    It counts messages and not seconds, so that a machine that slept or a process that was paused is not taken for deaf.
-    ``send`` raises when the broker is unavailable: then nothing can be heard, and reconnecting is Celery's business.
-    ``full`` says that the worker has as many messages waiting as it may take: then it rightly takes no more.
+    Counting messages instead of seconds keeps a machine that slept, or a process that was paused, from passing for
+    deaf. ``send`` raises while the broker is unavailable: then nothing can be heard, and reconnecting is Celery's
+    business. ``full`` says that the worker has as many messages waiting as it may hold, and so rightly takes no more.
     """
 
     send: Callable[[], object]
@@ -35,7 +36,7 @@ class Canary:
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Watch from a thread of its own, until ``stop``."""
+        """Watch in a thread until ``stop``."""
         threading.Thread(target=self._watch, name="canary", daemon=True).start()
 
     def stop(self) -> None:
@@ -43,7 +44,7 @@ class Canary:
         self._stopping.set()
 
     def note_received(self) -> None:
-        """Note that this worker listens, as any message from the queue shows."""
+        """Note that this worker listens, which any message from its queue shows."""
         self.unheard = 0
 
     def _watch(self) -> None:
@@ -51,7 +52,7 @@ class Canary:
             self.check()
 
     def check(self) -> None:
-        """End the worker if it is deaf, else send the next message."""
+        """End the worker if it is deaf, or else send the next message."""
         if self.unheard >= MAX_UNHEARD and not self.full():
             log.critical("worker_is_deaf", unheard=self.unheard, next="ending, to be started again")
             self.end(EXIT_CODE)

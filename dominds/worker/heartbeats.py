@@ -1,7 +1,7 @@
-"""Heartbeats: every worker and sweeper writes one to Redis every ten seconds.
+"""Heartbeats, which every worker and sweeper writes to Redis every ten seconds.
 
-Ages come from the time that Redis has left before it drops one, so no two machines' clocks are compared. Nothing
-depends on them; they are for the operator's eyes.
+A heartbeat's age follows from the time after which Redis drops it, so the clocks of two machines are never compared.
+Nothing depends on heartbeats; they are for operators.
 """
 
 import os
@@ -59,7 +59,7 @@ def beat(kind: str, name: str, **content: Any) -> None:
 
 
 def leave(name: str) -> None:
-    """Delete the heartbeat of a part that was stopped on purpose, and so is not late."""
+    """Delete the heartbeat of a part that was stopped on purpose, so that it does not count as late."""
     try:
         with _client() as client:
             client.delete(_key(name))

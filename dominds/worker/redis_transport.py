@@ -1,5 +1,5 @@
-"""Celery's way to Redis, with one client for the commands of a channel. Kombu makes one for each command, which takes
-it longer than the command. A lost Redis does not end the worker."""
+"""Celery's transport over Redis, with one client for all commands of a channel. Kombu makes a client for each command,
+which takes longer than the command. The loss of Redis does not end the worker."""
 
 from typing import Any
 
@@ -7,8 +7,11 @@ from kombu.transport import redis
 
 
 class QoS(redis.QoS):
-    """Gives messages in hand back, unless Redis was lost: kombu has no address any more by then, and its error ended
-    the worker with all answers under way. The sweeper wakes their dialogs."""
+    """A queue's messages in hand, which go back unless Redis was lost.
+
+    By then kombu has no address any more, and its error used to end the worker with all answers under way. The sweeper
+    wakes their dialogs.
+    """
 
     def restore_unacked(self, client: Any = None) -> None:
         if self.channel.connection.client is None:
@@ -19,7 +22,7 @@ class QoS(redis.QoS):
 
 
 class Channel(redis.Channel):
-    """Makes another client when its connections are others, as after a loss."""
+    """A channel that makes a new client when its connections are new, as after a loss."""
 
     QoS = QoS
     _one_client: Any = None

@@ -1,6 +1,6 @@
-"""Seats, which bound how many dialogs a worker works on at once.
+"""Seats, which limit how many dialogs a worker works on at once.
 
-A dialog whose model talks has given its seat back, so many more may wait for answers.
+A dialog whose model is talking has given its seat back, so many more dialogs may wait for answers.
 """
 
 import threading
@@ -13,7 +13,7 @@ AT_WORK = 64  # each may need a connection to the database, and all share one in
 
 
 class Seats:
-    """Seats of threads. Whoever comes back to a seat goes before those who have not begun."""
+    """Seats for threads. A thread that comes back to its seat goes before those that have not begun."""
 
     def __init__(self, number: int) -> None:
         self._places = FairSemaphore(number)

@@ -1,6 +1,5 @@
-"""``manage.py prepare``: prepare the database before the parts start. ``up`` calls it; with many machines, run it
-once.
-"""
+"""``manage.py prepare``: prepare the database before the parts start. ``up`` calls it; on several machines, run it
+once."""
 
 import os
 import sys
@@ -53,10 +52,10 @@ class Command(BaseCommand):
 
 
 def migrate() -> None:
-    """Change the tables beside whoever works on them.
+    """Change the tables while others work on them.
 
-    A statement may take as long as an index takes. It waits for a lock no longer than anyone else (settings: two
-    seconds), for whoever comes after it waits behind it; then it tries again.
+    A statement may take as long as an index takes. For a lock it waits no longer than anyone else (two seconds by the
+    settings), since whoever comes later waits behind it; then it tries again.
     """
     on_postgresql = connection.vendor == "postgresql"
     try:
@@ -80,12 +79,12 @@ def _set(statement: str) -> None:
 
 
 def has_administrator() -> bool:
-    """Say whether anyone may administer; if not, /setup/ is open."""
+    """Return whether somebody is administrator. If nobody is, /setup/ is open."""
     return get_user_model().objects.filter(is_superuser=True).exists()
 
 
 def make_administrator() -> str:
-    """Make the administrator whom the environment names, unless there is one, and return the name if it was done."""
+    """Make the administrator that the environment names, unless there is one, and return the name of a new one."""
     name, password = env.text("DJANGO_SUPERUSER_USERNAME"), os.environ.get("DJANGO_SUPERUSER_PASSWORD", "")
     if not (name and password) or has_administrator():
         return ""

@@ -1,4 +1,4 @@
-"""``manage.py up``, for whoever lists or calls the commands. From the command line it runs without Django."""
+"""``manage.py up``, for callers of Django's commands. From the command line it runs without Django."""
 
 from argparse import ArgumentParser
 from typing import Any
