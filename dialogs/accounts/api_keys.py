@@ -28,7 +28,7 @@ def create_key(
     keep_days: int | None = None,
     budget_usd: Decimal | None = None,
 ) -> str:
-    """Make a key for a person and return it; it cannot be read again. It expires after so many days, or never."""
+    """Make a key for a person and return it; it cannot be read again. It expires after ``days``, or never."""
     if budget_usd is not None and scope == ApiKey.Scope.READ:
         raise Invalid("A key that may only read asks no model: it has no budget.")
     key = PREFIX + secrets.token_urlsafe(32)
@@ -46,7 +46,7 @@ def create_key(
 
 
 def key_of(key: str) -> ApiKey | None:
-    """Return the row of a valid key whose owner is active, and note that the key was used."""
+    """Return the row of a valid key with an active owner, and note that the key was used."""
     row = _THAT_HOLDS.first(_digest(key))
     if row is None or not row.owner.is_active:
         return None
@@ -56,7 +56,7 @@ def key_of(key: str) -> ApiKey | None:
 
 
 def refusal_of(key: str) -> str:
-    """Tell whoever has sent a key why it is refused."""
+    """Return the reason why a key is refused, for its sender."""
     if not key:
         return f"No API key was sent: `Authorization: Bearer KEY`. {MAKE_ONE}"
     row = ApiKey.objects.select_related("owner").filter(digest=_digest(key)).first()
@@ -70,7 +70,7 @@ def refusal_of(key: str) -> str:
 
 
 def owner_of(key: str) -> User | None:
-    """Return the owner of a valid key, if they are active."""
+    """Return the active owner of a valid key, or None."""
     row = key_of(key)
     return row.owner if row is not None else None
 

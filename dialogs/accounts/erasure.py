@@ -1,4 +1,4 @@
-"""Erasure of a person: all that is theirs goes, and figures remain under an account without a name."""
+"""Erasure of a person: everything that is theirs goes, and figures stay under an account without a name."""
 
 import structlog
 from django.contrib.admin.models import LogEntry
@@ -28,9 +28,12 @@ BATCH = 500
 
 
 def erase(user: User, by: User | None = None) -> int:
-    """Erase a person, and return how many dialogs were theirs. What they said in dialogs of others stays there, and
-    calls, tokens and costs stay in all sums, under the name ``erased-NUMBER``. What was interrupted can be repeated.
-    Raises ``Conflict`` for whoever asks, and for the last administrator."""
+    """Erase a person, and return the number of dialogs that were theirs. Raises ``Conflict`` for oneself and for the
+    last administrator.
+
+    Their words in dialogs of others stay there, and calls, tokens and costs stay in all sums, under the name
+    ``erased-NUMBER``. An interrupted erasure can be repeated.
+    """
     if user == by:
         raise Conflict("own_account", "You cannot erase yourself. Another administrator can.")
     if user.is_superuser and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
@@ -54,7 +57,7 @@ def erase(user: User, by: User | None = None) -> int:
 
 
 def _lock_out(user: User) -> None:
-    """End all that they may do, before anything goes: nothing new comes meanwhile."""
+    """Take away all their access before anything is erased, so that nothing new comes meanwhile."""
     user.is_active = user.is_staff = user.is_superuser = False
     user.set_unusable_password()
     user.save()
@@ -67,7 +70,7 @@ def _lock_out(user: User) -> None:
 
 
 def _forget_in_log(user: User, username: str, address: str) -> None:
-    """The admin's log names rows as they were called."""
+    """Remove their names from the admin's log, which calls rows by the names of that time."""
     named = Q(user=user) | Q(content_type__app_label="auth", content_type__model="user", object_id=str(user.pk))
     for text in filter(None, (username, address)):
         named |= Q(object_repr__contains=text) | Q(change_message__contains=text)
@@ -75,7 +78,7 @@ def _forget_in_log(user: User, username: str, address: str) -> None:
 
 
 def _forget_address(address: str) -> None:
-    """Overdue questions no longer go to an address that was theirs alone."""
+    """Send overdue questions no longer to an address that was theirs alone."""
     site = SiteSettings.objects.first()
     if site is None or not address or User.objects.filter(email__iexact=address).count() > 1:
         return

@@ -25,7 +25,7 @@ PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a pi
 
 @sync_only_middleware
 def in_own_zone(get_response: Handler) -> Handler:
-    """Show times and days on pages by the reader's clock. Programs get UTC."""
+    """Show times and days on pages in the reader's time zone. Programs get UTC."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.path_info.startswith(FOR_PROGRAMS):
@@ -52,8 +52,8 @@ def in_chosen_language(get_response: Handler) -> Handler:
 
 
 def _remember(request: HttpRequest, language: str) -> None:
-    """Store language and zone of the newest page for mails and push notifications, which no browser asks for. It
-    takes a statement only where something changed.
+    """Store language and zone of the newest page, for mails and push notifications, which come with no browser. It
+    takes a statement only after a change.
     """
     own: PersonSettings | None = getattr(request, "own_settings", None)
     if own is None:
@@ -71,8 +71,8 @@ def _remember(request: HttpRequest, language: str) -> None:
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """Return the chosen zone, which a page's script repeats in its cookie; else that of the browser, or the one
-    used last.
+    """Return the chosen zone, which a page's script repeats in its cookie, or else the zone of the browser, or the last
+    one used.
     """
     own: PersonSettings | None = getattr(request, "own_settings", None)
     seen = request.COOKIES.get("zone", "")

@@ -62,14 +62,14 @@ def lacks_a_way_in(user: User) -> bool:
 
 
 def free_username(name: str) -> str:
-    """Return the name, with a number after it if somebody here has it already, or could be taken for its owner."""
+    """Return the name, with a number behind it if somebody has it, or a name that looks like it."""
     taken = {skeleton(username) for username in User.objects.values_list("username", flat=True).iterator()}
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(name for name in names if skeleton(name) not in taken)
 
 
 def create_first_administrator(user: User) -> bool:
-    """Save the prepared account as administrator, once; ``False`` when somebody was faster."""
+    """Save the prepared account as administrator, once, and return ``False`` if somebody else was faster."""
     with transaction.atomic():
         SiteSettings.objects.get_or_create(singleton=True)
         SiteSettings.objects.select_for_update().get(singleton=True)  # one setup at a time
@@ -81,7 +81,7 @@ def create_first_administrator(user: User) -> bool:
 
 
 def settings_of(user: User) -> PersonSettings:
-    """Return this person's settings of the pages; the defaults while nothing was chosen."""
+    """Return this person's settings of the pages, or the defaults if they have chosen none."""
     return PersonSettings.objects.filter(user=user).first() or PersonSettings(user=user)
 
 
@@ -89,7 +89,7 @@ def settings_of(user: User) -> PersonSettings:
 
 
 class LoginRefused(Exception):
-    """Raised instead of checking a password. ``status`` is 429 after too many attempts, 503 when too many checks
+    """Raised before any password is checked. ``status`` is 429 after too many attempts, and 503 while too many checks
     are running.
     """
 
@@ -101,7 +101,7 @@ class LoginRefused(Exception):
 
 @contextmanager
 def password_check() -> Iterator[None]:
-    """Take one of the few places to hash a password in. Raises ``LoginRefused`` when none comes free in time."""
+    """Hold one of the few places for hashing a password. Raises ``LoginRefused`` if none becomes free in time."""
     if not _hashing.acquire(blocking=False):
         if not connection.in_atomic_block:
             connection.close()  # others need it meanwhile
@@ -114,10 +114,10 @@ def password_check() -> Iterator[None]:
 
 
 def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
-    """Return the answer of ``check`` to a posted password. Raises ``LoginRefused`` without calling it.
+    """Return the answer of ``check`` to a posted password. Raises ``LoginRefused`` instead of calling it.
 
-    An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way
-    past the limits. Without Redis only the number of hashes at once is limited.
+    An attempt counts before its password is hashed, and is forgotten if the password was right, so many attempts at
+    once cannot pass the limits. Without Redis only the number of hashes at once is limited.
     """
     name = request.user.get_username() or request.POST.get("username", "")  # the former where a password is changed
     account = _account_of(name)
@@ -131,8 +131,9 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
 
 
 def _account_of(name: str) -> str:
-    """Return what attempts are counted by: the person whom the login form finds by this spelling, which it strips and
-    normalises, or else what all spellings of a name have in common."""
+    """Return the key by which attempts are counted: the person whom the login form finds by this spelling, which it
+    strips and normalises, or else the common part of all spellings.
+    """
     name = unicodedata.normalize("NFKC", name.strip())[:MOST_NAME_CHARS]
     person = User.objects.filter(username=name).values_list("pk", flat=True).first() if name.isprintable() else None
     if person is not None:
@@ -141,8 +142,8 @@ def _account_of(name: str) -> str:
 
 
 def try_to_sign_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
-    """Do the same for a step of a sign-in at a provider. It has its own count: while the provider is down,
-    passwords work.
+    """Return the answer of ``check`` to a step of a sign-in at a provider. It has its own count, so passwords still
+    work while the provider is down.
     """
     return _check_within({f"dominds:sign-in:address:{address_of(request)}": ATTEMPTS_AT_PROVIDER}, check)
 
@@ -156,14 +157,14 @@ def _check_within(limits: Mapping[str, int], check: Callable[[], HttpResponse]) 
 
 
 def _refuse_over(limits: Mapping[str, int], counts: Sequence[tuple[int, int]], own: int = 0) -> None:
-    """Refuse when a count is over its limit. ``own`` of the counted attempts are this one."""
+    """Raise ``LoginRefused`` if a count exceeds its limit. ``own`` of the counted attempts belong to this request."""
     pairs = zip(counts, limits.values(), strict=False)
     if waits := [seconds for (count, seconds), most in pairs if count - own >= most]:
         raise LoginRefused(TOO_MANY, max(waits))
 
 
 def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
-    """Return the counts after ``command``, each with the seconds until it starts again; none without Redis."""
+    """Return the counts after ``command``, each with the seconds until it starts again, or none without Redis."""
     try:
         with client().pipeline() as pipe:
             for key in keys:
@@ -189,7 +190,7 @@ def close_sockets_of_session(sender: Any, request: HttpRequest, user: User | Non
 
 @receiver(user_logged_in)
 def recheck_sockets_of_person(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """Recheck a person's sockets after a login, which may have replaced the session that older ones came with."""
+    """Check a person's sockets again after a login, which may have replaced the session of older ones."""
     request_recheck(user)
 
 

@@ -1,4 +1,4 @@
-"""Names of people and groups, which others read as a proof of who speaks: two that look alike are one."""
+"""Names of people and groups, by which others know who speaks: two names that look alike count as one."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ _PAIRS = (("rn", "m"), ("vv", "w"))
 
 
 def skeleton(name: str) -> str:
-    """Return what names have in common that are taken for each other."""
+    """Return the common form of all names that look like this one."""
     plain = unicodedata.normalize("NFKD", name)
     plain = "".join(one for one in plain if unicodedata.category(one)[0] != "M").translate(_LIKE).casefold()
     for pair, like in _PAIRS:
@@ -51,13 +51,13 @@ def skeleton(name: str) -> str:
 
 
 def alike(name: str, others: Iterable[str]) -> str | None:
-    """Return the first of these names that is taken for this one."""
+    """Return the first of these names that looks like this one."""
     folded, like = name.casefold(), skeleton(name)
     return next((other for other in others if other.casefold() == folded or skeleton(other) == like), None)
 
 
 def check_name(name: str, own: User | Group) -> None:
-    """Raise ``ValidationError`` for a name that cannot be seen as it is, or that looks like somebody else's."""
+    """Raise ``ValidationError`` for a name with invisible characters, or one that looks like somebody else's."""
     if not name.strip() or visible(name) != name or unicodedata.normalize("NFKC", name) != name:
         raise ValidationError(_("The name holds characters that cannot be seen, or that look like others."))
     column = "username" if isinstance(own, User) else "name"

@@ -1,4 +1,4 @@
-"""People and groups, as administrators keep them: invited by a link, put into groups, switched off."""
+"""People and groups as administrators see them: invited by a link, put into groups, switched off."""
 
 import re
 
@@ -15,8 +15,8 @@ log = structlog.get_logger(__name__)
 
 
 class _Links(PasswordResetTokenGenerator):
-    """Links to choose a password. One is valid until its person logs in, changes password or mail address, or
-    ``PASSWORD_RESET_TIMEOUT`` is over.
+    """Links for choosing a password. A link is valid until its person logs in, changes password or mail address, or
+    ``PASSWORD_RESET_TIMEOUT`` has passed.
     """
 
     key_salt = "dialogs.accounts.people.invitation"
@@ -26,7 +26,7 @@ _links = _Links()
 
 
 def invite(user: User, by: User) -> str:
-    """Save a new person, who has no password until they choose one, and return the end of their link."""
+    """Save a new person, who gets a password only by choosing one, and return the end of their link."""
     user.set_unusable_password()
     user.save()
     log.info("person_invited", person=user.pk, by=by.pk)
@@ -38,7 +38,9 @@ def link_of(user: User) -> str:
 
 
 def person_of_link(user_id: int, token: str) -> User:
-    """Return the person of this link. Raises ``NotFound`` if it is no longer valid, or the person is switched off."""
+    """Return the person whom this link invites. Raises ``NotFound`` if the link is no longer valid, or the person is
+    switched off.
+    """
     user = User.objects.filter(pk=user_id, is_active=True).first()
     if user is None or not _links.check_token(user, token):
         raise NotFound("This link does not hold any more. Ask your administrator for another.")
@@ -46,8 +48,9 @@ def person_of_link(user_id: int, token: str) -> User:
 
 
 def switch(user: User, by: User, *, on: bool) -> None:
-    """Switch a person on or off. Off logs them out everywhere and refuses their keys; their dialogs stay. Raises
-    ``Conflict``.
+    """Switch a person on or off. Raises ``Conflict``.
+
+    A person who is off is logged out everywhere, and their keys are refused. Their dialogs stay.
     """
     if user == by:
         raise Conflict("own_account", "You cannot switch yourself off. Another administrator can.")
@@ -58,8 +61,8 @@ def switch(user: User, by: User, *, on: bool) -> None:
 
 
 def change(user: User, by: User, groups: list[Group], *, administers: bool) -> None:
-    """Save a person. Raises ``Conflict`` where somebody would take their own administration away, so that one
-    always remains.
+    """Save a person. Raises ``Conflict`` for people who would take their own administration away, so that one
+    administrator always remains.
     """
     if user == by and not administers:
         raise Conflict("own_account", "You cannot end your own administration. Another administrator can.")
@@ -78,7 +81,7 @@ def permissions_of(group: Group) -> list[str]:
 
 
 def save_group(group: Group, granted: list[str], by: User) -> None:
-    """Save a group with these of Dominds' permissions; others that it was given in the admin stay."""
+    """Save a group with these permissions of Dominds; others that the admin gave it stay."""
     with transaction.atomic():
         group.save()
         ours = Permission.objects.filter(content_type__app_label="dialogs", codename__in=ALL)
@@ -108,7 +111,7 @@ def join(group: Group, username: str, by: User) -> User:
 
 
 def leave(group: Group, number: str, by: User) -> User:
-    """Remove somebody from a group by the number that a form has. Raises ``NotFound``."""
+    """Remove the member with this number, as in a form, from a group. Raises ``NotFound``."""
     user = group.user_set.filter(pk=int(number)).first() if re.fullmatch(r"[0-9]{1,9}", number) else None
     if user is None:
         raise NotFound("They are not in this group.")

@@ -117,14 +117,14 @@ class DialogAdmin(RecordAdmin):
 
 
 class OfDialog(RecordAdmin):
-    """Rows of one table, which are mostly looked up for one dialog."""
+    """An admin for tables whose rows are mostly looked up for one dialog."""
 
     list_select_related: ClassVar[tuple[str, ...]] = ("dialog",)
     search_fields: ClassVar[tuple[str, ...]] = ("=dialog__id",)
 
 
 class NumberedInDialog(OfDialog):
-    """Rows with a ``seq``, which an index finds for one dialog."""
+    """An admin for rows with a ``seq``, which an index finds for one dialog."""
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         return ("-seq",) if request.GET.keys() & {"q", "dialog__id__exact"} else ("-pk",)
@@ -142,7 +142,7 @@ class TurnAdmin(NumberedInDialog):
 
 @admin.register(Generation)
 class GenerationAdmin(OfDialog):
-    """``guided``: whether guidance was given with this call. Its text is stored nowhere."""
+    """Model calls. ``guided`` says that guidance was given with a call; its text is stored nowhere."""
 
     list_display = tuple(
         """
@@ -171,7 +171,7 @@ class GenerationAdmin(OfDialog):
 
 
 class TypeFilter(admin.SimpleListFilter):
-    """Rows that hold an event of this type, first or later."""
+    """A filter for rows that hold an event of this type in any place."""
 
     title, parameter_name = "type", "type"
 
@@ -184,9 +184,7 @@ class TypeFilter(admin.SimpleListFilter):
 
 @admin.register(Event)
 class EventAdmin(NumberedInDialog):
-    """Event rows, each of which holds several events: the list names them, a row's page shows each with its time
-    and data.
-    """
+    """Rows of events, each of which holds several: the list names them, and a row's page shows their times and data."""
 
     list_display = ("seq", "dialog", "types", "created_at")
     list_filter = (TypeFilter,)

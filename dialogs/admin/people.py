@@ -78,7 +78,7 @@ class PromptTemplateAdmin(RecordAdmin):
 
 @admin.register(PersonSettings)
 class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    """Personal settings, of which an operator sets the monthly budget alone."""
+    """Personal settings, of which operators set the monthly budget alone."""
 
     list_display = ("user", "monthly_budget_usd", "theme", "notifications", "progress_detail")
     list_select_related = ("user",)
@@ -98,15 +98,16 @@ class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-ar
 
 @admin.register(SiteSettings)
 class SiteSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    """The one row of the site's settings, which can be added while there is none."""
+    """The row of the site's settings, which can be added as long as there is none."""
 
     list_display = ("__str__", "pruning_agent", "keep_discarded_outputs", "webhook_url")
     list_select_related = ("pruning_agent",)
     formfield_overrides = {URLField: {"assume_scheme": "https"}}
 
     def changeform_view(self, request: HttpRequest, *named: Any, **more: Any) -> Any:
-        """Save without Django's transaction around the form: its check looks up the webhook's host name, which
-        may take seconds, and all that is stored is one row.
+        """Save without Django's transaction around the form.
+
+        The form looks up the webhook's host name, which may take seconds, and all that is stored is one row.
         """
         view: Any = self._changeform_view  # type: ignore[attr-defined]  # not in the stubs
         return view(request, *named, **more)

@@ -94,7 +94,7 @@ class QuestionAdmin(RecordAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the evidence, and while the question is open the ways out of it."""
+        """Show the evidence, and the ways to close a question that is open."""
         try:
             return self._page(request, UUID(object_id))
         except ValueError:
@@ -162,7 +162,7 @@ class QuestionAdmin(RecordAdmin):
         return self._finish(request, question, "Cancelled. The agent goes on without an answer.")
 
     def resolve(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
-        """Take one exit. The service writes it into the admin's log."""
+        """Take one exit, which the service writes into the admin's log."""
         form = ExitForm(self._question(request, question_id), request.POST)
         if not form.is_valid():
             return self._page(request, question_id, error=form.problem, exits=form, status=400)
@@ -181,7 +181,7 @@ class QuestionAdmin(RecordAdmin):
 
     @admin.action(description="Cancel selected (ordinary questions only)")
     def cancel_selected(self, request: HttpRequest, selected: QuerySet[Question]) -> HttpResponse | None:
-        """Ask for confirmation first. Those that suspend a dialog stay open."""
+        """Cancel the selected questions after a confirmation. Questions that suspend a dialog stay open."""
         open_ones = selected.filter(kind=Question.Kind.QUESTION, state=Question.State.OPEN)
         if "confirmed" not in request.POST:
             context = {

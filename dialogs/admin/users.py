@@ -1,5 +1,5 @@
-"""People and groups in the admin. Who may change them there gives no rights that they lack, and touches nobody who has
-more than they have."""
+"""People and groups in the admin. Nobody can give rights there that they lack, or change people with more rights than
+they have."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _has_all(user: Any, permissions: set[str]) -> bool:
 
 
 class _Named:
-    """A mixin for forms of a model whose rows people tell apart by their names."""
+    """A mixin for forms of models whose rows people tell apart by name."""
 
     def clean(self) -> Any:
         result: Any = super().clean()  # type: ignore[misc]  # of the form
@@ -34,7 +34,7 @@ class _Named:
 
 
 class _Guarded:
-    """A mixin: rows with more rights than one's own can be looked at alone."""
+    """A mixin that makes rows with more rights than one's own read-only."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(super().has_change_permission(request, obj)) and self._reaches(request, obj)  # type: ignore[misc]
@@ -43,7 +43,7 @@ class _Guarded:
         return bool(super().has_delete_permission(request, obj)) and self._reaches(request, obj)  # type: ignore[misc]
 
     def _reaches(self, request: HttpRequest, obj: Any) -> bool:
-        """Return whether this person has all the rights that a row has or gives; None is a row yet to be made."""
+        """Check whether this person has all the rights that a row has or gives. None stands for a new row."""
         raise NotImplementedError  # people and groups differ in what their rights are
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **named: Any) -> Any:
@@ -53,7 +53,7 @@ class _Guarded:
 
 class PersonAdmin(_Guarded, UserAdmin):  # type: ignore[type-arg]
     def _reaches(self, request: HttpRequest, obj: User | None) -> bool:
-        """Nobody resets the password, or takes over the mail address, of somebody who may do more."""
+        """Check that nobody resets the password, or takes over the mail address, of a person with more rights."""
         if obj is None or request.user.is_superuser or obj == request.user:
             return True
         return not obj.is_superuser and _has_all(request.user, obj.get_all_permissions())

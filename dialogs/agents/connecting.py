@@ -1,4 +1,4 @@
-"""The page Connect a model: from a model server to an agent that answers with one of its models."""
+"""Connecting a model: the way from a model server to an agent that answers with one of its models."""
 
 import re
 from collections.abc import Container, Iterator
@@ -26,7 +26,7 @@ _asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="model-servers")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model server, as somebody typed it or as it stands in ``DOMINDS_LOCAL_SERVERS``."""
+    """A model server, as somebody typed it, or as ``DOMINDS_LOCAL_SERVERS`` names it."""
 
     kind: ProviderKind
     base_url: str
@@ -34,7 +34,7 @@ class Server:
 
     @classmethod
     def at(cls, kind: str, address: str, key: str = "") -> "Server":
-        """Make a server. Without a kind, it is of the known provider's kind at this address, or the one that most
+        """Make a server. Without a kind it gets that of the known provider at this address, or the kind that most
         servers speak.
         """
         chosen = KINDS[kind or COMMON]
@@ -44,7 +44,7 @@ class Server:
         return server
 
     def as_what_it_is(self) -> "Server":
-        """The same under the kind that its own API shows, where nothing else was known of the address."""
+        """Return the server under the kind that its own API shows, if nothing else is known of the address."""
         if self.kind.name != COMMON or any(_at(self.base_url)):
             return self
         kind = recognise_kind(
@@ -63,7 +63,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model that a server offers, and what is known of it now: its window, or why it cannot answer yet."""
+    """A model that a server offers, with its window if known, or the reason why it cannot answer yet."""
 
     model: str
     window: int | None = None
@@ -82,7 +82,7 @@ def local_servers() -> list[Server]:
 
 
 def local_offers() -> list[ServerOffers]:
-    """Ask all local servers at once. One that does not answer within ``LOCAL_SECONDS`` counts as absent."""
+    """Ask all local servers at once. A server that does not answer within ``LOCAL_SECONDS`` counts as absent."""
     asked = {server: _asking.submit(_ask, server) for server in local_servers()}
     wait(asked.values(), timeout=LOCAL_SECONDS)
     return [_in_time(server, future) for server, future in asked.items()]
@@ -108,8 +108,8 @@ def _offer(server: Server, model: str) -> Offer:
 
 
 def test(server: Server) -> Listing:
-    """Ask a server at a typed address for its models. The rules of ``dominds.outbound_http`` hold, but for this
-    machine.
+    """Ask a server at a typed address for its models. The rules of ``dominds.outbound_http`` apply, except that this
+    machine is allowed.
     """
     return _list_models(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
 
@@ -119,8 +119,8 @@ def _list_models(server: Server, seconds: float, *, allow_private: bool) -> List
 
 
 def _require_answer(server: Server) -> Listing:
-    """Return a local server's answer. Raises ``Invalid`` in the server's words. One that the operator names as
-    local is asked whatever its address.
+    """Return a local server's answer. Raises ``Invalid`` in the server's words. A server that the operator calls local
+    is asked at any address.
     """
     is_local = replace(server, key="") in local_servers()
     listing = _list_models(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
@@ -130,8 +130,11 @@ def _require_answer(server: Server) -> Listing:
 
 
 def use(server: Server, model: str) -> Agent:
-    """Connect the server, if need be, and give the agent that answers with this model. The server is asked once more:
-    only a model that it lists can be used. Raises ``Invalid`` or ``Conflict``."""
+    """Connect the server if necessary, and return the agent that answers with this model. Raises ``Invalid`` or
+    ``Conflict``.
+
+    The server is asked once more, since only a model that it lists can be used.
+    """
     listing = _require_answer(server)
     if model not in listing.models:
         raise Invalid(f"{server.host} does not list the model “{model[:80]}”. Choose one that it lists.")
@@ -141,8 +144,11 @@ def use(server: Server, model: str) -> Agent:
 
 
 def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
-    """Save what was typed once the server answers to it, with the models that it lists now; a sentence about them.
-    Without a key the stored one stays, which is sent to no other server. Raises ``Invalid``."""
+    """Save the typed values once the server answers to them, with the models that it lists now, and return a sentence
+    about them. Raises ``Invalid``.
+
+    Without a key the stored one stays, which is never sent to another server.
+    """
     server = Server.at(row.kind, address, key)
     if row.sealed_key and not key:
         if _origin(server.base_url) != _origin(row.base_url):
@@ -161,7 +167,7 @@ def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
 
 
 def state_window(provider_id: str, model: str, tokens: int | None) -> None:
-    """Store how long a window a person says that a model has; None forgets it."""
+    """Store the window of a model as a person states it; None forgets it."""
     row = ConnectedProvider.objects.get(pk=provider_id)
     stated = {**row.stated_windows, model: tokens}
     row.windows = {name: number for name, number in stated.items() if number} or None
@@ -174,7 +180,7 @@ def _origin(address: str) -> tuple[str, str]:
 
 
 def used_by(provider_id: str) -> str:
-    """Say in a sentence which agents cannot answer without this provider."""
+    """Return a sentence about the agents that cannot answer without this provider."""
     agents = [str(agent) for agent in Agent.objects.filter(provider=provider_id, enabled=True)]
     dialogs = Dialog.objects.filter(provider=provider_id, closed_at=None).count()
     users = [f"the agent{'s' if len(agents) > 1 else ''} {', '.join(agents)}"] if agents else []
@@ -186,7 +192,7 @@ def used_by(provider_id: str) -> str:
 
 
 def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
-    """Return the id of the provider at this address. One that files describe in full is left as it is."""
+    """Return the id of the provider at this address. A provider that files describe in full stays unchanged."""
     known = limits.catalog()
     same = next((entry for entry in _at(server.base_url) if entry.kind.name == server.kind.name), None)
     if same and server.key and "apiKeyEnvVar" in known.in_file.get(same.provider_id, ()):

@@ -85,11 +85,10 @@ def fields_of_extensions() -> dict[str, Field]:
 
 
 def check_fields(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict[str, Any], list[FieldProblem]]:
-    """Return the fields that can be used, and what is wrong with the others. None and empty text count as not
-    stated.
+    """Return the fields that can be used, and the problems of the others. None and empty text count as not stated.
 
-    A provider or model that the catalog does not know is reported and stays: the agent is unusable until it is
-    known. ``with_model=False`` does not look into the catalog, a part of which is in the database.
+    A provider or model that the catalog does not know is reported and stays: the agent cannot be used until it is
+    known. ``with_model=False`` skips the catalog, a part of which is in the database.
     """
     sound: dict[str, Any] = {}
     problems: list[FieldProblem] = []
@@ -138,7 +137,7 @@ def _model(sound: Mapping[str, Any], problems: list[FieldProblem]) -> ModelInfo 
 
 
 def _unfit_policy(name: str, model: ModelInfo) -> str:
-    """Say why this policy does not suit this model; empty if it does."""
+    """Return the reason why this policy does not suit this model, or an empty text."""
     policy = next((policy for policy in registry.choices() if policy.name == name), None)
     if policy is None or policy.allows(model.kind.family):
         return ""
@@ -147,7 +146,7 @@ def _unfit_policy(name: str, model: ModelInfo) -> str:
 
 
 def _unfit_params(settings: Mapping[str, Any], model: ModelInfo | None) -> str:
-    """Name the settings that no request of this model could hold; empty if there are none."""
+    """Name the settings that no request to this model could hold, or return an empty text."""
     dialects = {name: kind.params for name, kind in KINDS.items()}
     return "; ".join(f"{name}: {reason}" for name, reason in params.faults_of_settings(model, settings, dialects))
 
@@ -159,8 +158,8 @@ def _check_proxy(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
 
 
 def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
-    """Check names of toolsets. An unknown toolset gives no tools; an unknown toolset to leave out leaves out all
-    tools.
+    """Check the names of toolsets. An unknown toolset gives no tools, and an unknown toolset to leave out leaves out
+    all tools.
     """
     for name in list(sound.get("toolsets", ())):
         if not (reason := toolset_problem(name)):
@@ -174,7 +173,7 @@ def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None
 
 
 def _unknown_tool(name: str) -> str:
-    """Say why there is no such tool; empty if there is."""
+    """Return the reason why there is no such tool, or an empty text."""
     if name.startswith(mcp.PREFIX):
         return mcp.problem_with(name)
     known = builtin_tools()

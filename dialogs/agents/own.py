@@ -1,6 +1,5 @@
-"""Agents that people make on the page. Agents of ``team.yaml`` are read from there at each start, and not changed
-here.
-"""
+"""Agents that people make on the page. Agents of ``team.yaml`` are read from the file at each start, and never changed
+here."""
 
 from django.db import transaction
 
@@ -11,21 +10,21 @@ from dialogs.models import Agent
 
 
 def blank(provider: str = "", model: str = "") -> Agent:
-    """Return a new agent. Values that the database would fill in are stated, since a form shows them."""
+    """Return a new agent with the values that the database would fill in, since a form shows them."""
     return Agent(provider=provider, model=model, description="", prepare_rewrites=True, proxy=False)
 
 
 def copy_of(agent: Agent) -> Agent:
-    """Return a copy with another name and no id, not saved."""
+    """Return an unsaved copy with another name and no id."""
     return Agent(
         **{name: getattr(agent, name) for name in FIELDS} | {"name": f"{agent.name} 2"[:120], "extras": agent.extras}
     )
 
 
 def save(agent: Agent) -> Agent:
-    """Store an agent, a new one under an id made of its name. A default takes the place of the one before.
+    """Store an agent; a new one gets an id made of its name. Raises ``Conflict`` for an agent that the file describes.
 
-    Raises ``Conflict`` for an agent that the file describes.
+    A new default agent replaces the one before.
     """
     with transaction.atomic():
         taken = set(Agent.objects.select_for_update().values_list("pk", flat=True))
@@ -39,6 +38,6 @@ def save(agent: Agent) -> Agent:
 
 
 def switch(agent: Agent, *, on: bool) -> None:
-    """Enable or disable an agent, also one of a file: it stays disabled at the next start."""
+    """Enable or disable an agent. An agent of the file also stays disabled at the next start."""
     agent.enabled = on
     agent.save(update_fields=["enabled"])

@@ -22,9 +22,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The sound fields of each member by id, and everything that was wrong. ``usable`` says that the file could
-    be read.
-    """
+    """The sound fields of each member by id, and all problems. ``usable`` says that the file could be read."""
 
     members: Mapping[str, Fields] = field(default_factory=dict)
     default_responder: str = ""
@@ -35,7 +33,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Synchronised:
-    """The result of a synchronisation: ids of agents listed and newly disabled, and the problems."""
+    """The result of a synchronisation: the ids of agents in the files and of agents just disabled, and the problems."""
 
     listed: tuple[str, ...]
     disabled: tuple[str, ...]
@@ -50,7 +48,7 @@ def current_team(*, with_models: bool = True) -> Team:
 
 
 def read_team(path: Path, *, with_models: bool = True) -> Team:
-    """Read a file. Without models no database is asked, where one may have been connected on the page."""
+    """Read a file. Without models no database is asked, in which models of the page are stored."""
     reading = Reading.of(path)
     top = reading.fields(
         reading.document,
@@ -87,11 +85,11 @@ def _member(reading: Reading, here: str, fields: Fields, defaults: Fields, with_
 
 @transaction.atomic
 def synchronise() -> Synchronised:
-    """Make the rows follow the files. Agents no longer listed are disabled, never deleted;
-    those made on the pages stay.
+    """Make the rows follow the files.
 
-    An operator's switch stands: a listed agent that was disabled by hand is not enabled again. While ``team.yaml``
-    cannot be read, nothing changes, except that the demo agents appear where no agent is listed yet.
+    Agents that are no longer in the files are disabled and never deleted; those made on the pages stay. An operator's
+    switch stands: an agent that was disabled by hand is not enabled again. While ``team.yaml`` cannot be read, nothing
+    changes, except that the demo agents appear if no agent of a file is there yet.
     """
     team, demo = current_team(), read_team(DEMO_FILE)
     problems = [*team.problems, *demo.problems]
@@ -111,9 +109,9 @@ def synchronise() -> Synchronised:
 
 
 def _demo_members(team: Team, demo: Team, problems: list[Problem]) -> dict[str, Fields]:
-    """Return the demo agents, without those whose id an agent of one's own has.
+    """Return the demo agents, without those whose id an agent of the team has.
 
-    ``team.yaml`` may well describe a demo agent, but an agent of the pages with such an id is reported as a slip.
+    ``team.yaml`` may describe a demo agent on purpose, but an agent of the pages with such an id is reported as a slip.
     """
     own = set(Agent.objects.filter(pk__in=demo.members, is_demo=False).values_list("pk", flat=True))
     for member_id in sorted(own - set(team.members)):
@@ -137,7 +135,7 @@ def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
 
 
 def _choose_default(team: Team, demo: Team) -> None:
-    """Choose ``default_responder``; else the present default, unless it is disabled or a mere demo beside a team;
+    """Choose ``default_responder``, or else the present default unless it is disabled or a demo agent beside a team, or
     else the first agent.
     """
     standing = Agent.objects.filter(is_default=True, enabled=True).order_by("is_demo", "pk").first()
