@@ -1,4 +1,4 @@
-"""Files that a message takes along: the type of each, told by its content alone, and how it is stored."""
+"""Files attached to a message: the type of each, told by its content alone, and how it is stored."""
 
 import base64
 import re
@@ -25,8 +25,10 @@ UNNAMED = "file"
 
 @dataclass(frozen=True)
 class Attached:
-    """A checked file. An image has ``pixels``, any other is text; of a document its text is kept, with the numbers of
-    the pages. ``detail`` is that of ``ImagePart``.
+    """A checked file.
+
+    An image has ``pixels``, and any other file is text. Of a document only its text is stored, with the numbers of its
+    pages. ``detail`` is that of ``ImagePart``.
     """
 
     name: str
@@ -41,14 +43,14 @@ class Attached:
 
     @property
     def block(self) -> str:
-        """Return a text file in the form in which it follows what a person wrote; empty for an image."""
+        """Return a text file in the form in which it follows what a person wrote, or an empty text for an image."""
         if self.pixels:
             return ""
         return f'\n\n<file name="{self.name}">\n{self.content.decode("utf-8-sig")}\n</file>'
 
 
 def check_files(files: Iterable[tuple[str, bytes]]) -> tuple[Attached, ...]:
-    """Check files, given as names and contents. Raises ``Invalid``."""
+    """Check files, given by names and contents. Raises ``Invalid``."""
     try:
         attached = tuple(_check(_plain(name), content) for name, content in files)
         ATTACHMENTS.check(len(attached), "The message has")
@@ -68,7 +70,7 @@ def from_base64(name: str, data: str) -> tuple[str, bytes]:
 
 
 def _plain(name: str) -> str:
-    """Return the name without anything that would end its line or quotes, or show it in another order than it has."""
+    """Return the name without characters that would end its line or quotes, or change the order in which it reads."""
     bare = re.sub(
         r'[\x00-\x1f\x7f"<>\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]',
         " ",
@@ -111,17 +113,17 @@ def _is_whole(content: bytes, media_type: str) -> bool:
 
 
 def text_with(text: str, attached: Sequence[Attached]) -> str:
-    """Return the text that is stored for the turn, with the text files after it."""
+    """Return the text to store for the turn, with the text files after it."""
     return text + "".join(file.block for file in attached)
 
 
 def text_typed(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return what a person wrote of a stored text, the inverse of ``text_with``."""
+    """Return the words of the person within a stored text, as the inverse of ``text_with``."""
     return text[: len(text) - sum(file.get("chars", 0) for file in attachments or ())]
 
 
 def text_files(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, str]]:
-    """Return names and texts of the text files that follow what a person wrote."""
+    """Return names and texts of the text files within a stored text."""
     result, place = [], len(text_typed(text, attachments))
     for file in attachments or ():
         if chars := file.get("chars", 0):
@@ -140,8 +142,8 @@ def named_by(turns: Iterable[Turn]) -> set[str]:
 
 
 def store_images(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]] | None:
-    """Store the images, each once in a dialog, in the caller's transaction, and return what their turn says of
-    all files.
+    """Store each image once in the dialog, in the caller's transaction, and return the description of all files for the
+    turn.
     """
     images = {file.sha256: file for file in attached if file.pixels}
     if images:

@@ -1,7 +1,7 @@
 """Exits of a question that suspends a dialog, each as a value (``docs/spec.md#critical-exits``).
 
-To add one, write it here and name it in ``EXITS``: pages, admin, API and its OpenAPI description read that list. An
-exit performs inside the change that closes its question; an error that it raises leaves the question open.
+A new exit is written here and named in ``EXITS``, which pages, admin, API and its OpenAPI description read. An exit
+acts inside the change that closes its question, and an error that it raises leaves the question open.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class TextField:
-    """A text that a person writes."""
+    """A field for a text that a person writes."""
 
     name: str
     label: str
@@ -54,7 +54,9 @@ class TextField:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceField:
-    """One of several values, as (value, label). A value of several ``options`` joins them by slashes."""
+    """A field with a choice of values, as (value, label). Where a value serves several ``options``, slashes separate
+    them.
+    """
 
     name: str
     label: str
@@ -71,10 +73,11 @@ Field = TextField | ChoiceField
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """One way out of a suspension. ``label`` and ``help`` are for people.
+    """A way out of a suspension.
 
-    ``available`` says whether pages offer it; ``perform`` refuses by itself what cannot be done. ``preview`` is a text
-    that it would use, to be read before. Of the exits offered, the first is chosen unless one is ``recommended``.
+    ``label`` and ``help`` are for people. ``available`` says whether pages offer it, and ``perform`` itself refuses
+    what cannot be done. ``preview`` is a text that it would use, for people to read before. Pages choose the
+    ``recommended`` exit, or else the first.
     """
 
     name: str  # at most 16 characters: the question's row keeps it
@@ -89,7 +92,7 @@ class Exit:
     kinds: tuple[str, ...] = (Question.Kind.CRITICAL,)  # the kinds of questions that it resolves
 
     def options_of(self, given: Mapping[str, object]) -> dict[str, str]:
-        """Return its own options among those given, as texts that a database can hold. Raises ``Invalid``."""
+        """Return this exit's options from those given, as texts that a database can hold. Raises ``Invalid``."""
         options = {}
         for field in self.fields:
             for name in field.options:
@@ -154,7 +157,7 @@ def _accept_draft(change: Change, question: Question, user: User, options: Optio
 
 
 def _retry(change: Change, question: Question, user: User, options: Options) -> None:
-    """Send a request that the provider refused again as it is."""
+    """Send a request that the provider refused again, unchanged."""
     suspension.resume(change)
     begin_episode(change.dialog)
 
@@ -176,7 +179,9 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
 
 
 def _models(question: Question) -> list[tuple[str, str]]:
-    """List models to move to: a critical context needs a larger window, a refusal any other model."""
+    """Return the models to move to: after a critical context those with a larger window, after a refusal any other
+    model.
+    """
     if question.kind == Question.Kind.REFUSED:
         return [(name, name) for name in other_models(question.dialog)]
     return [(name, f"{name} · {limit:,}") for name, limit in larger_models(question.dialog)]
@@ -188,7 +193,7 @@ def _give_up(change: Change, question: Question, user: User, options: Options) -
 
 
 def _raise_budget(change: Change, question: Question, user: User, options: Options) -> None:
-    """Raise the budget that is exceeded now. One that was raised elsewhere meanwhile is left as it is."""
+    """Raise the budget that is exceeded now. A budget that somebody raised meanwhile stays as it is."""
     dialog = change.dialog
     raised = _dollars(options["budget_usd"])
     spending = _spending_of(dialog)
@@ -215,7 +220,7 @@ def _dollars(text: str) -> Decimal:
 
 
 def _doubled_budget(question: Question) -> str:
-    """Return twice the budget that is exceeded, or a cent."""
+    """Return twice the exceeded budget, and at least a cent."""
     spending = _spending_of(question.dialog)
     exceeded = spending.exceeded
     if exceeded is None:

@@ -1,6 +1,6 @@
-"""Removal of dialogs that expired or were deleted a while ago.
+"""Removal of expired dialogs, and of dialogs that were deleted a while ago.
 
-Their content is deleted. The numbers of their calls stay, since sums and budgets count them.
+Their content is deleted. The numbers of their calls stay, because sums and budgets count them.
 """
 
 from typing import Any
@@ -56,7 +56,7 @@ MOST_AT_ONCE = 500
 
 
 def remove_expired() -> int:
-    """Remove what has expired, and return how many dialogs that were."""
+    """Remove the dialogs whose time is over, and return their number."""
     removed = 0
     due = (
         Dialog._base_manager.filter(expires_at__lte=Now(), state__in=AT_REST)
@@ -75,7 +75,7 @@ def remove_expired() -> int:
 
 @transaction.atomic
 def _remove(dialog_id: UUID) -> bool:
-    """Remove a dialog, unless somebody changes it, or it runs again or was given more time."""
+    """Remove a dialog, unless somebody is changing it, or it runs again, or it was given more time."""
     due = Dialog._base_manager.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
     if due.select_for_update(skip_locked=True).first() is None:
         return False
@@ -84,7 +84,7 @@ def _remove(dialog_id: UUID) -> bool:
 
 
 def erase_now(dialog_id: UUID) -> None:
-    """Remove a dialog whatever it does. Whoever works on it is fenced out and can store nothing more."""
+    """Remove a dialog in any state. A worker that drives it is fenced out and can store nothing more."""
     with transaction.atomic():
         Dialog._base_manager.select_for_update().get(pk=dialog_id)
         Dialog._base_manager.filter(pk=dialog_id).update(
@@ -106,7 +106,7 @@ def erase_now(dialog_id: UUID) -> None:
 
 
 def _forget_live_text(dialog_id: UUID) -> None:
-    """Live text ends by itself within an hour; without Redis it has to."""
+    """Delete the live text, which also vanishes by itself within an hour if Redis is away."""
     newest = Generation.objects.filter(dialog=dialog_id).order_by("-pk").values_list("pk", flat=True)[:MOST_AT_ONCE]
     keys = [wakeups.live_text_key(pk, reasoning=reasoning) for pk in newest for reasoning in (False, True)]
     try:

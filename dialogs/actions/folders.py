@@ -1,6 +1,6 @@
-"""Actions of a person on one or several of their dialogs at once: those that are ticked, or all of a folder.
+"""Actions of a person on one or several of their dialogs: those that are ticked, or a whole folder.
 
-Each can be undone for an hour, by a signed token in the page that confirms it.
+Each action can be undone for an hour, by a signed token in the page that confirms it.
 """
 
 from collections import defaultdict
@@ -35,27 +35,27 @@ _SALT = "dialogs.undo"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The report of an action in words, and the token that undoes it, which is empty where nothing changed."""
+    """The report of an action in words, and the token that undoes it, which is empty if nothing changed."""
 
     sentence: str
     undo: str = field(default="", repr=False)
 
 
 def dialogs_in(owner: User, folder: str) -> QuerySet[Dialog]:
-    """Return the dialogs that the folder shows: those that are not archived."""
+    """Return the dialogs that the folder shows, which are those that are not archived."""
     return Dialog.objects.filter(owner=owner, folder=folder, archived_at=None)
 
 
 def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
-    """Keep a dialog at the top of its owner's navigation, or no longer."""
+    """Keep a dialog at the top of its owner's navigation, or stop doing so."""
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner pins a dialog.")
     Dialog.objects.filter(pk=dialog.pk).update(pinned_at=Now() if pinned else None)
 
 
 def move(dialog: Dialog, by: User, folder: str) -> None:
-    """Move a dialog into a folder of its owner's navigation, which exists while it holds one; an empty name takes
-    it out.
+    """Move a dialog into a folder of its owner's navigation, or out of any by an empty name. A folder exists as long as
+    it holds a dialog.
     """
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner puts a dialog into a folder.")
@@ -63,7 +63,7 @@ def move(dialog: Dialog, by: User, folder: str) -> None:
 
 
 def folder_name(typed: str) -> str:
-    """Return the name as it is stored. Raises ``Invalid`` if it is too long."""
+    """Return a folder's name in stored form. Raises ``Invalid`` if it is too long."""
     name = " ".join(typed.replace(NUL, "").split())
     if len(name) > LONGEST_FOLDER:
         raise Invalid(
@@ -73,7 +73,7 @@ def folder_name(typed: str) -> str:
 
 
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
-    """Archive the owner's dialogs among these, or bring them back."""
+    """Archive the owner's dialogs among these, or bring them back from the archive."""
     moved = _set_archived(owner, ids, away=away)
     sentence = (
         ngettext(
@@ -88,7 +88,7 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
 
 
 def _set_archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
-    """Archive one's own dialogs or bring them back, and return those that changed. They go on as before, and a
+    """Archive the owner's dialogs or bring them back, and return those that changed. They go on as before, and a
     message brings one back.
     """
     results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
@@ -100,8 +100,8 @@ def _set_archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]
 def delete(owner: User, ids: Sequence[UUID]) -> Done:
     """Delete the owner's dialogs among these, with the versions whose place they took.
 
-    They are out of everybody's sight at once, and removed after ``DELETED_DAYS``. Those in which something runs
-    or waits for a person stay.
+    Nobody sees them any more, and after ``DELETED_DAYS`` they are removed. Dialogs in which something runs, or waits
+    for a person, stay.
     """
     removal = Now() + timedelta(days=DELETED_DAYS)
     with transaction.atomic():
@@ -128,8 +128,8 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
 
 
 def delete_one(dialog: Dialog, by: User) -> None:
-    """Delete a dialog. Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs or
-    waits for a person in it.
+    """Delete a dialog. Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs in it or
+    waits for a person.
     """
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner deletes a dialog.")
@@ -139,8 +139,8 @@ def delete_one(dialog: Dialog, by: User) -> None:
 
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
-    """Return the archived dialogs whose place these took in the list, as other answers and wordings do. Forks
-    take no place.
+    """Return the archived dialogs that these replaced in the list, as other answers and wordings do. Forks replace
+    none.
     """
     results: set[UUID] = set()
     for dialog in chosen:
@@ -153,7 +153,7 @@ def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
 
 
 def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
-    """Bring deleted dialogs back. What a person opened is kept from now on; a program's still expires."""
+    """Bring deleted dialogs back. A person's dialog stays from now on, and a program's still expires."""
     kept = Case(When(origin=Dialog.Origin.PERSON, then=None), default=F("expires_at"))
     with transaction.atomic():
         back = Dialog.deleted.filter(owner=owner, pk__in=ids).update(removed_at=None, expires_at=kept)
@@ -167,8 +167,8 @@ def archive_folder(owner: User, folder: str) -> Done:
 
 
 def rename(owner: User, folder: str, name: str) -> Done:
-    """Rename a folder, its archived dialogs included. Two folders never become one, since nobody could separate
-    them again.
+    """Rename a folder with its archived dialogs. Two folders never become one, since nobody could
+    separate them again.
     """
     wanted = folder_name(name)
     if not wanted:
@@ -192,7 +192,7 @@ def _move_dialogs(owner: User, folder: str, to: str | None) -> str:
 
 
 def share(owner: User, folder: str, group: str) -> Done:
-    """Share a folder's dialogs with a group of the owner's; without a name, with nobody."""
+    """Share a folder's dialogs with a group of the owner's, or with nobody by an empty name."""
     rows = dialogs_in(owner, folder)
     ids = _ids(rows, folder)
     if len(ids) > MOST_SHARED:
@@ -211,9 +211,7 @@ def share(owner: User, folder: str, group: str) -> Done:
 
 
 def undo(by: User, token: str) -> str:
-    """Put back what an action changed, as far as nobody changed it since, and say what was done. Raises
-    ``Conflict``.
-    """
+    """Undo an action where nobody has changed its result since, and return a sentence about it. Raises ``Conflict``."""
     try:
         act = signing.loads(token, salt=_SALT, max_age=UNDO_SECONDS)
     except signing.BadSignature:
@@ -240,8 +238,8 @@ def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) ->
 
 
 def _sign(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
-    """Sign a token. ``before`` are dialogs by what they were, ``now`` what the action made of them: only what
-    still stands so is put back.
+    """Return a token that undoes an action. ``before`` maps former values to dialogs, and ``now`` is the value that the
+    action set: only dialogs that still have it are put back.
     """
     changed = {name: [pk.hex for pk in ids] for name, ids in before.items() if ids}
     content = {"by": by.pk, "act": act, "to": now, "before": changed}

@@ -1,6 +1,6 @@
 """Branches of a dialog: a fork at a turn, another answer, another wording (``docs/spec.md#branches``).
 
-Each is a dialog of its own that begins with copies of what stood before. Nothing is changed in the one that it leaves.
+Each branch is a dialog of its own that begins with copies of what came before. The original dialog does not change.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,8 @@ UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The place where a person branches off. The same ``request_id`` again gets the same dialog; an empty one
-    always a new one.
+    """The place where a person branches off. The same ``request_id`` always returns the same dialog, and an empty one a
+    new dialog each time.
     """
 
     dialog_id: UUID
@@ -53,8 +53,9 @@ def fork(branch: Branch) -> Dialog:
 
 
 def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
-    """Answer the message of this turn once more, in a dialog that ends with it.
-    Another ``model`` stays that dialog's."""
+    """Answer the message of this turn again, in a dialog that ends with it. Another ``model`` becomes that dialog's
+    own.
+    """
     reason = model_choice.unusable_with(branch.dialog_id, (provider, model) if model else None)
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
@@ -73,7 +74,9 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
 
 
 def edit(branch: Branch, text: str) -> Dialog:
-    """Send this message in another wording, in a dialog that begins with what stood before it. Its files stay."""
+    """Send this message in another wording, in a dialog that begins with what stood before it. The message keeps its
+    files.
+    """
     messages.check_text(text)
     reason = model_choice.unusable_with(branch.dialog_id)
 
@@ -98,8 +101,8 @@ def edit(branch: Branch, text: str) -> Dialog:
 
 
 def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
-    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the
-    owner's list.
+    """Make the branch, once for each ``request_id``. A branch that ``replaces`` takes its origin's place in the owner's
+    list.
     """
     made_id = _id_of(branch, kind)
     try:
@@ -140,7 +143,7 @@ def _check_may_begin(dialog: Dialog, reason: str) -> None:
 
 
 def _message_of(turn: Turn) -> Turn:
-    """Return the message that this turn is, or answers."""
+    """Return the message that this turn is, or that it answers."""
     messages = _placed_turns(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
     message = messages.order_by("-position").first()
     if message is None:
@@ -151,8 +154,10 @@ def _message_of(turn: Turn) -> Turn:
 
 
 def _end_of(turn: Turn) -> int:
-    """Return the position up to which a turn is whole: a reply that calls tools takes all their results along,
-    and so does each of these. A call without a result would be run once more in the fork.
+    """Return the position at which a turn is complete.
+
+    A reply with tool calls includes all their results, and a result includes the others of its reply: a call without a
+    result would run again in the fork.
     """
     asking = turn
     if turn.role == Turn.Role.TOOL:
@@ -177,9 +182,8 @@ def _placed_turns(turn: Turn) -> QuerySet[Turn]:
 
 
 def _copy(made_id: UUID, owner: User, origin: Dialog, position: int, round_number: int) -> Dialog:
-    """Copy a dialog up to this position: turns, rounds, rewrites and their archive, reminders and recall choices.
-
-    Cost, reports and questions stay where they arose.
+    """Copy a dialog up to this position: turns, rounds, rewrites with their archive, reminders and recall choices.
+    Cost, reports and questions stay in the original.
     """
     turns = origin.turns.filter(position__lte=position)
     made: Dialog = Dialog.objects.create(
@@ -209,8 +213,8 @@ def _copy(made_id: UUID, owner: User, origin: Dialog, position: int, round_numbe
 
 
 def _as_history(position: int) -> dict[str, Any]:
-    """Return the columns of copied turns: none works for a generation, is owed, or goes on. A message at the end
-    has no answer yet.
+    """Return the columns of copied turns, of which none is under way or owed an answer. A message at the end is
+    unanswered.
     """
     ended = Q(status__in=UNENDED) | Q(position=position) & (Q(role=Turn.Role.USER) | Q(status=Turn.Status.INTERRUPTED))
     return {

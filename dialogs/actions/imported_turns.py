@@ -1,4 +1,4 @@
-"""Turns of a conversation that was held elsewhere, told by a client of ``/v1`` or imported by a person."""
+"""Turns of a conversation that was held elsewhere, sent by a client of ``/v1`` or imported by a person."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ def turns_of(
     sent_at: Sequence[datetime | None] = (),
     after: Turn | None = None,
 ) -> list[Turn]:
-    """Make turns without storing them. A message for which ``sent_at`` names no time is dated two minutes ago."""
+    """Make turns without storing them. A message without a time in ``sent_at`` is dated two minutes ago."""
     latest = timezone.now() - NOT_NOW
     times = [min(moment, latest) if moment else latest for moment in (*sent_at, *([None] * len(messages)))]
     names = {call.id: call.name for message in messages for call in message.tool_calls}

@@ -1,4 +1,4 @@
-"""An operator's interventions in a dialog that is stuck. Every action is logged beside those of the admin."""
+"""An operator's interventions in a stuck dialog. Each is logged among the actions of the admin."""
 
 from uuid import UUID
 
@@ -46,7 +46,9 @@ def retry(dialog_id: UUID, operator: User) -> None:
 
 
 def fail(dialog_id: UUID, operator: User) -> None:
-    """End the message under way as failed, visibly, whoever still works on it: the epoch fences that worker out."""
+    """End the message under way as failed, for everybody to see. The epoch fences out a worker that is still busy with
+    it.
+    """
     try:
         _fail(dialog_id, operator)
     except (*PASSING, Refusal):

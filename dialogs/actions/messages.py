@@ -55,7 +55,7 @@ class Accepted:
 
 
 def create_dialog(owner: User, agent: str | Agent, title: str = "", *, origin: str = Dialog.Origin.PERSON) -> Dialog:
-    """Open a dialog with an agent that exists and is enabled, by its id or as it has just been read."""
+    """Open a dialog with an existing, enabled agent, given by its id or as a row that was just read."""
     with transaction.atomic(savepoint=False):
         about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
         result = agent if isinstance(agent, Agent) else _enabled_agent(agent)
@@ -74,9 +74,10 @@ def _enabled_agent(agent_id: str) -> Agent:
 def start_dialog(
     owner: User, agent_id: str, model: str, text: str, client_message_id: str, attached: Sequence[Attached] = ()
 ) -> Dialog:
-    """Open a dialog with its first message: both are stored, or neither. The same ``client_message_id`` finds it again.
+    """Open a dialog with its first message: both are stored, or neither.
 
-    ``model`` is ``provider/model``, or empty for the agent's own.
+    The same ``client_message_id`` returns the same dialog. ``model`` is ``provider/model``, or empty for the agent's
+    own.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
@@ -106,10 +107,10 @@ def post_message(
     author: User | None = None,
     attached: Sequence[Attached] = (),
 ) -> Accepted:
-    """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
+    """Accept a message. While the dialog is busy, or waits for an answer, the message is queued.
 
-    The same ``client_message_id`` again gets the same answer; with another text or other files it is refused. Who has
-    just read the dialog with its agent gives that in place of its id.
+    The same ``client_message_id`` gets the same answer; with another text or other files it is refused. ``dialog`` is
+    an id, or a dialog that was just read with its agent.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
@@ -127,7 +128,7 @@ def accept_message(
     client_message_id: str | None = None,
     author: User | None = None,
 ) -> Turn:
-    """Check and store a message. ``unusable`` says why no model could answer it."""
+    """Check and store a message. ``unusable`` is the reason why no model could answer it, if there is one."""
     dialog, whole = change.dialog, text_with(text, attached)
     if client_message_id and (earlier := _accepted_before(dialog, client_message_id, whole, attached)) is not None:
         return earlier
@@ -137,7 +138,7 @@ def accept_message(
 
 
 def check_answerable(dialog: Dialog, unusable: str) -> None:
-    """Raise ``Conflict`` where the dialog is closed or suspended, or its model ``unusable`` for the reason given."""
+    """Raise ``Conflict`` if the dialog is closed or suspended, or its model is ``unusable`` for that reason."""
     check_open(dialog)
     if unusable:
         raise Conflict("agent_unusable", unusable)
@@ -150,7 +151,7 @@ def accept_within(
     author: User | None = None,
     attached: Sequence[Attached] = (),
 ) -> Turn:
-    """Store a checked message within a change: to be answered at once, or queued."""
+    """Store a checked message within a change, to be answered at once or queued."""
     dialog = change.dialog
     at_once = _is_idle(dialog)
     turn = change.turn(
@@ -174,7 +175,7 @@ def accept_within(
 
 
 def _is_idle(dialog: Dialog) -> bool:
-    """Check whether a message is answered at once: nothing runs, and so nothing is queued before it."""
+    """Check whether a message would be answered at once: nothing runs, so nothing is queued before it."""
     return dialog.state in (State.IDLE, State.FAILED) and not dialog.continuing and dialog.answering_seq is None
 
 
@@ -201,7 +202,9 @@ def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
 
 
 def stop(dialog_id: UUID, by: User | None = None) -> str:
-    """Stop the answer under way. A worker sees the flag within half a second; without one the message ends here."""
+    """Stop the answer under way. A worker sees the flag within half a second; if there is no worker, the message ends
+    here.
+    """
     with open_change(dialog_id) as change:
         dialog = change.dialog
         if dialog.is_leased or dialog.state == State.QUEUED:
@@ -218,14 +221,14 @@ def stop(dialog_id: UUID, by: User | None = None) -> str:
 
 
 def stop_within(change: Change) -> None:
-    """End the message under way, and a rewrite that was asked for."""
+    """End the message under way, and withdraw a rewrite that was requested."""
     abandon(change, "Not run: a person pressed stop.")
     change.end_message(Turn.Status.STOPPED)
     change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
 
 
 def retry(dialog_id: UUID, by: User | None = None) -> str:
-    """Answer the newest message that failed or was stopped once more."""
+    """Answer the newest message again, after it failed or was stopped."""
     reason = unusable(dialog_id)
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -248,7 +251,7 @@ def newest_message(dialog: Dialog) -> Turn | None:
 
 
 def answer_again(change: Change, message: Turn) -> None:
-    """Answer a message that had ended once more. One of an older round is carried into the current one."""
+    """Answer a message again that had ended. A message of an earlier round moves into the current one."""
     dialog = change.dialog
     change.mark(message.seq, Turn.Status.ANSWERING)
     change.begin_message(message.seq)
@@ -262,7 +265,7 @@ def answer_again(change: Change, message: Turn) -> None:
 
 
 def close(dialog_id: UUID, user: User) -> str:
-    """Close for good: nothing more is generated, everything stays readable."""
+    """Close the dialog for good: nothing more is generated, and everything stays readable."""
     with open_change(dialog_id) as change:
         if change.dialog.closed_at is None:
             change.act(user, "closed this dialog")
@@ -326,11 +329,10 @@ def unusable(
     *,
     served: Served | UnknownModel | None = None,
 ) -> str:
-    """Say why the dialog's model cannot answer now. Call it before the row is locked: it may ask the model's
-    server.
+    """Return the reason why the dialog's model cannot answer now, or an empty text.
 
-    Raises ``Invalid`` where an image is attached and the model takes none, ``TooLarge`` for a text that it cannot
-    hold.
+    Call it before the row is locked, because it may ask the model's server. Raises ``Invalid`` for an image that the
+    model does not take, and ``TooLarge`` for a text that it cannot hold.
     """
     read = dialog if isinstance(dialog, Dialog) else _with_agent.first(dialog)
     return _unusable(read, served or served_or_unknown(read), text, attached) if read is not None else ""
@@ -354,7 +356,7 @@ def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
 
 
 def check_rate(dialog: Dialog) -> None:
-    """Check the limits per person; 0 switches one off."""
+    """Check the limits per person; a limit of 0 is off."""
     per_minute, running_limit = settings.MESSAGES_PER_MINUTE, settings.RUNNING_DIALOGS
     if not per_minute and not running_limit:
         return
@@ -372,7 +374,7 @@ def check_rate(dialog: Dialog) -> None:
 def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tuple[int | None, int | None]]:
     """Count a person's messages of the last minute, and their running dialogs except ``but``.
 
-    Only the ``newest`` turns of each dialog are counted, which keeps long ones cheap.
+    Only the ``newest`` turns of each dialog are counted, which keeps long dialogs cheap.
     """
     minute_ago = Now() - timedelta(minutes=1)
     recent = Turn.objects.filter(
@@ -392,14 +394,14 @@ def _recent_and_busy(owner_id: int, but: UUID, newest: int) -> QuerySet[User, tu
 
 
 def shorten(text: str) -> str:
-    """Shorten a title, on one line, without rows of tables where there is anything else."""
+    """Return a title on one line, without rows of tables if there is any other text."""
     begin = text[:TITLE_LOOKS_AT]
     first = " ".join(TABLE_ROW.sub("", begin).split()) or " ".join(begin.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
 
 
 def visible_dialog(dialog_id: UUID, user: User) -> Dialog:
-    """Return the dialog, if this person may see it; otherwise it does not exist."""
+    """Return the dialog if this person may see it. Raises ``NotFound``."""
     dialog = _with_agent.first(dialog_id)
     if dialog is None or not may_see(user, dialog):
         raise NotFound()
@@ -407,7 +409,7 @@ def visible_dialog(dialog_id: UUID, user: User) -> Dialog:
 
 
 def acting(dialog_id: UUID, user: User) -> Dialog:
-    """Return the dialog for a person who is about to change it. Whoever may only read it is told so."""
+    """Return the dialog for a person who is about to change it. A person who may only read it is told so."""
     dialog = visible_dialog(dialog_id, user)
     check_may_act(dialog, user)
     return dialog

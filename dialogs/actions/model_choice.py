@@ -13,10 +13,9 @@ from dialogs.store.change import open_change
 
 
 def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
-    """Choose the model from the next message on, and return whether it changed. Empty names choose the agent's
-    own.
+    """Choose the model from the next message on, and return whether it changed. Empty names choose the agent's own.
 
-    A line of the page says where another model began.
+    A line on the page says where another model began.
     """
     reason = unusable_with(dialog_id, (provider, model))
     with open_change(dialog_id) as change:
@@ -40,9 +39,9 @@ def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
 
 
 def move(dialog: Dialog, provider: str, model: str) -> None:
-    """Set the model within a change. A model without a provider is the dialog's own provider's.
+    """Set the model within a change. Without a provider the model is one of the dialog's present provider.
 
-    What was learnt of another model is forgotten; if the same one is chosen again, it stays.
+    Lessons about another model are forgotten; choosing the same model again keeps them.
     """
     before = dialog.provider_id, dialog.model_id
     dialog.provider, dialog.model = provider or (dialog.provider_id if model else ""), model
@@ -51,8 +50,8 @@ def move(dialog: Dialog, provider: str, model: str) -> None:
 
 
 def unusable_with(dialog_id: UUID, chosen: tuple[str, str] | None = None) -> str:
-    """Say why the dialog's model, or the chosen one, cannot answer now. Call it before the row is locked: it may
-    ask a server.
+    """Return the reason why the dialog's model, or the chosen one, cannot answer now. Call it before the row is locked,
+    because it may ask a server.
     """
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is None:

@@ -1,7 +1,6 @@
-"""Rows of questions for humans (Q4H): how each is opened and closed, who learns of it, and how it allows a tool
-call.
+"""Rows of questions for humans (Q4H): how each is opened and closed, who is notified, and how it allows a tool call.
 
-A call is asked for by an ordinary question, so every way to answer one will do.
+A call is asked for by an ordinary question, so that every way of answering questions works for it.
 """
 
 import json
@@ -40,9 +39,7 @@ def open_question(change: Change, kind: str, text: str, **columns: Any) -> Quest
 
 
 def close_question(change: Change, question: Question, user: User | None, state: str) -> None:
-    """Close a question. ``user`` is None where the runtime closes it. Other columns that were set are stored as
-    well.
-    """
+    """Close a question. ``user`` is None if the runtime closes it. Other columns that were set are stored as well."""
     question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
     question.save()
     change.question_event(question)
@@ -51,14 +48,14 @@ def close_question(change: Change, question: Question, user: User | None, state:
 
 
 def ask_for_approval(change: Change, tool: str, call: Call, arguments: Mapping[str, Any]) -> None:
-    """Ask whether a call may run. ``tool`` is its identity: what "always" allows."""
+    """Ask whether a call may run. ``tool`` is the tool's identity, which the answer "always" allows."""
     text = f"{Question.APPROVAL.format(tool=call.name)}\n\n{_render_arguments(call, arguments)}"
     about = {"tool_call_id": call.id, "approves": tool, "choices": list(APPROVALS)}
     open_question(change, Question.Kind.QUESTION, text, **about)
 
 
 def _render_arguments(call: Call, arguments: Mapping[str, Any]) -> str:
-    """Write the arguments as JSON in which everything is visible, so that they cannot pass for other arguments."""
+    """Return the arguments as JSON in which every character is visible, so that they cannot pass for others."""
     try:
         text = json.dumps(arguments, indent=2, ensure_ascii=False)
     except RecursionError:  # nested a thousand deep
@@ -69,7 +66,7 @@ def _render_arguments(call: Call, arguments: Mapping[str, Any]) -> str:
 def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
     """Return the question by which a person allowed this call, or all calls of this tool in this dialog.
 
-    A question from before the reply was about another call of the same id.
+    A question from before the reply was about another call with the same id.
     """
     answered = dialog.questions.filter(state=Question.State.ANSWERED, approves=tool)
     made_at = dialog.turns.filter(position=call.position).values("created_at")[:1]
@@ -78,8 +75,8 @@ def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
 
 
 def edited_in(question: Question, arguments: str) -> str:
-    """Return the arguments that a person changed before they allowed the call, as JSON; empty where they are as they
-    were. Raises ``Invalid``.
+    """Return the arguments that a person changed before allowing the call, as JSON, or an empty text if they changed
+    none. Raises ``Invalid``.
     """
     if not question.approves or not arguments.strip():
         return ""
@@ -96,8 +93,8 @@ def edited_in(question: Question, arguments: str) -> str:
 
 
 def approval_in(answer: str) -> str:
-    """Return the choice that somebody wrote, in whatever case and language; other words, which refuse, as they
-    are.
+    """Return the choice that an answer names in any case or language, or other words as they are, which count as a
+    refusal.
     """
     written = answer.strip().rstrip(".!\u3002\uff01").casefold()
     return next((choice for choice in APPROVALS if written in _translations(choice)), answer)
@@ -113,7 +110,9 @@ def _translations(choice: str) -> frozenset[str]:
 
 
 def refusal_in(answer: str) -> Result | None:
-    """Return the result of a call that was refused or whose question was cancelled; None for one that runs."""
+    """Return the result of a call that a person refused, or whose question was cancelled, or None
+    for a call that runs.
+    """
     if answer in ALLOWING:
         return None
     why = "" if answer in ("", REFUSE) else f" Their words: {answer}"

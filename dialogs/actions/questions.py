@@ -1,4 +1,4 @@
-"""Questions for humans (Q4H): who may see them, and how they are asked, answered, cancelled and resolved."""
+"""Questions for humans (Q4H): who sees them, and how they are asked, answered, cancelled and resolved."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -58,7 +58,7 @@ def older_than(rows: QuerySet[Question], hours: int) -> QuerySet[Question]:
 
 
 def attempts_of(question: Question) -> list[Generation]:
-    """Return the forced attempts that led to a critical question: their outcomes and usage, never their text."""
+    """Return the forced attempts that led to a critical question, with outcomes and usage and without their text."""
     if question.clear_episode is None:
         return []
     return list(question.dialog.generations.filter(clear_episode=question.clear_episode).order_by("id"))
@@ -70,17 +70,19 @@ def may_resolve(user: User, question: Question) -> bool:
 
 
 def ask(change: Change, text: str, call_id: str, choices: Sequence[str] = ()) -> Question:
-    """Ask an ordinary question for an agent; its answer becomes the result of this call."""
+    """Ask an ordinary question for an agent. The answer becomes the result of this call."""
     return open_question(change, Question.Kind.QUESTION, text, tool_call_id=call_id, choices=_different(choices))
 
 
 def _different(choices: Sequence[str]) -> list[str]:
-    """Drop repeated texts and those that say nothing."""
+    """Drop texts that are repeated or blank."""
     return list(dict.fromkeys(filter(None, map(str.strip, choices))))
 
 
 def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None, choices: Sequence[str] = ()) -> Question:
-    """Ask for an outside program, in an idle dialog or a new one with the default agent, which is not asked."""
+    """Ask for an outside program, in an idle dialog, or in a new one with the default agent. The
+    agent takes no part.
+    """
     if not text.strip():
         raise Invalid("The question is empty. Write what you want to know.")
     with transaction.atomic():
@@ -102,7 +104,7 @@ def _new_dialog(user: User, text: str) -> Dialog:
 
 
 def answer(question_id: UUID, user: User, text: str, arguments: str = "") -> Question:
-    """Give the agent its answer; the run goes on. A call that is allowed once may run with other
+    """Give the agent its answer, after which the run goes on. A call that is allowed once may run with other
     ``arguments``, as JSON.
     """
     _check_answer(text)
@@ -154,7 +156,7 @@ def _end_within(change: Change, question: Question, user: User, state: str, resu
 
 
 def _hand_to_agent(change: Change, question: Question, text: str) -> None:
-    """Let the agent go on. A call that was allowed has no result yet: it runs now."""
+    """Let the agent go on. A call that was just allowed has no result yet, and runs now."""
     if not question.approves:
         store_result(change, question.tool_call_id, ASK_HUMAN, Result(text))
     elif refusal := refusal_in(question.answer):
@@ -166,7 +168,7 @@ def _hand_to_agent(change: Change, question: Question, text: str) -> None:
 
 
 def resolve(question_id: UUID, user: User, action: str, /, **options: object) -> Question:
-    """Take one exit of a question that suspends its dialog, with the options that it asks for."""
+    """Take one exit of a question that suspends its dialog, with the options that the exit needs."""
     taken = exit_named(action)
     given = taken.options_of(options)
     dialog_id = question_for(user, question_id).dialog_id
@@ -195,14 +197,16 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
 
 
 def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
-    """Learn the window of the model that the dialog goes on with, before the dialog's row is locked."""
+    """Learn the window of the model with which the dialog goes on, before the dialog's row is locked."""
     dialog = Dialog.objects.select_related("agent").get(pk=dialog_id)
     dialog.provider, dialog.model = provider or dialog.provider, model or dialog.model
     thresholds_of(dialog)
 
 
 def _open(question_id: UUID) -> Question:
-    """Return the question, read after its dialog was locked: the second who answers learns who was first."""
+    """Return the question, read after its dialog was locked, so that the second of two people learns who answered
+    first.
+    """
     question = Question.objects.select_related("dialog", "resolved_by").get(pk=question_id)
     if question.state != Question.State.OPEN:
         by = question.resolved_by.get_username() if question.resolved_by else "the runtime"

@@ -1,4 +1,4 @@
-"""Reminders of a dialog, within a budget of tokens: every request to the model carries all of them."""
+"""Reminders of a dialog, within a budget of tokens, since every request to the model carries all of them."""
 
 from uuid import UUID
 
@@ -19,7 +19,9 @@ def list_reminders(dialog: Dialog) -> list[tuple[Reminder, int]]:
 
 
 def count_ahead(dialog_id: UUID, text: str) -> None:
-    """Count what a change will compare with the budget. Counts are remembered, so the change itself counts nothing."""
+    """Count the tokens that a change will compare with the budget. Counts are remembered, so the change itself counts
+    nothing.
+    """
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is not None:
         list_reminders(dialog)
@@ -47,7 +49,7 @@ def delete(dialog_id: UUID, reminder_id: int) -> None:
 
 
 def add_within(change: Change, text: str, position: int | None = None) -> Reminder:
-    """Add at ``position`` (0 is first, the end by default), moving what follows."""
+    """Add a reminder at ``position`` (0 is first, the end by default), and move those behind it."""
     rows = list(change.dialog.reminders.all())
     if len(rows) >= MAX_REMINDERS:
         raise Conflict(

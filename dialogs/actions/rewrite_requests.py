@@ -1,4 +1,5 @@
-"""Requests of people to rewrite what the model sees, and to undo that. ``dialogs.runtime.rewrite`` performs them."""
+"""People's requests to rewrite what the model sees, and to undo a rewrite.
+``dialogs.runtime.rewrite`` performs them."""
 
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 def request(dialog_id: UUID, verb: str, user: User) -> str:
-    """Ask for a rewrite by hand: at once when the dialog is idle, after the generation when it is not."""
+    """Request a rewrite by hand. It begins at once if the dialog is idle, and otherwise after the generation."""
     policy_with(verb)
     return _request(dialog_id, verb, user)
 
@@ -42,7 +43,7 @@ def _request(dialog_id: UUID, verb: str, user: User) -> str:
 
 
 def complete_milestone(dialog_id: UUID, user: User) -> str:
-    """Declare a milestone complete for a person: the agent goes on from a handover summary."""
+    """Declare a milestone complete for a person, after which the agent goes on from a handover summary."""
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.event("notice", text=f"Milestone completed, says {user.get_username()}.")
@@ -50,7 +51,7 @@ def complete_milestone(dialog_id: UUID, user: User) -> str:
 
 
 def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
-    """Begin a new round with this package; after the generation when one runs."""
+    """Begin a new round with this package, after the generation if one runs."""
     package = rounds.checked_package(reminder_content)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
@@ -75,7 +76,7 @@ def _check_rewritable(dialog: Dialog) -> None:
 
 
 def policy_with(verb: str) -> Policy:
-    """Return the policy whose rewrite a person means."""
+    """Return the policy that rewrites by this verb."""
     policy = with_verb(verb)
     if policy is None:
         known = (policy.by_hand.verb for policy in by_hand() if policy.by_hand)
@@ -84,7 +85,9 @@ def policy_with(verb: str) -> Policy:
 
 
 def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationRun:
-    """Undo the newest rewrite that is in force; older ones follow one by one. The model sees again what was removed."""
+    """Undo the newest rewrite in force, after which the model sees again what it removed. Earlier rewrites can follow
+    one by one.
+    """
     run = RemediationRun.objects.filter(pk=run_id, **({"dialog_id": dialog_id} if dialog_id else {})).first()
     if run is None:
         raise NotFound("There is no such rewrite.")

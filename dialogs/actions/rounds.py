@@ -10,9 +10,10 @@ from remediation.models import ContextEvent
 
 
 def clear_within(change: Change, package: str, *, cause: str, unproven: bool = False) -> None:
-    """Begin a round with this re-entry package. Reminders stay; unanswered messages come along, word for word.
+    """Begin a round with this re-entry package. Reminders stay, and unanswered messages come along word for word.
 
-    ``unproven``: the next report shows whether it helped, and counts against the episode if it did not.
+    ``unproven`` says that the next report decides whether the clear has helped, and counts against the episode if it
+    has not.
     """
     dialog = change.dialog
     carried = [dialog.answering_seq] if dialog.answering_seq is not None else []
@@ -29,7 +30,7 @@ def clear_within(change: Change, package: str, *, cause: str, unproven: bool = F
 
 
 def checked_package(text: str) -> str:
-    """Return a re-entry package as a person wrote it. Raises ``Invalid`` when it is blank."""
+    """Return a person's re-entry package. Raises ``Invalid`` for a blank one."""
     if not text.strip():
         raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
     return text.strip()

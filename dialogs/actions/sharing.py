@@ -1,6 +1,5 @@
-"""Sharing of a dialog: with a group, whose members act in it, and by a link, whose holder reads it
-(``docs/spec.md#sharing``).
-"""
+"""Sharing of a dialog: with a group, whose members act in it, or by a link, whose holder reads it
+(``docs/spec.md#sharing``)."""
 
 from uuid import UUID, uuid4
 
@@ -19,7 +18,7 @@ _SIGNER = Signer(sep=".", salt="dialogs.link")
 
 
 def share(dialog_id: UUID, name: str, by: User) -> Dialog:
-    """Share a dialog with this group of the owner's in place of any other; without a name, with none."""
+    """Share a dialog with the owner's group of this name, in place of any other, or with no group by an empty name."""
     group = by.groups.filter(name=name).first() if name else None
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -38,7 +37,7 @@ def share(dialog_id: UUID, name: str, by: User) -> Dialog:
 
 
 def make_link(dialog_id: UUID, by: User) -> Dialog:
-    """Make a new address at which anybody may read it, in place of an earlier one."""
+    """Make a new address at which anybody may read the dialog, in place of an earlier one."""
     return _link(dialog_id, by, uuid4(), "made a link by which anybody may read this dialog")
 
 
@@ -67,7 +66,7 @@ def _tell(change: Change, group: Group | None) -> None:
 
 
 def token_of(dialog: Dialog) -> str:
-    """Return the end of the dialog's link; empty where it has none."""
+    """Return the end of the dialog's link, or an empty text if it has none."""
     return _SIGNER.sign(dialog.link.hex) if dialog.link else ""
 
 

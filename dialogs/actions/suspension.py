@@ -9,10 +9,10 @@ from remediation.guidance import MAX_FORCED_CLEARS
 
 
 def suspend_within(change: Change, decision: Suspend, package: str = "", about: int | None = None) -> Question:
-    """Stop generating until a person takes one of the exits of the question that this opens.
+    """Stop generating until a person takes an exit of the question that this opens.
 
-    ``package`` is the draft to begin afresh with, where the context stayed critical. ``about`` is the message that was
-    too long, where it is not the one that still waits.
+    ``package`` is the draft to begin afresh with if the context stayed critical. ``about`` is the message that was too
+    long, if it is not the one that still waits.
     """
     dialog = change.dialog
     is_critical = decision.kind == Question.Kind.CRITICAL
@@ -25,7 +25,7 @@ def suspend_within(change: Change, decision: Suspend, package: str = "", about: 
 
 
 def resume(change: Change) -> None:
-    """Answer the suspended message again; without one there is nothing to do."""
+    """Answer the suspended message again, if there is one."""
     dialog = change.dialog
     if dialog.answering_seq is not None:
         change.mark(dialog.answering_seq, Turn.Status.ANSWERING)

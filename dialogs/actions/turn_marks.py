@@ -1,5 +1,5 @@
-"""Marks of a person on a turn: a thumb up or down, and whether it is recalled first, never,
-or as the runtime finds it."""
+"""A person's marks on a turn: a thumb up or down, and whether it is recalled first, never, or as
+the runtime decides."""
 
 from uuid import UUID
 
@@ -12,7 +12,7 @@ MOST_CHOICES = 200  # per dialog, since every request reads all of them
 
 
 def rate(dialog_id: UUID, seq: int, feedback: str) -> None:
-    """Rate an answer ``up`` or ``down``; an empty value takes it back."""
+    """Rate an answer ``up`` or ``down``; an empty value removes the rating."""
     if feedback not in FEEDBACK:
         raise Invalid("feedback: it is up, down, or empty.")
     with open_change(dialog_id) as change:
@@ -24,7 +24,7 @@ def rate(dialog_id: UUID, seq: int, feedback: str) -> None:
 
 
 def choose_recall(dialog_id: UUID, seq: int, choice: str) -> None:
-    """Store a person's choice of recall for a turn; an empty one takes it back."""
+    """Store a person's choice about recalling a turn; an empty one removes it."""
     if not Turn.objects.filter(dialog=dialog_id, seq=seq, position__isnull=False).exists():
         raise NotFound("There is no such turn in this dialog.")
     rows = RecallChoice.objects.filter(dialog=dialog_id)
