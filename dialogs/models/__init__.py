@@ -1,4 +1,4 @@
-"""Rows: columns, and predicates on them. Services elsewhere in ``dialogs`` change them."""
+"""Rows: their columns, and predicates on them. Services elsewhere in ``dialogs`` change them."""
 
 from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal, ToolServer
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse

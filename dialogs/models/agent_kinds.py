@@ -8,12 +8,11 @@ from dominds.llm.retry import MAX_TRIES
 
 @dataclass(frozen=True, slots=True)
 class AgentKind:
-    """A kind of agent, by how it answers.
+    """A kind of agent, described by how it answers.
 
-    ``is_guided``: it has tools, and gets guidance, nudges and forced clears. ``recalls``: text out of sight comes
-    back. ``prepares_rewrites``: rewrites are prepared while its dialogs rest. ``needs_rewrites``: nothing else
-    makes its context shorter. ``outlasts_circuits``: its message waits until a model that fails for all can be
-    called again.
+    ``is_guided``: it has tools, and gets guidance, nudges and forced clears. ``recalls``: text out of sight comes back.
+    ``prepares_rewrites``: rewrites are prepared while its dialogs rest. ``needs_rewrites``: nothing but a rewrite
+    shortens its context. ``outlasts_circuits``: its message waits while a model fails for all dialogs.
     """
 
     is_guided: bool

@@ -1,4 +1,5 @@
-"""Agents, the providers and tool servers that were connected on the page, and models that refused a forced call."""
+"""Agents, the providers and tool servers that were connected on the page, and models that cannot be forced to call a
+tool."""
 
 from typing import Any
 
@@ -10,7 +11,7 @@ from dialogs.models.database_defaults import EMPTY_LIST, EMPTY_OBJECT
 
 
 class Agent(models.Model):
-    """An agent, which answers. It comes from ``team.yaml``, or from the pages under the same validation."""
+    """An agent, which answers in dialogs. It comes from ``team.yaml``, or from the pages under the same validation."""
 
     class CriticalPolicy(models.TextChoices):
         ESCALATE = "escalate"
@@ -105,7 +106,7 @@ class Agent(models.Model):
 
     @property
     def stated_extras(self) -> dict[str, Any]:
-        """Return the fields of extensions; a damaged value is as if nobody had stated any."""
+        """Return the values of extensions' fields. A damaged column counts as empty."""
         return self.extras if isinstance(self.extras, dict) else {}
 
     @property
@@ -114,18 +115,19 @@ class Agent(models.Model):
 
     @property
     def headings_kept_first(self) -> tuple[str, ...]:
-        """Return the priority areas that can be read; a damaged one is as if nobody had stated it."""
+        """Return the priority areas that can be read. A damaged column counts as empty."""
         return tuple(texts_in(self.priority_areas))
 
 
 def texts_in(stored: object) -> list[str]:
-    """Return the texts of a column with a list of texts. A damaged one may hold any JSON, and must not take down each
-    page that lists its row."""
+    """Return the texts in a column with a list of texts. A damaged column may hold any JSON, and must not break every
+    page that lists its row.
+    """
     return [text for text in stored if isinstance(text, str)] if isinstance(stored, list) else []
 
 
 class ForcingRefusal(models.Model):
-    """A model that, against the catalog, refused to be forced to call a tool."""
+    """A model that refused to be forced to call a tool, although the catalog says otherwise."""
 
     provider = models.CharField(max_length=80)
     model = models.CharField(max_length=120)
@@ -140,7 +142,7 @@ class ForcingRefusal(models.Model):
 
 
 class ConnectedProvider(models.Model):
-    """A provider that somebody connected on the page. Where ``llm.yaml`` describes it too, the file wins."""
+    """A provider that somebody connected on the page. If ``llm.yaml`` describes it too, the file wins."""
 
     provider_id = models.CharField(primary_key=True, max_length=80)
     name = models.CharField(max_length=120)
@@ -159,13 +161,13 @@ class ConnectedProvider(models.Model):
 
     @property
     def stated_windows(self) -> dict[str, int]:
-        """Return the windows that can be read, in tokens by model; a damaged entry is as if nobody had stated it."""
+        """Return the stated windows in tokens by model. Damaged entries are left out."""
         stated = self.windows if isinstance(self.windows, dict) else {}
         return {model: tokens for model, tokens in stated.items() if type(tokens) is int and tokens > 0}
 
 
 class ToolServer(models.Model):
-    """An MCP server that somebody added on the page. Where ``mcp.yaml`` describes it too, the file wins."""
+    """An MCP server that somebody added on the page. If ``mcp.yaml`` describes it too, the file wins."""
 
     server_id = models.CharField(primary_key=True, max_length=32)
     url = models.URLField(max_length=500)

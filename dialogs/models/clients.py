@@ -1,4 +1,4 @@
-"""Keys of programs, and the dialogs that clients of ``/v1`` hold."""
+"""Keys of programs, and the dialogs that belong to clients of ``/v1``."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +9,7 @@ from dialogs.models.conversation import Dialog
 
 
 class ApiKey(models.Model):
-    """A key of one person, stored as a hash and shown once."""
+    """A person's API key, stored as a hash and shown once."""
 
     class Scope(models.TextChoices):
         ALL = "all", _("everything that its owner can do")
@@ -43,7 +43,7 @@ class ApiKey(models.Model):
 
 
 class Client(models.Model):
-    """The client's side of a ``/v1`` dialog: its key, and what its newest request brought along."""
+    """The client's side of a ``/v1`` dialog: its key, and what came with its newest request."""
 
     dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -81,7 +81,7 @@ class Client(models.Model):
 
 
 class EmbeddingUse(models.Model):
-    """The use of embeddings by one person's key in one quarter of an hour. Nothing else is kept of them."""
+    """The embeddings of one person's key in one quarter of an hour, of which nothing else is stored."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")

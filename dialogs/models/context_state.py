@@ -6,13 +6,13 @@ from dialogs.models.database_defaults import EMPTY_LIST
 
 
 class ContextState(models.Model):
-    """The columns of a dialog that say how full its context is, what the model was sent, and what was done about it.
+    """The columns of a dialog about its context: how full it is, what the model was sent, and what was done about it.
 
-    A function that takes a ``ContextState`` sees these columns and neither the conversation nor the lease.
+    A function that takes a ``ContextState`` sees neither the conversation nor the lease.
     """
 
     class Report(models.TextChoices):
-        """The kind of report from the last generation that counts for health."""
+        """The kind of report by which health was judged last."""
 
         AWAITING = "awaiting"
         REPORTED = "reported"

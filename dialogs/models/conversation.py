@@ -20,7 +20,9 @@ from dialogs.state import State
 
 class DialogQuerySet(models.QuerySet["Dialog"]):
     def for_user(self, user: User) -> "DialogQuerySet":
-        """The dialogs that this person may see: all with the permission, else those that they take part in."""
+        """Return the dialogs that this person may see: all of them with the permission, and otherwise those that they
+        take part in.
+        """
         return self if permissions.reach_of(user).all else self.shared_with(user)
 
     def shared_with(self, user: User) -> "DialogQuerySet":
@@ -28,17 +30,17 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         return self.filter(permissions.within(user.pk, permissions.reach_of(user).groups))
 
     def newest_first(self, *, everybody: bool) -> "DialogQuerySet":
-        """Sort by activity, by the index only where everybody's dialogs are listed.
+        """Sort by activity. The index is used only for everybody's dialogs, and one person's are sorted.
 
-        For one person PostgreSQL would read that index backwards until enough of theirs came by: for somebody who
-        was away for long, all of it. Theirs are sorted instead.
+        For one person PostgreSQL would read the index backwards until it met enough of their dialogs, which means the
+        whole index for somebody who was away for long.
         """
         at = models.F("active_at") if everybody else Coalesce("active_at", "created_at")
         return self.order_by(at.desc(), "pk")
 
     def whole(self) -> "DialogQuerySet":
-        """Join what a worker needs for each step: agent and client, whether there are calls to run and reminders,
-        the owner's budget, and whether a webhook is to be told.
+        """Join what each step of a worker needs: agent and client, whether there are pending calls and reminders, the
+        owner's budget, and whether a webhook is to be told.
         """
         replies = Turn.objects.filter(
             dialog=models.OuterRef("pk"),
@@ -63,23 +65,23 @@ _AnyDialogs = models.Manager.from_queryset(DialogQuerySet)
 
 
 class DialogManager(_AnyDialogs):  # type: ignore[type-arg]  # of such a class mypy knows no argument
-    """The dialogs that exist. A removed one still counts in sums, by its generations."""
+    """The dialogs that exist. Removed ones still count in sums, through their generations."""
 
     def get_queryset(self) -> Any:
         return super().get_queryset().filter(removed_at__isnull=True)
 
 
 class DeletedDialogManager(_AnyDialogs):  # type: ignore[type-arg]
-    """The dialogs that their owners deleted and can still bring back."""
+    """The dialogs that their owners have deleted and can still bring back."""
 
     def get_queryset(self) -> Any:
         return super().get_queryset().filter(removed_at__isnull=False, expires_at__isnull=False)
 
 
 class Dialog(Drive, ContextState):
-    """A conversation. ``state`` equals ``dialogs.state.state_of`` of its rows; services keep it so.
+    """A conversation. ``state`` always equals ``dialogs.state.state_of`` of its rows.
 
-    Its row also holds what the driver and the context keep of it: one change writes all three at once.
+    The row also holds the columns of the driver and of the context, since one change writes all three at once.
     """
 
     class Origin(models.TextChoices):
@@ -218,31 +220,32 @@ class Dialog(Drive, ContextState):
 
     @property
     def all_placed(self) -> bool:
-        """Check whether each turn has a place in the conversation, so that none is queued. False proves nothing:
-        a message may have been taken back.
+        """Check whether every turn has a place in the conversation, so that none is queued. False proves nothing, since
+        a queued message may have been taken back.
         """
         return self.last_turn_seq == self.last_position
 
     @property
     def chosen_policy(self) -> str:
-        """Return the name of the context policy that was chosen, if one was."""
+        """Return the name of the chosen context policy, or an empty text."""
         return self.context_policy or self.agent.context_policy
 
     @property
     def budget_in_force(self) -> Decimal | None:
-        """Return the USD that the dialog may cost; None for no limit."""
+        """Return what the dialog may cost in USD; None for no limit."""
         return self.agent.dialog_budget_usd if self.budget_usd is None else self.budget_usd
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
     def queued(self) -> "TurnQuerySet":
-        """Return messages that wait. None has a position yet, which is how the index finds them."""
+        """Return the waiting messages. They have no position yet, by which an index finds them."""
         return self.filter(status=Turn.Status.QUEUED, position__isnull=True)
 
 
 class Turn(models.Model):
-    """One append-only entry of a dialog. ``seq`` is its address; ``position`` its place in the conversation, which a
-    queued message has only once it is taken."""
+    """One append-only entry of a dialog. ``seq`` is its address. ``position`` is its place in the conversation, which a
+    queued message gets when its turn comes.
+    """
 
     class Role(models.TextChoices):
         USER = "user"
@@ -321,7 +324,7 @@ class Turn(models.Model):
 
 
 class Reminder(models.Model):
-    """A note that the agent keeps in sight: part of every request, over all rounds."""
+    """A note that the agent keeps in sight, as a part of every request in all rounds."""
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="reminders")
     position = models.PositiveSmallIntegerField()

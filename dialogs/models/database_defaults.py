@@ -1,6 +1,5 @@
-"""Defaults of JSON columns in the database itself, since a process of the last release inserts rows without new
-columns.
-"""
+"""Defaults of JSON columns in the database itself, because processes of the last release insert rows without new
+columns."""
 
 from django.db.models import JSONField, Value
 

@@ -1,4 +1,4 @@
-"""Notices to people and programs outside: an outbox, written with the change that they are about."""
+"""Notices to people and programs outside, in an outbox that is written with the change they are about."""
 
 from django.conf import settings
 from django.db import models
@@ -27,7 +27,7 @@ class PushSubscription(models.Model):
 
 
 class Delivery(models.Model):
-    """One notice to one address. ``due_at`` is empty once it was sent, given up, or no longer needed."""
+    """One notice to one address. ``due_at`` is empty once the notice was sent, given up, or no longer needed."""
 
     class Channel(models.TextChoices):
         MAIL = "mail"

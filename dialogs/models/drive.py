@@ -10,7 +10,7 @@ from dialogs.models.database_defaults import EMPTY_OBJECT
 class Drive(models.Model):
     """The driver's columns of a dialog: the lease, what is owed, and every counter that must outlive a worker.
 
-    A function that takes a ``Drive`` sees these columns and nothing of the conversation. ``Change`` writes them.
+    A function that takes a ``Drive`` sees nothing of the conversation. ``Change`` writes these columns.
     """
 
     key = models.ForeignKey(
@@ -75,7 +75,7 @@ class Drive(models.Model):
         return self.answering_seq is not None or self.continuing or bool(self.requested_rewrite)
 
     def count_from_zero(self) -> None:
-        """Forget what was counted, learned and waited for in answering the message before."""
+        """Forget the counts, lessons and waits of the message before."""
         self.failure, self.damaged_at, self.wake_at = "", None, None
         self.restarts = self.tries = self.generations_for_message = self.crashes = 0
         self.repeats = {}

@@ -14,14 +14,14 @@ class GenerationQuerySet(models.QuerySet["Generation"]):
     def newest_of(self, dialog_id: UUID) -> "GenerationQuerySet":
         """Return a dialog's calls, newest first, by their index.
 
-        Ordered by id alone, PostgreSQL may read the calls of all dialogs from the newest back to those of an old
-        one. It also drops from an order what equals a constant, which is why the filter is a range of one dialog.
+        Ordered by id alone, PostgreSQL may read the calls of all dialogs from the newest back to those of an old one.
+        It drops a column that equals a constant from the order, so the filter is a range of one dialog.
         """
         return self.filter(dialog__gte=dialog_id, dialog__lte=dialog_id).order_by("dialog_id", "-id")
 
 
 class Generation(models.Model):
-    """One model call, kept or not. Usage columns are null when the provider reported none."""
+    """One model call, kept or not. Columns of usage are null where the provider reported none."""
 
     class Purpose(models.TextChoices):
         REPLY = "reply"
@@ -112,9 +112,8 @@ class Generation(models.Model):
 class CallTotals(models.Model):
     """Sums of the calls that one person began in one quarter of an hour, by agent and model.
 
-    The sweeper makes them when a day of UTC is over and its rows no longer change; statistics read them in place
-    of the calls. A quarter, because the days of every time zone begin at one: hourly sums would split those of
-    India at half past.
+    The sweeper makes them once a day of UTC is over and its rows no longer change, and statistics read them in place of
+    the calls. Days of all time zones begin at quarters of an hour; hourly sums would split those of India at half past.
     """
 
     person = models.ForeignKey(

@@ -31,10 +31,10 @@ class Round(models.Model):
 
 
 class Event(models.Model):
-    """Something that happened, numbered per dialog without gaps. ``data`` holds references; texts are read from
+    """Something that happened, numbered per dialog without gaps. ``data`` holds references, and texts are read from
     their rows.
 
-    ``more`` holds the events that followed this one and have no rows of their own: see ``dialogs.store.events``.
+    ``more`` holds further events without rows of their own: see ``dialogs.store.events``.
     """
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="events")
@@ -59,11 +59,10 @@ class Event(models.Model):
 
 
 class RequestPart(models.Model):
-    """A part that many requests have in common, stored once: instructions, tools, a model's settings, reminders
-    as stated.
+    """A part that many requests share, stored once: instructions, tools, a model's settings, reminders as stated.
 
-    Guidance is never stored, since its prompt makes it again. What people said belongs to its dialog and goes
-    with it; what agents and models bring is shared.
+    Guidance is never stored, since its prompt makes it again. Words of people belong to their dialog and vanish with
+    it; what agents and models bring is shared.
     """
 
     digest = models.CharField(primary_key=True, max_length=32)

@@ -6,8 +6,10 @@ from django.db import models
 
 
 class Identity(models.Model):
-    """An account at an OpenID provider, by which a person signs in. Issuer and subject name it for good; its name and
-    mail address there may pass to others."""
+    """An account at an OpenID provider, by which a person signs in.
+
+    Issuer and subject identify it for good. Its name and mail address there may pass to other people.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)

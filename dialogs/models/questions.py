@@ -12,7 +12,7 @@ from dialogs.models.database_defaults import EMPTY_LIST
 
 
 class Question(models.Model):
-    """A question for a human (Q4H), asked by the agent or the runtime."""
+    """A question for a human (Q4H), which the agent or the runtime asks."""
 
     class Kind(models.TextChoices):
         QUESTION = "question"
@@ -77,7 +77,7 @@ class Question(models.Model):
 
     @property
     def tool(self) -> str:
-        """Return the name of the tool whose call the question is to allow, if it is about that."""
+        """Return the name of the tool whose call the question is about, or an empty text."""
         return self.approves.rpartition("/")[2]
 
     @property

@@ -84,12 +84,12 @@ class PersonSettings(models.Model):
 
     @property
     def zone_in_force(self) -> ZoneInfo:
-        """Return the chosen time zone, or else that of the browser that was used last."""
+        """Return the chosen time zone, or else that of the browser used last."""
         return zone_named(self.zone or self.seen_zone)
 
 
 class PromptTemplate(models.Model):
-    """A text with which a person begins messages, called by its name after a slash."""
+    """A text that a person begins messages with, called by its name after a slash."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="prompt_templates")
     name = models.CharField(
@@ -106,7 +106,7 @@ class PromptTemplate(models.Model):
 
 
 class SiteSettings(models.Model):
-    """Settings for everybody. There is at most one row; ``current()`` reads it or its defaults."""
+    """Settings for everybody, in at most one row. ``current()`` returns that row or the defaults."""
 
     singleton = models.BooleanField(default=True, unique=True, editable=False)
     pruning_agent = models.ForeignKey(
@@ -175,8 +175,8 @@ class SiteSettings(models.Model):
 
     @property
     def asked_next(self) -> list[tuple[str, int]]:
-        """Return whom to ask about overdue questions, in order: each address with the minutes until the next one
-        is asked.
+        """Return the addresses to ask about overdue questions, in order, each with the minutes until the next one is
+        asked.
         """
         lines = (line.split() for line in self.escalation_address.splitlines())
         usual = self.question_deadline_minutes or 0
@@ -184,7 +184,7 @@ class SiteSettings(models.Model):
 
     @classmethod
     def begin_generation(cls, using: str) -> None:
-        """Note that the database was restored, so that numbers from before no longer count on."""
+        """Note that the database was restored, after which numbers from before count no more."""
         cls.objects.using(using).update_or_create(singleton=True, defaults={"generation": uuid4().hex})
 
     @classmethod
@@ -193,7 +193,7 @@ class SiteSettings(models.Model):
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """Return the time zone of this name; UTC where this machine knows none."""
+    """Return the time zone of this name, or UTC if this machine knows none."""
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):
@@ -201,7 +201,7 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def _problem_with(lines: list[list[str]]) -> str:
-    """Say what is wrong with the lines of ``escalation_address``; empty where nothing is."""
+    """Return the problem with the lines of ``escalation_address``, or an empty text."""
     if len(lines) > MOST_ASKED:
         return gettext("At most {most} people are asked one after another.").format(most=MOST_ASKED)
     for address, *minutes in lines:

@@ -1,4 +1,4 @@
-"""Rows beside turns: recall choices, tool results that were too large to be seen whole, and images."""
+"""Rows beside turns: choices about recall, oversized tool results, and images."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -7,7 +7,7 @@ from dialogs.models.conversation import Dialog
 
 
 class RecallChoice(models.Model):
-    """A person's decision about one turn: recalled first in each request, or never in this dialog."""
+    """A person's decision about one turn: to recall it first in each request, or never in this dialog."""
 
     class Choice(models.TextChoices):
         PINNED = "pinned"
@@ -26,7 +26,7 @@ class RecallChoice(models.Model):
 
 
 class Artifact(models.Model):
-    """The full text of a tool result that was too large to be seen whole; ``read_artifact`` reads it in parts."""
+    """The full text of an oversized tool result, which ``read_artifact`` reads in parts."""
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="artifacts")
     tool_call_id = models.CharField(max_length=120)
@@ -41,7 +41,7 @@ class Artifact(models.Model):
 
 
 class Attachment(models.Model):
-    """The bytes of an image that turns name by their digest in ``attachments``."""
+    """The bytes of an image, whose digest turns name in ``attachments``."""
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="attachments")
     name = models.CharField(max_length=120)

@@ -1,5 +1,5 @@
-"""Changes of a dialog: one transaction that locks its row, stores what changed,
-numbers its events and derives its state."""
+"""Changes of a dialog: a transaction that locks its row, stores what changed, numbers its events
+and derives its state."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,11 +34,13 @@ _STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FA
 
 
 class LeaseLost(Exception):
-    """Another worker drives the dialog now; this one must discard what it still holds."""
+    """Raised when another worker drives the dialog now. This one must discard what it still holds."""
 
 
 class Change:
-    """A dialog under change. Set its columns, add turns and events; state and storage follow when the block ends."""
+    """A dialog under change. Set its columns, and add turns and events; state and storage follow
+    when the block ends.
+    """
 
     def __init__(self, dialog: Dialog, *, durable: bool) -> None:
         self.dialog = dialog
@@ -81,9 +83,7 @@ class Change:
         return turn
 
     def act(self, by: User | None, what: str) -> None:
-        """Add a line to the page that names who did this, where it was not the owner. Call it where the action is
-        done.
-        """
+        """Add a line to the page about an action of somebody other than the owner. Call it where the action is done."""
         if by is not None and by.pk != self.dialog.owner_id:
             text = f"{by.get_username()} {what}."
             self.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text, author_id=by.pk)
@@ -93,7 +93,7 @@ class Change:
         return self.dialog.last_position
 
     def end_message(self, status: str) -> None:
-        """End the message under way, if there is one: each message ends exactly once."""
+        """End the message under way, if there is one. Each message ends exactly once."""
         if self.dialog.answering_seq is not None:
             self.mark(self.dialog.answering_seq, status)
         self.dialog.answering_seq = None
@@ -104,7 +104,7 @@ class Change:
         self.event("turn", turn=seq)
 
     def take_next_message(self) -> None:
-        """Begin the oldest queued message, if nothing else is being worked on."""
+        """Begin the oldest queued message if no other is under way."""
         dialog = self.dialog
         if dialog.answering_seq is not None or dialog.continuing or dialog.all_placed:
             return
@@ -118,7 +118,7 @@ class Change:
         self.event("turn", turn=turn.seq)
 
     def begin_message(self, seq: int) -> None:
-        """Answer this user turn from now on; the counters of the one before restart at zero."""
+        """Answer this user turn from now on, with counters at zero."""
         dialog = self.dialog
         dialog.count_from_zero()
         dialog.answering_seq = seq
@@ -147,12 +147,14 @@ class Change:
                 extension.state_changed(self)
 
     def _asks_more(self) -> bool:
-        """Check whether a person asked for something that the pages show at once, though the dialog's state stays."""
+        """Check whether a person's request must show on pages at once, although the dialog's state stays."""
         now = vars(self.dialog)
         return any(now[name] and now[name] != self._before[name] for name in ("stop_requested", "requested_rewrite"))
 
     def _write(self) -> None:
-        """Write only what differs from what was read: most changes touch a few of the row's many columns."""
+        """Write the columns that differ from what was read, since most changes touch a few of the
+        row's many columns.
+        """
         before, now = self._before, vars(self.dialog)
         columns = {name: now[name] for name in _WRITTEN if now[name] != before[name]}
         # A step on the way is not worth a new place in the index of recent dialogs.
@@ -164,8 +166,8 @@ class Change:
             prepared.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
-        """Derive the facts from the row alone where that is enough: an open question shows in the state before,
-        or in an event of this change.
+        """Derive the facts from the row alone if possible: an open question shows in the state before, or in an event
+        of this change.
         """
         asked = any(kind == "question" for kind, _ in self._new_events)
         if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not self.dialog.all_placed:
@@ -182,12 +184,11 @@ def open_change(
     whole: bool = False,
     locked: Dialog | None = None,
 ) -> Iterator[Change]:
-    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is
-    no longer the current one.
+    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` if ``epoch`` is no longer current.
 
-    ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
-    ``whole`` reads along what ``DialogQuerySet.whole`` adds. ``locked`` is the row where the caller's transaction, of
-    which this becomes a part, has read and locked it.
+    ``durable=False`` lets PostgreSQL answer before its log is on disk, for changes that a crash of the machine may
+    undo. ``whole`` also reads what ``DialogQuerySet.whole`` joins. ``locked`` is the row if the caller has read and
+    locked it in its own transaction, of which this becomes a part.
     """
     with transaction.atomic(savepoint=locked is None):
         dialog = locked or _lock(dialog_id, durable=durable, whole=whole)
@@ -201,20 +202,20 @@ def open_change(
 
 
 def poke_people(dialog: Dialog) -> None:
-    """Announce new badges and navigation to everybody who takes part."""
+    """Announce new badges and a new navigation to everybody who takes part."""
     members = () if dialog.group_id is None else members_of(dialog.group_id)
     for person in {dialog.owner_id, *members}:
         wakeups.poke_user(person)
 
 
 def _lock(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
-    """Return the locked row, with what only the database's clock can decide about its lease."""
+    """Return the locked row, with the facts about its lease that only the database's clock can tell."""
     relaxed = not durable and connection.vendor == "postgresql"
     return _LOCKS[relaxed, whole].first(dialog_id)
 
 
 def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
-    """Build the locking query. ``relaxed`` is SET LOCAL of synchronous_commit, without a round trip of its own."""
+    """Build the locking query. ``relaxed`` adds SET LOCAL of synchronous_commit, which saves a round trip."""
     annotations: dict[str, Any] = {
         "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
         "awake": Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),

@@ -1,8 +1,7 @@
-"""Charging of model calls: to the API key whose call set a dialog to work, or to its person alone.
+"""Charging of model calls: to the API key whose call set a dialog to work, or to its person.
 
-The key of the request under way is noted where the request comes in. A change that sets a dialog to work takes it
-from here, whatever call it belongs to, and is refused where the key's budget is used up. Each model call's row
-names the key.
+The key of a request is noted when the request comes in. A change that sets a dialog to work takes the key from here,
+for any kind of call, and is refused if the key's budget is used up. The row of each model call names the key.
 """
 
 from collections import defaultdict
@@ -33,7 +32,7 @@ _key: ContextVar[ApiKey | None] = ContextVar("charged_key", default=None)
 
 
 def charge(key: ApiKey) -> None:
-    """Charge this key for what the request under way sets to work."""
+    """Charge this key for the work that the present request starts."""
     _key.set(key)
 
 
@@ -50,8 +49,10 @@ def of_one_request(get_response: Handler) -> Handler:
 
 
 def paying_key(dialog_id: UUID) -> int | None:
-    """Return the id of the key that pays for a dialog that is set to work; None where no key does. Within a
-    transaction, at whose end the dialog counts as under way. Raises ``BudgetSpent``."""
+    """Return the id of the key that pays for starting a dialog's work, or None. Raises ``BudgetSpent``.
+
+    Call it within a transaction, at whose end the dialog counts as under way.
+    """
     key = _key.get()
     if key is None:
         return None
@@ -63,8 +64,9 @@ def paying_key(dialog_id: UUID) -> int | None:
 
 
 def check_budget_of(key: ApiKey, reserved: Decimal = Decimal(0)) -> None:
-    """Raise ``BudgetSpent`` where a key's monthly budget is used up, or would be by what is ``reserved`` for calls
-    under way."""
+    """Raise ``BudgetSpent`` if a key's monthly budget is used up, or would be by the amount ``reserved`` for calls
+    under way.
+    """
     if key.budget_usd is None:
         return
     spent = costs_of_keys([key.pk])[key.pk].usd
@@ -84,13 +86,13 @@ def check_budget_of(key: ApiKey, reserved: Decimal = Decimal(0)) -> None:
 
 
 def costs_of_keys(keys: Collection[int]) -> Mapping[int, Spent]:
-    """Return, by key, the cost of this month's model calls that it set to work, and of its embeddings."""
+    """Return this month's cost of each key: of the model calls that it started, and of its embeddings."""
     calls, embeddings = of_this_month()
     return sums((calls, "key"), (embeddings, "key"), of=keys)
 
 
 def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
-    """Return this month's model calls and embeddings, with ``unknown``, the calls without a cost; months are UTC."""
+    """Return this month's model calls and embeddings; ``unknown`` counts calls without a cost. Months are UTC."""
     free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # without a report
     unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())
     calls = Generation.objects.filter(started_at__gte=month_begin()).annotate(unknown=unknown)
@@ -99,7 +101,7 @@ def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
 
 
 def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int, Spent]:
-    """Add costs up by the numbers that these columns hold."""
+    """Add costs up by the values of these columns."""
     result: defaultdict[int, Spent] = defaultdict(Spent)
     for rows, column in tables:
         grouped = rows.filter(**{f"{column}__in": of}).order_by().values_list(column)
@@ -109,7 +111,7 @@ def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int
 
 
 def quarter_of(moment: datetime) -> datetime:
-    """Return the start of the quarter of an hour to which sums count this moment."""
+    """Return the beginning of the quarter of an hour in which sums count this moment."""
     return moment.replace(minute=moment.minute // 15 * 15, second=0, microsecond=0)
 
 

@@ -1,4 +1,4 @@
-"""Copies of rows inside the database: no text leaves it, however long the dialog is."""
+"""Copies of rows inside the database, so that no text leaves it, however long a dialog is."""
 
 from typing import Any
 from uuid import UUID
@@ -13,10 +13,8 @@ from remediation.models import RemediationRun, RemovedUnit
 
 
 def check_number(turns: QuerySet[Turn], dialog_id: UUID) -> None:
-    """Raise ``OverBudget`` where a fork with these turns of a dialog, and its archive, is too much for one
-    transaction.
-
-    It counts no further than the bound.
+    """Raise ``OverBudget`` if a fork with these turns of a dialog, and its archive, is too much for one transaction.
+    Counting stops at the bound.
     """
     most = FORK_ROWS.most + 1
     archived = RemovedUnit.objects.filter(dialog=dialog_id)
@@ -24,7 +22,7 @@ def check_number(turns: QuerySet[Turn], dialog_id: UUID) -> None:
 
 
 def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
-    """Insert these rows once more, in their order, with new keys. ``changed`` are values or expressions, by column."""
+    """Insert copies of these rows in their order, with new keys. ``changed`` maps columns to values or expressions."""
     table = rows.model._meta
     fields = [field for field in table.concrete_fields if not field.primary_key]
     chosen = [
@@ -41,7 +39,7 @@ def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
 
 
 def copy_rewrites(runs: QuerySet[RemediationRun], made: Dialog) -> None:
-    """Copy rewrites with their archive. Only the originals keep a reward."""
+    """Copy rewrites with their archive. Only the originals keep their reward."""
     for run in runs.order_by("pk"):
         units = RemovedUnit.objects.filter(run=run.pk)
         run.pk, run.dialog, run.reward, run.reward_record = None, made, None, None

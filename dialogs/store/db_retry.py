@@ -1,4 +1,4 @@
-"""Repetition of changes when the database was unavailable."""
+"""Repetition of changes after the database was away."""
 
 import functools
 from collections.abc import Callable
@@ -13,8 +13,10 @@ Answer = TypeVar("Answer")
 
 
 def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Repeat a change when the database was unavailable: lock time-outs and lost connections pass, and the epoch check
-    makes the repetition safe. Not ``stamina.retry``, whose log line shows all arguments, the conversation among them.
+    """Repeat a change if the database was away. Lock time-outs and lost connections pass, and the check of the epoch
+    makes a repetition safe.
+
+    This is not ``stamina.retry``, because its log line shows all arguments, the conversation among them.
     """
 
     @functools.wraps(function)

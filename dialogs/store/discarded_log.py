@@ -1,4 +1,5 @@
-"""The log of discarded outputs, which stand nowhere else. It keeps 7 days, or nothing if an operator wants that."""
+"""The log of discarded outputs, which are stored nowhere else. It holds 7 days, or nothing if an
+operator wants that."""
 
 import contextlib
 import time
@@ -42,7 +43,7 @@ def folder_of() -> Path:
 
 
 def delete_old(now: float | None = None) -> int:
-    """Delete what is older than 7 days; the sweeper calls this. Returns the number of files."""
+    """Delete entries older than 7 days for the sweeper, and return the number of files."""
     oldest = (time.time() if now is None else now) - KEEP_DAYS * 86_400
     old = [path for path in folder_of().glob("*.jsonl") if path.stat().st_mtime < oldest]
     for path in old:

@@ -1,7 +1,7 @@
 """Durable events: numbered per dialog without gaps, in the transaction that made them happen.
 
-A row holds an event and, in ``more``, those that followed it: most events are a few words, and a row and its places in
-two indexes cost more than they do. Only this module knows that; all others read single events.
+A row holds an event and, in ``more``, those that followed it: most events are a few words, and a row of its own with
+its places in two indexes would cost more than the event. Only this module knows that; all others read single events.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,8 +60,9 @@ class StoredEvent:
 
 
 def store(dialog: Dialog, first: int, new_events: Sequence[NewEvent], *, is_step: bool) -> None:
-    """Store events from number ``first`` on, and notify the browsers after the commit.
-    The caller holds the dialog's row."""
+    """Store events from number ``first`` on, and notify the browsers after the commit. The caller holds the lock on the
+    dialog's row.
+    """
     if not new_events:
         return
     if first == 1 or not _add_to_row(dialog.pk, new_events):
@@ -70,7 +71,7 @@ def store(dialog: Dialog, first: int, new_events: Sequence[NewEvent], *, is_step
 
 
 def _rows(dialog: Dialog, first: int, new_events: Sequence[NewEvent]) -> Iterator[Event]:
-    """Make rows of events: one, unless a whole conversation of a client is imported."""
+    """Make rows of events: a single one, unless a client's whole conversation is imported."""
     start = 0
     while start < len(new_events):
         (kind, data), end, more = new_events[start], start + 1, ""
@@ -109,13 +110,13 @@ def _write_item(item: NewEvent) -> str:
 
 
 def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
-    """Return the events after ``seq`` as the page and the API receive them, oldest first."""
+    """Return the events after ``seq``, oldest first, as the page and the API receive them."""
     return hydrate(*read(dialog_id, seq, limit))
 
 
 def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict[int, Turn]]:
-    """Return the next events, and by ``seq`` the turns that they name: a ``turn`` event stores no more than that
-    number.
+    """Return the next events, and the turns that they name by ``seq``, since a ``turn`` event
+    stores only that number.
     """
     last = seq + limit  # numbers have no gaps
     rows = _rows_with(dialog_id, seq + 1, last)
@@ -147,7 +148,7 @@ def events_in(row: Event) -> Iterator[StoredEvent]:
 
 
 def rows_with(rows: QuerySet[Event], kind: str) -> QuerySet[Event]:
-    """Return those rows that hold an event of this type."""
+    """Filter the rows that hold an event of this type."""
     return rows.filter(Q(type=kind) | Q(more__contains=f',["{kind}",'))
 
 
@@ -166,9 +167,7 @@ def hydrate(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[di
 
 @Select
 def _rows_with(dialog_id: UUID, first: int, last: int) -> QuerySet[Event]:
-    """Return the rows that hold the events ``first`` to ``last``: the one that ``first`` is in, and those after
-    it.
-    """
+    """Return the rows that hold the events ``first`` to ``last``."""
     rows = Event.objects.filter(dialog_id=dialog_id)
     begun = Subquery(rows.filter(seq__lte=first).order_by("-seq").values("seq")[:1])
     return rows.filter(seq__gte=Coalesce(begun, Value(0)), seq__lte=last).order_by("seq")

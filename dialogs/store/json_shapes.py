@@ -17,7 +17,7 @@ def when(moment: datetime | None) -> str | None:
 
 
 def usd(cost: Decimal | None) -> str | None:
-    """Write dollars as digits, so that no reader rounds them; at least cents."""
+    """Write dollars as digits with at least two decimals, so that no reader rounds them."""
     if cost is None:
         return None
     digits = format(cost, "f")
@@ -74,7 +74,7 @@ def turn(row: Turn) -> dict[str, Any]:
 
 
 def health(context_state: ContextState, judgement: Judgement, thresholds: Thresholds) -> dict[str, Any]:
-    """Return the indicator: the last report of the dialog, judged by the present limits. Unknown numbers are null."""
+    """Return the indicator: the dialog's last report, judged by the present limits. Unknown numbers are null."""
     return {
         "level": judgement.level.value,
         "reason": judgement.reason.value if judgement.reason else None,

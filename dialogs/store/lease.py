@@ -40,8 +40,11 @@ MAX_CRASHES = 3
 
 @dataclass(eq=False)
 class Lease:
-    """The right to drive one dialog. ``stopping`` is set when a person pressed stop, ``lost`` when another worker took
-    over or this one is draining; either calls the ``interrupt`` of ``interruptible``."""
+    """The right to drive one dialog.
+
+    ``stopping`` is set when a person has pressed stop, ``lost`` when another worker has taken over or this one is
+    draining. Either calls the ``interrupt`` of ``interruptible``.
+    """
 
     dialog_id: UUID
     epoch: int
@@ -60,7 +63,7 @@ class Lease:
 
     @contextmanager
     def interruptible(self, interrupt: Callable[[], None], deadline: float | None = None) -> Iterator[None]:
-        """Let stop, loss of the lease and the monotonic ``deadline`` call ``interrupt`` while the block runs."""
+        """Have stop, loss of the lease and the monotonic ``deadline`` call ``interrupt`` while the block runs."""
         self._interrupt, self.deadline = interrupt, deadline
         try:
             if self.stopping or self.lost:
@@ -70,24 +73,24 @@ class Lease:
             self._interrupt, self.deadline = None, None
 
     def read_dialog(self) -> Dialog:
-        """Return the current row; the first time, as the claim has just left it."""
+        """Return the current row. The first call returns the row of the claim."""
         claimed, self.claimed = self.claimed, None
         return claimed or _whole.one(self.dialog_id)
 
     def work_for(self, answering_seq: int | None) -> None:
-        """Work for this message from now on. A stop that was pressed for the one before is void."""
+        """Work for this message from now on. A stop that was pressed for the message before is void."""
         self.answering_seq, self.stopping = answering_seq, False
 
     def note_stop(self, answering_seq: int | None, *, stop: bool) -> None:
-        """Take over the stop flag of a row. It may be older than what this worker has committed since."""
+        """Take over the stop flag of a row, which may be older than this worker's last commit."""
         self.stopping = self.stopping or (stop and answering_seq == self.answering_seq)
 
     def release_later(self) -> None:
-        """End the run as after a drain: the lease is freed when the claim ends, and whoever is woken next goes on."""
+        """End the run as after a drain: the lease is freed when the claim ends, and the next woken worker goes on."""
         self.lost = True
 
     def pause(self, seconds: float) -> None:
-        """Wait, unless stop is pressed or the lease is lost meanwhile."""
+        """Wait, but no longer than until stop is pressed or the lease is lost."""
         until = time.monotonic() + seconds
         connection.close()
         with seats.given_back():
@@ -99,7 +102,7 @@ class Lease:
             interrupt()
 
     def change(self, *, durable: bool = True) -> AbstractContextManager[Change]:
-        """Open a transaction that commits only while this lease is the current one."""
+        """Open a transaction that commits only while this lease is current."""
         return open_change(self.dialog_id, epoch=self.epoch, durable=durable)
 
 
@@ -114,8 +117,7 @@ def worker_name() -> str:
 
 @contextmanager
 def claim(dialog_id: UUID) -> Iterator[Lease | None]:
-    """Take the lease if there is work and nobody holds it; ``None`` otherwise,
-    which a repeated wake-up may well meet."""
+    """Take the lease if there is work and nobody holds it, or return ``None``, as after a repeated wake-up."""
     try:
         lease = None if keeper.draining else _take(dialog_id)
     except NotFound:  # it has expired since
@@ -150,7 +152,7 @@ def _take(dialog_id: UUID) -> Lease | None:
 
 
 def _is_claimable(dialog: Dialog) -> bool:
-    """Check whether a lease may be taken. ``lease_over`` and ``awake`` come from the database's clock
+    """Check whether the lease may be taken. ``lease_over`` and ``awake`` follow the database's clock
     (``change.open_change``).
     """
     if dialog.state not in (State.QUEUED, State.GENERATING) or not dialog.awake:
@@ -159,13 +161,13 @@ def _is_claimable(dialog: Dialog) -> bool:
 
 
 def _end_crashed(change: Change) -> None:
-    """End what a worker left running: nothing else will."""
+    """End what a vanished worker left running, since nothing else will."""
     error = "The worker went away during this attempt."
     end_running(change, Generation.Outcome.CRASHED, error_kind="crashed", error=error)
 
 
 def end_running(change: Change, outcome: str, **columns: Any) -> None:
-    """End what still runs, from outside: its worker is gone, or no longer allowed to write."""
+    """End the running call from outside, because its worker is gone or may no longer write."""
     for generation in Generation.objects.filter(dialog=change.dialog, outcome=Generation.Outcome.RUNNING):
         ended = {"outcome": outcome, **columns}
         for name, value in ended.items():
@@ -175,17 +177,17 @@ def end_running(change: Change, outcome: str, **columns: Any) -> None:
 
 
 def release(change: Change) -> None:
-    """End the lease within a change, so that the last commit of a run is also its release."""
+    """End the lease within a change, so that the last commit of a run also releases it."""
     change.dialog.lease_owner = ""
     change.dialog.stop_requested = False
     change.dialog.crashes = 0
 
 
 def _give_back(lease: Lease, *, crashed: bool) -> None:
-    """Leave a dialog whose run ended without its release to the next worker.
+    """Leave a dialog whose run ended without releasing it to the next worker.
 
-    After a drain that is at once; after an error it is when the sweeper wakes it, so that a dialog that always
-    fails cannot keep a worker busy.
+    After a drain that happens at once. After an error it waits for the sweeper, so that a dialog that always fails
+    cannot keep a worker busy.
     """
     if lease.released:
         return
@@ -198,9 +200,9 @@ def _give_back(lease: Lease, *, crashed: bool) -> None:
 
 
 def free_leases_of(owner: str) -> int:
-    """Free the leases of a worker that is known to be dead and wake its dialogs, for the supervisor that saw it die.
+    """Free the leases of a worker that is known to be dead, and wake its dialogs. The supervisor calls this.
 
-    A row that is locked just now is left alone: its lease runs out by itself, and the sweeper wakes it.
+    A row that is locked now is left alone: its lease runs out, and the sweeper wakes it.
     """
     with transaction.atomic():
         rows = Dialog.objects.select_for_update(skip_locked=True).filter(lease_owner=owner)
@@ -212,7 +214,7 @@ def free_leases_of(owner: str) -> int:
 
 
 class Keeper:
-    """The thread of a process that renews its leases, reads the stop flags, and closes streams that must end."""
+    """A thread of the process that renews its leases, reads the stop flags, and closes streams that must end."""
 
     def __init__(self) -> None:
         self.draining = False
@@ -232,7 +234,7 @@ class Keeper:
             self._leases.discard(lease)
 
     def drain(self) -> None:
-        """Claim nothing more and hand every dialog on, because the worker was asked to go."""
+        """Claim nothing more, and hand every dialog on, because the worker was asked to go."""
         self.draining = True
         for lease in self._held_leases():
             lease.lost = True

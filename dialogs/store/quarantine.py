@@ -1,4 +1,4 @@
-"""Quarantine of a dialog whose rows cannot be read, by one statement that reads none of them."""
+"""Quarantine of a dialog with unreadable rows, by a statement that reads none of them."""
 
 from uuid import UUID
 
@@ -21,8 +21,10 @@ PASSING = (LeaseLost, OperationalError, InterfaceError)  # errors that say nothi
 
 
 def quarantine(dialog_id: UUID) -> None:
-    """End whatever the dialog owes, visibly, and fence out whoever works on it. Its other rows are neither read nor
-    changed, apart from the message's own status, if that can be."""
+    """End everything that the dialog owes, for people to see, and fence out its worker.
+
+    Its other rows are neither read nor changed, except for the message's own status, if that is possible.
+    """
     log.exception("dialog_damaged", dialog_id=str(dialog_id))
     Dialog.objects.filter(pk=dialog_id).update(
         state=State.FAILED.value,

@@ -1,7 +1,8 @@
-"""Notifications of browsers and workers that the database has something new.
-They may be lost, doubled or late without harm.
+"""Announcements to browsers and workers that the database has something new. They may be lost, doubled or late without
+harm.
 
-Nothing here raises, or keeps its caller for longer than ``HEAD_START_SECONDS``."""
+Nothing here raises, or keeps its caller for longer than ``HEAD_START_SECONDS``.
+"""
 
 import functools
 import math
@@ -62,15 +63,15 @@ def client() -> redis.Redis:
 
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
-    """Announce after the commit that the dialog has events up to ``seq``. A step, which others follow at once,
-    needs no notification of its own.
+    """Announce after the commit that the dialog has events up to ``seq``. A step needs no announcement of its own,
+    since others follow at once.
     """
     poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
     transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)
 
 
 def poke_user(user_id: int) -> None:
-    """Announce after the commit that the person's badges (open questions, dialog states) changed."""
+    """Announce after the commit that the person's badges have changed: open questions, or states of dialogs."""
     transaction.on_commit(lambda: _publisher.add(user_channel(user_id), BADGES), robust=True)
 
 
@@ -97,9 +98,10 @@ def _enqueue(task: str, row_id: str | int) -> None:
 
 
 class _Publisher:
-    """The thread of a process that publishes: of each channel the newest poke, and all of them once one is due.
+    """A thread of the process that publishes the newest poke of each channel, all together as soon as one is due.
 
-    The newest has the highest number: two threads may come here in another order than they committed.
+    The newest poke is the one with the highest number, since two threads may come here in another order than they
+    committed.
     """
 
     def __init__(self) -> None:
