@@ -1,4 +1,4 @@
-"""A person's badges, shared by all their pages of a web process."""
+"""A person's badges, shared by all their pages of one web process."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ ReadBadges = Callable[[int, Collection[str]], dict[str, dict[str, Any]] | None]
 
 
 class Person:
-    """A person as this process knows them: their listeners, and the badges that these share."""
+    """A person in this process: their listeners, and the badges that all of these share."""
 
     def __init__(self, user_id: int) -> None:
         self.user_id = user_id
@@ -30,9 +30,9 @@ class Person:
         self._counting: asyncio.Task[None] | None = None
 
     def show_badges(self, listener: Listener, read: ReadBadges) -> None:
-        """Send this listener the badges, now and whenever they change.
+        """Send this listener the badges, now and after each change. ``read`` is the same function for all listeners.
 
-        ``read`` is the same for all. Programs listen without it, and so without the pages.
+        Programs do not call this, and so need no code of the pages.
         """
         self._read = read
         self._shown[listener] = None

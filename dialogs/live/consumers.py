@@ -1,8 +1,8 @@
-"""The sockets of pages: one per open page, which only receives.
+"""The sockets of pages: one for each open page, which only receives.
 
-A socket may miss any message of Redis and still end up right: what it sends is read from the database by the
-number of the last event it sent. The page acknowledges by answering ``ping`` frames. For a page that is too slow
-nothing is queued: it is read again later.
+A socket may miss any message of Redis and still end up right, because it reads from the database by the number of the
+last event it sent. The page acknowledges by answering ``ping`` frames. For a page that is too slow nothing is queued;
+its events are read again later.
 """
 
 import asyncio
@@ -44,19 +44,20 @@ LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
 
 
 class PageSocket(AsyncWebsocketConsumer):
-    """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its live text, and the person's badges.
-    ``/ws/me/``: the badges."""
+    """``/ws/dialogs/ID/?after=SEQ`` sends a dialog's events, its live text and the person's badges; ``/ws/me/`` sends
+    the badges alone.
+    """
 
     scope: WebSocketScope
     language = ""
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Dispatch as Channels does, but without checking the database connections at every acknowledgement."""
+        """Dispatch as Channels does, without its check of the database connections at every acknowledgement."""
         await getattr(self, message["type"].replace(".", "_"))(message)
 
     @property
     def _scope(self) -> dict[str, Any]:
-        """Return the scope with what middlewares and the router added."""
+        """Return the scope with the values that middlewares and the router added."""
         return cast(dict[str, Any], self.scope)
 
     async def connect(self) -> None:
@@ -163,7 +164,7 @@ class PageSocket(AsyncWebsocketConsumer):
         return self._may_have_missed or self._announced_seq > self._sent_seq
 
     def _read_if_due(self, now: float) -> None:
-        """Start a read beside the writing: live text must not wait until events are rendered."""
+        """Start a read beside the writing, since live text must not wait until events are rendered."""
         due = self._is_behind or now - self._session_at >= SESSION_SECONDS
         if due and self._reading is None:
             self._reading = asyncio.create_task(self._read_new())
@@ -222,7 +223,7 @@ class PageSocket(AsyncWebsocketConsumer):
 
     # -- writing to the page -------------------------------------------------------------------------------------------
     async def _write(self) -> None:
-        """Subscribe first; then send what was missed, then the live text, then whatever comes."""
+        """Subscribe, then send missed events and the live text, and then whatever comes."""
         self._joined = True
         self._feed = await self._hub.join(self, self.dialog_id)
         self._tool_line = self._feed.tool_line if self._feed else None
@@ -294,10 +295,10 @@ class PageSocket(AsyncWebsocketConsumer):
         return not self._flow.is_slow(time.monotonic())
 
     async def _write_live_text(self) -> None:
-        """Send the live text, unless something else comes first; then this is called again.
+        """Send the live text, unless something else must go first; then this is called again.
 
-        Live text waits for its generation's start, and so for the message that it answers and for the end of the answer
-        before: the page would show it in their place, and move it once they come.
+        Live text waits for the start of its generation, and so for its message and for the end of the answer before.
+        Otherwise the page would show it in their place, and then move it.
         """
         feed = self._feed
         if (
@@ -356,13 +357,15 @@ class PageSocket(AsyncWebsocketConsumer):
 
 
 def _cursor(query: bytes) -> int:
-    """Return the event number after ``after=``; anything else means from the beginning."""
+    """Return the event number of ``after=``. Any other value means from the beginning."""
     value = parse_qs(query.decode("latin-1")).get("after", ["0"])[-1]
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
 def _database_generation(query: bytes) -> str | None:
-    """Return the generation of the database in which the cursor counts. Pages send it; programs need not."""
+    """Return the generation of the database in which the cursor counts. Pages send it, and programs
+    may leave it out.
+    """
     return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("of", [None])[-1]
 
 
@@ -372,7 +375,7 @@ def _language(query: bytes) -> str:
 
 
 def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:
-    """Return the person's number, and why they may not listen here, or 0 when they may."""
+    """Return the person's number, with the reason why they may not listen here, or 0 if they may."""
     person = person_of(session_key)
     if person is None:
         return 0, LOGGED_OUT

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Work(Generic[Result]):
-    """A function that asks the database, to be run in a thread and perhaps cancelled from another one."""
+    """A function that asks the database in a thread, and that another thread may cancel."""
 
     def __init__(self, function: Callable[..., Result], arguments: tuple[Any, ...]) -> None:
         self._function, self._arguments = function, arguments
@@ -44,7 +44,9 @@ class Work(Generic[Result]):
 
 
 async def in_db_thread(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Run database work on the sockets' own threads: one slow query must not freeze every page of the process."""
+    """Run database work in the sockets' own threads, so that one slow query does not freeze every
+    page of the process.
+    """
     loop = asyncio.get_running_loop()
     result = loop.run_in_executor(_database_threads, Work(function, arguments).run)
     return await asyncio.wait_for(result, DATABASE_SECONDS)

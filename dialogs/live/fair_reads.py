@@ -1,8 +1,8 @@
 """Fair scheduling of the database reads of sockets: a slow dialog or a busy person never holds up the others.
 
-A read also renders, so a few at a time keep the processor busy. One that is not done within its turn waits for the
-database or is very long: it keeps running while others start, and is cancelled where too many do. The next reads of a
-slow dialog take no turns: they have a queue of their own until one is quick again.
+A read also renders, so a few at a time keep the processor busy. A read that outlasts its turn is waiting for the
+database, or is very long: it goes on while others start, and is cancelled if there are too many such reads. The next
+reads of a slow dialog take no turns, but queue on their own until one is quick again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 
 class FairReads:
-    """The scheduler of one process' socket reads, for one event loop."""
+    """The scheduler of a process's socket reads, on one event loop."""
 
     def __init__(self, seconds: float = READ_SECONDS) -> None:
         self._seconds = seconds
@@ -41,7 +41,7 @@ class FairReads:
         self._limits: defaultdict[tuple[str, object], _Limit] = defaultdict(_Limit)
 
     async def read(self, dialog_id: UUID, user_id: int, begin: Callable[[], Callable[[], Result]]) -> Result:
-        """Call ``begin`` when the turn has come, run the function that it returns in a thread, and return its result.
+        """Call ``begin`` when the turn has come, run the function that it returns in a thread, and return the result.
 
         Raises ``TimeoutError``, or the database's error for a cancelled statement. The time-out begins with the turn.
         """
@@ -78,7 +78,7 @@ class FairReads:
             return result
 
     async def _turn(self, dialog_id: UUID, future: "asyncio.Future[Any]", work: Work[Any]) -> None:
-        """Wait until the read is done; its turn may end before."""
+        """Wait until the read is done. Its turn may end before."""
         try:
             _, unfinished = await asyncio.wait({future}, timeout=TURN_SECONDS)
         finally:
@@ -108,7 +108,7 @@ class FairReads:
 
     @asynccontextmanager
     async def _limit(self, key: tuple[str, object], most: int) -> AsyncIterator[None]:
-        """Run at most ``most`` at once for this dialog or person."""
+        """Run at most ``most`` reads at once for this dialog or person."""
         limit = self._limits[key]
         limit.users += 1
         limit.semaphore = limit.semaphore or asyncio.Semaphore(most)
@@ -133,8 +133,6 @@ async def _cancel(work: Work[Any]) -> None:
 
 
 def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
-    """Retrieve the exception, since whoever waited may have gone, and asyncio logs exceptions that nobody
-    retrieves.
-    """
+    """Retrieve the exception, since asyncio logs exceptions that nobody retrieves, and whoever waited may have gone."""
     if not task.cancelled():
         task.exception()

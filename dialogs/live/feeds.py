@@ -1,4 +1,4 @@
-"""The live text of one dialog's running answer, shared by all its sockets of a web process."""
+"""The live text of one dialog's running answer, shared by all its sockets in a web process."""
 
 import asyncio
 import math
@@ -31,22 +31,22 @@ _render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="live-tex
 
 
 class Listener(Protocol):
-    """A socket, as feeds call it on the event loop. Its methods must not block."""
+    """A socket as feeds call it on the event loop. Its methods must not block."""
 
     user_id: int
     language: str  # the language of its rendered pieces
 
     def on_poke(self, seq: int) -> None:
-        """Hear that the dialog has events up to ``seq``; 0 says that some may have been missed."""
+        """Note that the dialog has events up to ``seq``; 0 says that some may have been missed."""
 
     def on_live_text(self, frame: dict[str, Any]) -> None: ...
 
     def on_frame(self, frame: dict[str, Any]) -> None:
-        """Hear something for the person behind the socket, or the newest line of a tool."""
+        """Take a frame for the person behind the socket, or the newest line of a tool."""
 
 
 class Rendering:
-    """Events as pages show them, read and rendered once for all sockets that need the same at the same time."""
+    """Events as pages show them, rendered once for all sockets that need the same at the same time."""
 
     def __init__(self) -> None:
         # Monotonic; it includes whatever was announced before. Until it begins, that is everything.
@@ -73,7 +73,7 @@ class Feed:
         self._loading: asyncio.Task[None] | None = None
 
     def receive(self, frame: dict[str, Any]) -> None:
-        """Pass on that the dialog has events up to ``seq``."""
+        """Announce to the sockets that the dialog has events up to ``seq``."""
         self.seq = max(self.seq, int(frame["seq"]))
         for listener in tuple(self.listeners):
             listener.on_poke(self.seq)
@@ -84,9 +84,7 @@ class Feed:
         announced_at: float,
         render: Callable[[Rendering], Coroutine[Any, Any, list[dict[str, Any]] | None]],
     ) -> Rendering:
-        """Return a rendering that includes what was announced until ``announced_at``: another socket's, if it has
-        the same key.
-        """
+        """Return a rendering with everything announced until ``announced_at``; sockets with the same key share one."""
         result = self._renderings.get(key)
         if result is None or result.begun_at < announced_at:
             result = self._renderings[key] = Rendering()
@@ -103,13 +101,13 @@ class Feed:
             del self._renderings[key]
 
     def end(self, generation: int) -> None:
-        """End a generation's live text: its turn, or nothing, takes its place."""
+        """End a generation's live text, which its turn replaces, if there is one."""
         self.ended = max(self.ended, generation)
         if self.generation <= self.ended:
             self.live_text = None
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return the live text from its beginning, for a socket that has none of it."""
+        """Return the live text from its beginning, for a socket that has nothing of it."""
         if self.live_text is None:
             return None
         growing = self.live_text
@@ -123,12 +121,12 @@ class Feed:
         }
 
     def load(self) -> None:
-        """Fetch the live text whole: at the first socket, and after a gap."""
+        """Fetch the whole live text, for the first socket and after a gap."""
         if self._loading is None or self._loading.done():
             self._loading = asyncio.create_task(self._load())
 
     def extend(self, generation: int, position: int, text: str, *, reasoning: bool = False) -> None:
-        """Add a piece of the live text, or of its reasoning."""
+        """Add a piece of the live text or of its reasoning."""
         if generation <= self.ended or generation < self.generation:
             return
         if generation > self.generation:
@@ -150,7 +148,7 @@ class Feed:
             self._finishing = asyncio.create_task(self._finish(self.live_text))
 
     def show_line(self, call_id: str, line: str) -> None:
-        """Show what a running tool has printed or reported."""
+        """Show the newest output or progress of a running tool."""
         self.tool_line = {"type": "tool_line", "call": call_id, "line": line}
         for listener in tuple(self.listeners):
             listener.on_frame(self.tool_line)
@@ -201,7 +199,7 @@ class Feed:
 
 
 def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
-    """Cut a frame of live text to what a page will show of its turn; None when nothing remains."""
+    """Cut a frame of live text to the part that a page will show of its turn, or return None if nothing is left."""
     most, end, tail = TURN_CHARS.most, frame["end"], frame.get("tail")
     reasoning, reasoning_at = frame.get("reasoning") or "", frame.get("reasoning_pos") or 0
     if end <= most and reasoning_at + len(reasoning) <= most:
@@ -237,7 +235,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
-    """Return the live text from its beginning, for a page that polls. Without Redis there is none."""
+    """Return the live text from its beginning, for a page that polls, or nothing without Redis."""
     generation = _running_replies.first(dialog_id)
     if not generation:
         return None

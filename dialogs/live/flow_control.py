@@ -1,4 +1,4 @@
-"""Flow control of one socket: how much it may be sent before it has acknowledged what it got."""
+"""Flow control of one socket: how much it may be sent before it has acknowledged earlier frames."""
 
 UNREAD_BYTES = 256 * 1024  # unacknowledged: nothing more is sent
 PING_BYTES = UNREAD_BYTES // 4  # between pings at most, so that a page that reads never waits for the next tick
@@ -11,7 +11,7 @@ PING_SECONDS = 25  # between pings otherwise
 
 
 class FlowControl:
-    """Counts bytes of frames since the socket opened. Times are monotonic."""
+    """Counters of the frames' bytes since the socket opened. Times are monotonic."""
 
     def __init__(self, now: float) -> None:
         self.sent = 0

@@ -1,7 +1,7 @@
-"""Events as a browser receives them: the public data, and the pieces of the page that they change as ``html``.
+"""Events as a browser receives them: the public data, and as ``html`` the pieces of the page that they change.
 
 Pieces are rendered from the rows as they are now, so a repeated or late event can only show something newer. Within one
-batch each piece is rendered once, with the last event that asks for it.
+batch each piece is rendered once, with the last event that needs it.
 """
 
 from collections import defaultdict
@@ -57,9 +57,7 @@ Frame = dict[str, Any]
 
 
 def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: str | None = None) -> list[Frame] | None:
-    """Return the next events after ``seq`` with their HTML; ``None`` when this person may no longer see the
-    dialog.
-    """
+    """Return the next events after ``seq`` with their HTML, or ``None`` if this person may no longer see the dialog."""
     # Before the rest: pieces may be newer than their event, never older.
     rows, turns = events.read(dialog_id, seq, BATCH)
     dialog = _dialog.first(dialog_id)
@@ -86,8 +84,8 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: s
 
 @Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    """Build a query of the dialog with what pieces need of other rows: a statement for each would cost more than
-    this one.
+    """Build a query of the dialog with everything that pieces need from other rows, in one statement instead of one for
+    each piece.
     """
     return (
         Dialog.objects.filter(pk=dialog_id)
@@ -101,7 +99,7 @@ def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
 
 
 def _viewer(dialog: Dialog, user_id: int) -> User | None:
-    """Return the person, if they may see the dialog now."""
+    """Return the person if they may see the dialog now."""
     if dialog.owner_id == user_id:
         return dialog.owner if dialog.owner.is_active else None
     viewer = active_person(user_id)
@@ -109,7 +107,7 @@ def _viewer(dialog: Dialog, user_id: int) -> User | None:
 
 
 def resync(seq: int) -> Frame:
-    """Return the frame that makes a page reload, since its cursor is from before a restored backup."""
+    """Return the frame that makes a page reload because its cursor is older than a restored backup."""
     return {"type": "resync", "seq": seq}
 
 
@@ -138,7 +136,7 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
 
 
 def _for_page(turn: Frame) -> Frame:
-    """Drop long values, the beginning of which is in the HTML."""
+    """Drop long values, whose beginning is in the HTML."""
     short = {**turn, "text": turn.get("text", "")[: TURN_CHARS.most]}
     short.pop("reasoning", None)
     if len(orjson.dumps(short.get("tool_calls"))) > TURN_CHARS.most:
@@ -156,7 +154,7 @@ def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:
 
 @cache
 def _of_extensions() -> Mapping[str, tuple[str, ...]]:
-    """Return the pieces that extensions show, and render anew at an event, by its type."""
+    """Return the pieces of extensions that an event of some type renders again, by that type."""
     added: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     for extension in installed_extensions():
         for kind, names in extension.live_pieces.items():
@@ -165,7 +163,7 @@ def _of_extensions() -> Mapping[str, tuple[str, ...]]:
 
 
 def _turn_pieces(page: DialogPage, turns: Mapping[int, Turn]) -> dict[int, list[str]]:
-    """Render each turn once, and the turns whose tool cards a result moves out of."""
+    """Render each turn once, and also the turns whose tool cards a result replaces."""
     rows = sorted((turn for turn in turns.values() if turn.position is not None), key=lambda turn: turn.position or 0)
     owners = _asking_turns(page.dialog, rows)
     entries = {entry.turn.seq: entry for entry in turn_entries(page.dialog, rows + owners) if entry.turn}
@@ -189,7 +187,7 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
 
 
 def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
-    """Render the newest turn with calls, unless its own event does: a page may show it from before its question
+    """Render the newest turn with calls, unless its own event does, since a page may show it from before its question
     was asked.
     """
     calling = page.dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__isnull=False)
@@ -200,7 +198,7 @@ def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
 
 
 def _round_pieces(page: DialogPage, number: int | None) -> list[str]:
-    """Render the divider where a round begins: before its first turn, or at the end while it has none."""
+    """Render the divider of a round, before its first turn or at the end while it has none."""
     row = page.dialog.rounds.filter(number=number).first() if number is not None else None
     if row is None or row.number == 1:
         return []
@@ -213,7 +211,7 @@ def _start_of(dialog: Dialog, row: Round) -> float:
 
 
 def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
-    """Render the newest rewrites, since an undo moves the right to undo to the one before."""
+    """Render the newest rewrites, since after an undo the one before can be undone."""
     lines = run_lines(page.dialog, newest=NEWEST_RUNS)
     newest = next((line for line in lines if line.run.pk == run_id), None)
     pieces = [page.entry(run_entry(line)) for line in lines[-3:]]
@@ -221,16 +219,16 @@ def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
 
 
 def _standing_run_piece(page: DialogPage) -> list[str]:
-    """Render the newest rewrite again, since the dialog's state decides whether it can be undone."""
+    """Render the newest rewrite again, since whether it can be undone depends on the dialog's state."""
     standing = getattr(page.dialog, "standing_run", None)
     return [page.entry(run_entry(line)) for line in run_lines(page.dialog, pk=standing)] if standing else []
 
 
 def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, Frame] | None:
-    """Return the badges as a frame in each of the languages.
+    """Return the badges as a frame in each language.
 
-    They hold how many questions wait for this person and how their dialogs stand, the newest question for a
-    notification, and how they want their pages.
+    They hold the number of questions that wait for this person, the states of their dialogs, the newest question for a
+    notification, and the settings of their pages.
     """
     viewer = _with_settings.first(user_id)
     if viewer is None:
@@ -253,8 +251,8 @@ def _badge_words(dialogs: Sequence[Any], waiting: int) -> Frame:
 
 
 def _appearance(own: PersonSettings) -> dict[str, Any]:
-    """Return the attributes by which a page follows the settings: of its root, of its body, and of the breaking
-    bar.
+    """Return the attributes that apply a person's settings to an open page: of its root, of its body, and of the
+    breaking bar.
     """
     return {
         "theme": own.theme,

@@ -1,7 +1,7 @@
-"""One Redis subscription per web process, shared by all its sockets.
+"""One Redis subscription for each web process, shared by all its sockets.
 
-Frames arrive at most once and only announce events: a listener that may have missed some reads the database again.
-Everything here runs on one event loop and holds no lock; whatever blocks runs on the threads of ``db_threads``.
+Frames arrive at most once, and only announce events: a listener that may have missed some reads the database again.
+Everything here runs on one event loop and holds no lock; blocking work runs in the threads of ``db_threads``.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ SOCKETS_PER_PROCESS = 10_000
 
 
 def session_mark(session_key: str) -> str:
-    """Names a session on a channel without giving it away."""
+    """Return a name for a session on a channel that does not reveal its key."""
     return hashlib.sha256(session_key.encode()).hexdigest()[:24]
 
 
@@ -47,7 +47,7 @@ def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:
 
 
 class Hub:
-    """The Redis connection that serves all sockets of the process, and who listens to which channel."""
+    """The Redis connection of all sockets of the process, and the listeners of each channel."""
 
     def __init__(self) -> None:
         self.redis = redis.asyncio.Redis.from_url(
@@ -69,7 +69,7 @@ class Hub:
 
     # -- sockets -------------------------------------------------------------------------------------------------------
     def admit(self, user_id: int) -> bool:
-        """Count a new socket; ``False`` where the person or the process has too many."""
+        """Count a new socket, or return ``False`` if the person or the process has too many."""
         if self._sockets[user_id] >= SOCKETS_PER_PERSON or sum(self._sockets.values()) >= SOCKETS_PER_PROCESS:
             return False
         self._sockets[user_id] += 1
@@ -81,7 +81,7 @@ class Hub:
             del self._sockets[user_id]
 
     async def join(self, listener: Listener, dialog_id: UUID | None) -> Feed | None:
-        """Subscribe, and return once Redis has confirmed or 2 s have passed: a read after that misses nothing."""
+        """Subscribe, and return once Redis has confirmed or 2 s have passed. A read after that misses nothing."""
         self._start()
         person = user_channel(listener.user_id)
         channels = []
@@ -120,11 +120,10 @@ class Hub:
         self._people[user_channel(listener.user_id)].show_badges(listener, read)
 
     def write_soon(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Queue a socket's live text for the one task that writes for all: waking a task per frame costs more
+        """Queue a socket's live text for the one task that writes for all, since waking a task per frame costs more
         than the frame.
 
-        ``write`` must not wait for a slow reader. Daphne's ``send`` never does, and sockets send nothing to a
-        slow one.
+        ``write`` must not wait for a slow reader. Daphne's ``send`` never does, and sockets send nothing to a slow one.
         """
         self._writes.append(write)
         self._to_write.set()
@@ -218,7 +217,7 @@ class Hub:
             log.warning("bad_frame", channel=channel, error=str(error))
 
     def _pass_on(self, frames: list[dict[str, Any]]) -> None:
-        """Pass on what the generations of a worker wrote in one interval, to the dialogs that are watched here."""
+        """Hand the frames that a worker's generations wrote in one interval to the dialogs that are watched here."""
         for frame in frames:
             if (feed := self._feeds.get(dialog_channel(frame["dialog"]))) is None:
                 continue
@@ -229,7 +228,7 @@ class Hub:
                 feed.extend(int(frame["generation"]), int(frame["pos"]), str(frame["text"]), reasoning=is_reasoning)
 
     def _refresh_all(self) -> None:
-        """Let everyone read again, spread over some time, because frames may have been missed."""
+        """Have all listeners read again, spread over some time, because frames may have been missed."""
         loop = asyncio.get_running_loop()
         seconds = max(1.0, len(self._feeds) / REFRESHES_PER_SECOND)
         for feed in self._feeds.values():

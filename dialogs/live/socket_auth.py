@@ -1,4 +1,4 @@
-"""Authentication and authorization of sockets: when one opens, at each read, and once a minute."""
+"""Authentication and authorization of sockets: at their opening, at each read, and once a minute."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from dominds.db.prepared import Select
 
 
 def person_of(session_key: str) -> User | None:
-    """Return the active person whose session still stands, and whose password has not changed since it began."""
+    """Return the active person of a session that is valid and began after their last change of password."""
     stored = _session.first(session_key) if session_key else None
     session = SessionStore().decode(stored) if stored else {}
     number = str(session.get(SESSION_KEY, ""))

@@ -1,6 +1,5 @@
-"""The likeness of the text before and after a rewrite, measured on demand, since that takes longer than the
-rewrite.
-"""
+"""The likeness of the text before and after a rewrite. It is measured on demand, since measuring takes longer than the
+rewrite."""
 
 from dialogs.context.view import units_of_view
 from remediation.models import RemediationRun
@@ -10,8 +9,8 @@ from remediation.strategies.outcome import text_of
 
 
 def measure(run_id: int) -> float:
-    """Measure a rewrite's coherence, from 0 to 1, by MiniLM where it is installed, and store it and the reward in
-    its row.
+    """Measure a rewrite's coherence, from 0 to 1, by MiniLM if it is installed, and store it and
+    the reward in its row.
     """
     run = RemediationRun.objects.get(pk=run_id)
     if run.coherence is not None:
@@ -25,7 +24,7 @@ def measure(run_id: int) -> float:
 
 
 def text_before(run: RemediationRun) -> str:
-    """Return the text before the rewrite, in the dialog's order: the archive's part of it, and what still stands."""
+    """Return the text before the rewrite in the dialog's order: the removed units and those that still stand."""
     turns = {unit["id"]: unit["turns"] for unit in run.removed}
     gone = [
         (min(turns.get(name) or (0,)), text) for name, text in run.units.order_by("pk").values_list("unit_id", "text")

@@ -1,5 +1,4 @@
-"""The report of the context as the model would see it now, for the context panel, the API's dry run and the
-archive.
+"""A report on the context as the model would see it now, for the context panel, the API's dry run and the archive.
 
 All sizes are estimates.
 """
@@ -28,7 +27,7 @@ TEXT_SHOWN = 400
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
-    """Return the view with its estimated sizes and scores of importance; with ``preview``, a verb, what its
+    """Return the view with estimated sizes and scores of importance, and with ``preview``, a verb, also what its
     rewrite would remove.
     """
     materials = materials_of(dialog)
@@ -87,14 +86,14 @@ def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
 
 
 def previews_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return, by verb, what each rewrite would come to now."""
+    """Return the outcome that each rewrite would have now, by verb."""
     materials = materials_of(dialog)
     return {verb: _preview(dialog, materials, verb) for verb in verbs}
 
 
 def next_size(dialog: Dialog) -> int | None:
-    """Return the est. tokens of the request as it would be sent now; None where nobody can tell, as of a damaged
-    dialog or one whose model is not known.
+    """Return the estimated tokens of the request that would be sent now, or None if nobody can tell: of a damaged
+    dialog, or one with an unknown model.
     """
     try:
         materials = materials_of(dialog)
@@ -136,12 +135,12 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
 
 
 def archive(dialog: Dialog) -> QuerySet[RemovedUnit]:
-    """Return what rewrites took out of the model's sight, newest first."""
+    """Return the units that rewrites removed from the model's sight, newest first."""
     return RemovedUnit.objects.filter(dialog=dialog).order_by("-id")
 
 
 def found_in_archive(dialog: Dialog, query: str, most: int) -> list[tuple[RemovedUnit, search.Hit]]:
-    """Return units that hold a word of the query, in any form, best first."""
+    """Return units that contain a word of the query in any form, best first."""
     hits = [hit for hit in search.in_removed_units(dialog.pk, query, most) if hit.text.is_match]
     rows = archive(dialog).in_bulk([hit.text.number for hit in hits])
     return [(rows[hit.text.number], hit) for hit in hits]

@@ -39,7 +39,7 @@ COLUMNS = ("seq", "role", "text", "tool_calls", "tool_call_id", "status", "posit
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one set of settings over all dialogs together."""
+    """The outcome of one set of settings over all dialogs."""
 
     policy: str
     problem: str
@@ -84,10 +84,10 @@ class DryRun:
 def dry_run(
     agent: Agent, proposed: Agent, config: ContextConfig | None = None, dialog_id: UUID | None = None
 ) -> DryRun:
-    """Evaluate an agent and ``proposed``, the same agent with other settings, not saved. Raises ``UnknownModel``.
+    """Evaluate an agent and ``proposed``, the same agent with other settings, which is not saved. Raises
+    ``UnknownModel``.
 
-    ``config`` is tried with it in place of the one in force; ``dialog_id`` names one dialog in place of the
-    newest ones.
+    ``config`` is tried in place of the one in force, and ``dialog_id`` names one dialog in place of the newest ones.
     """
     in_force = current_config()
     dialogs = list(_newest_dialogs(agent.dialogs.filter(pk=dialog_id) if dialog_id else agent.dialogs.all()))
@@ -102,7 +102,7 @@ def dry_run(
 def preview(agent: Agent | None, proposed: Agent) -> DryRun:
     """Evaluate fewer turns, for a page on which settings are being chosen. Raises ``UnknownModel``.
 
-    An agent that is new, or with which nobody has talked, is tried on the newest dialogs of all.
+    An agent without dialogs is tried on the newest dialogs of all agents.
     """
     own = agent.dialogs.filter(last_turn_seq__gt=0) if agent else Row.objects.none()
     dialogs = list(_newest_dialogs(own if own.exists() else Row.objects.all(), PREVIEW_TURNS))
@@ -112,7 +112,7 @@ def preview(agent: Agent | None, proposed: Agent) -> DryRun:
 
 
 def _newest_dialogs(value: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Dialog]:
-    """Return whole dialogs until they are ``room`` turns together; of the last one its newest turns."""
+    """Return whole dialogs until they have ``room`` turns together, and of the last one its newest turns."""
     newest = value.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
     for dialog_id, instructions in newest.values_list("pk", "agent__instructions")[:MOST_DIALOGS]:
         turns = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
@@ -141,7 +141,7 @@ def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outc
 
 
 def _evaluated_policy(policy: Policy, config: ContextConfig) -> evaluated.Policy:
-    """Return the product's policy in the form in which evaluation calls it."""
+    """Return the product's policy in the form in which an evaluation calls it."""
     if policy.rewrite is None:
         return evaluated.Policy(policy.name, None)
     rewrite_task = policy.rewrite

@@ -22,7 +22,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def as_markdown(dialog: Dialog, zone: tzinfo = UTC) -> Iterator[str]:
-    """Write what was said, in its order, under a heading per turn."""
+    """Yield the conversation in its order, with a heading for each turn."""
     begun = f"{dialog.created_at.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
     yield f"# {dialog}\n\nAgent: {dialog.agent} · {begun}\n"
     rounds = {row.number: row for row in dialog.rounds.all()}
@@ -38,7 +38,7 @@ def as_markdown(dialog: Dialog, zone: tzinfo = UTC) -> Iterator[str]:
 
 
 def many_as_json(viewer: User, ids: Sequence[UUID]) -> Iterator[str]:
-    """Write a list of whole dialogs, in pieces; those that this person may not see are left out."""
+    """Yield a list of whole dialogs, in pieces, without those that this person may not see."""
     yield "["
     between = ""
     for dialog in Dialog.objects.for_user(viewer).filter(pk__in=ids).order_by("-active_at", "pk"):
@@ -77,8 +77,10 @@ def _fence(text: str, language: str = "") -> str:
 
 
 def as_json(dialog: Dialog) -> Iterator[str]:
-    """Write one object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns,
-    generations and images. Images are base64, by the ``sha256`` that their turns give.
+    """Yield one object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns, generations
+    and images.
+
+    Images are base64, by the ``sha256`` that their turns give.
     """
     head = {
         "dialog": overviews.of_dialog(dialog),
@@ -102,14 +104,14 @@ def as_json(dialog: Dialog) -> Iterator[str]:
 
 
 def _images(dialog: Dialog) -> Iterator[dict[str, Any]]:
-    """Write images one by one, since each may have megabytes."""
+    """Yield images one by one, since each may have megabytes."""
     for pk in list(dialog.attachments.values_list("pk", flat=True)):
         image = dialog.attachments.get(pk=pk)
         yield {"sha256": image.sha256, "media_type": image.media_type, "data": b64encode(image.content).decode()}
 
 
 def _readable(shape: Callable[[Any], dict[str, Any]], row: Any) -> dict[str, Any]:
-    """Return the row's shape. A damaged row keeps only what identifies it, so that all others are still exported."""
+    """Return the row's shape. Of a damaged row only its identification is exported, so that all others still are."""
     try:
         return shape(row)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""The fate of the facts that a rewrite removed: in sight, one search away, or lost. Measured on demand."""
+"""The fate of the facts that a rewrite removed: in sight, one search away, or lost. It is measured on demand."""
 
 from typing import Any
 
@@ -14,10 +14,11 @@ MOST_SEARCHES = 100  # the weightiest facts out of sight, each of which is searc
 
 
 def measure(run_id: int) -> dict[str, Any]:
-    """``all`` of them, ``counts`` by fate, ``unsearched`` beyond what is searched for, and ``away``: what is out of
-    sight, with its values and fate. The row has it from now on.
+    """Measure the fate of facts and store it in the row: ``all`` is their number, ``counts`` their fates,
+    ``unsearched`` the number beyond those that are searched for, and ``away`` lists the facts out of sight with values
+    and fate.
 
-    A fact is an exact value of what people and the agent said (tool output apart), or a rule or request as a whole.
+    A fact is an exact value in the words of people and the agent, without tool output, or a whole rule or request.
     """
     run = RemediationRun.objects.defer("removed").get(pk=run_id)
     if run.facts is None:
@@ -53,7 +54,7 @@ def _measure(run: RemediationRun) -> dict[str, Any]:
 
 
 def _texts_of(run: RemediationRun) -> list[tuple[str, str]]:
-    """Take the newest texts while they fit, and return them in their order."""
+    """Return the newest texts that fit, in their order."""
     texts: list[tuple[str, str]] = []
     room = MOST_CHARS
     for role, text in run.units.exclude(role="tool").order_by("-pk").values_list("role", "text").iterator():

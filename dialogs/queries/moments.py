@@ -1,4 +1,4 @@
-"""The model calls of a dialog as moments: the size of each request, its parts, and what happened around it."""
+"""A dialog's model calls as moments: the size of each request, its parts, and what happened around it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,8 +33,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A call. ``tokens`` are those of its prompt: reported, or else estimated. ``shares`` are estimates throughout:
-    tokens by category, split by characters, nothing where the row is older than that."""
+    """A model call.
+
+    ``tokens`` are those of its prompt, as reported, or else as estimated. ``shares`` are estimates throughout: tokens
+    by category, divided by characters, and empty for rows older than that column.
+    """
 
     generation: Generation
     tokens: int
@@ -46,12 +49,12 @@ class Moment:
 
     @property
     def is_next(self) -> bool:
-        """Check whether it is the request that would be sent now."""
+        """Check whether this is the request that would be sent now."""
         return self.generation.pk is None
 
     @property
     def key(self) -> str:
-        """Return the name by which addresses mean this moment."""
+        """Return the name of this moment in addresses."""
         return NEXT if self.is_next else str(self.generation.pk)
 
     @property
@@ -60,13 +63,13 @@ class Moment:
 
     @property
     def label(self) -> str:
-        """Name it with its size, for a list to choose from."""
+        """Return the name with the size, for a list to choose from."""
         size = f"{self.tokens:,}" if self.is_reported else _("est. {number:,}").format(number=self.tokens)
         return f"{self.name} · {size}"
 
     @property
     def est(self) -> int | None:
-        """Return what was estimated before it was sent, where that stands beside a report."""
+        """Return the estimate from before the call, if there is also a report."""
         return self.generation.est_tokens if self.is_reported else None
 
     @property
@@ -79,14 +82,14 @@ class Moment:
 
     @property
     def whole(self) -> int:
-        """Return the tokens of which shares are parts: the window, or the request with its answer's room if that
-        is unknown.
+        """Return the tokens of which shares are parts: the window, or the request with room for its answer if the
+        window is unknown.
         """
         return self.window or self.tokens + (self.reserve or 0)
 
     @property
     def parts(self) -> list[tuple[str, int, float]]:
-        """Return each existing category and the reserve, with tokens and share."""
+        """Return each category that occurs, and the reserve, with tokens and share."""
         results = [
             *((category.value, tokens) for category, tokens in self.shares.items()),
             ("reserve", self.reserve or 0),
@@ -113,7 +116,7 @@ def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
 
 
 def next_moment(dialog: Dialog, pieces: Iterable[Piece], tokens: int, window: int | None) -> Moment:
-    """Return the moment of the request that would be sent now, of which nothing is reported."""
+    """Return the moment of the request that would be sent now, about which nothing is reported."""
     sizes = dict.fromkeys(Category, 0)
     for piece in pieces:
         sizes[piece.category] += piece.chars

@@ -1,4 +1,4 @@
-"""Dialogs and agents as programs see them: rows joined with what the catalog says about their models now."""
+"""Dialogs and agents as programs see them: rows, with what the catalog says about their models now."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -25,8 +25,8 @@ def of_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
 
 
 def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
-    """Describe an agent. ``model_context_limit`` is the model's window, ``context_limit`` the agent's budget;
-    both in tokens.
+    """Describe an agent. ``model_context_limit`` is the model's window and ``context_limit`` the agent's budget, both
+    in tokens.
     """
     reason = limits.unusable_reason(agent)
     window = _window(agent)
@@ -58,16 +58,14 @@ def _window(agent: Agent) -> int | None:
 
 
 def of_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
-    """Describe dialogs, which should come with their ``agent`` and ``group``. One query finds all their open
-    questions.
-    """
+    """Describe dialogs, which should be read with ``agent`` and ``group``. One query finds all their open questions."""
     rows = list(dialogs)
     waiting = {row.dialog_id: row for row in Question.objects.filter(dialog__in=rows, state=Question.State.OPEN)}
     return list(_readable(rows, lambda row: _overview(row, waiting.get(row.pk))))
 
 
 def _readable(rows: Iterable[Row], describe: Callable[[Row], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Describe the rows, and leave out those that cannot be read: the others are not theirs to spoil."""
+    """Describe the rows, and leave out unreadable ones, which must not spoil the others."""
     for row in rows:
         try:
             yield describe(row)

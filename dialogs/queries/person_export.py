@@ -1,4 +1,4 @@
-"""Export of all that is a person's: their account, what they set and made, and their dialogs."""
+"""An export of everything that is a person's: their account, what they set and made, and their dialogs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ ROWS: dict[str, tuple[type[Model], str]] = {
 
 
 def of_person(user: User) -> Iterator[str]:
-    """Write one JSON object, in pieces. What they wrote in dialogs of others is listed as ``messages_elsewhere``."""
+    """Yield one JSON object, in pieces. Their messages in dialogs of others are listed as ``messages_elsewhere``."""
     account = _columns(user) | {"groups": sorted(user.groups.values_list("name", flat=True))}
     yield f'{{"account":{_json(account)}'
     for name, (model, column) in ROWS.items():

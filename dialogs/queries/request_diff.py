@@ -1,4 +1,4 @@
-"""Comparison of two requests, piece by piece. It is bounded: what is alike at both ends is not compared twice."""
+"""A comparison of two requests, piece by piece. It is bounded, and compares equal beginnings and ends only once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,7 @@ LINE_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``alike`` pieces that both have, or one piece of the one, of the other,
-    or one that became another with its changed ``lines``."""
+    """Pieces of a comparison: ``alike`` in both requests, or in one of them, or changed, with the changed ``lines``."""
 
     alike: int = 0
     before: Piece | None = None

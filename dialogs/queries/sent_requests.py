@@ -1,4 +1,5 @@
-"""Requests that were sent, rebuilt from rows and compared with the hash of the sent bytes, and the next one."""
+"""Requests that were sent, rebuilt from rows and compared with the hash of the sent bytes, and the request that would
+be sent next."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,8 +43,9 @@ CHANGED = "a row that it was made of cannot be read as it was, or the key of its
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a request. Of guidance there is no text, only its size and the ``prompts`` with their versions.
-    ``turns`` are the seqs that it stands for."""
+    """One piece of a request. Guidance has no text here, only its size and the ``prompts`` with their versions.
+    ``turns`` are the ``seq`` of the turns that it stands for.
+    """
 
     category: Category
     label: str
@@ -55,8 +57,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """``digest`` is the SHA-256 of what was sent. ``differs`` says why the pieces are not all of it, or is empty: then
-    the request that they are of equals it byte for byte."""
+    """A request in pieces. ``digest`` is the SHA-256 of the sent bytes.
+
+    ``differs`` says why the pieces are not the whole request. It is empty if the rebuilt request equals the sent one
+    byte for byte.
+    """
 
     digest: str
     pieces: tuple[Piece, ...] = ()
@@ -64,7 +69,7 @@ class SentRequest:
 
 
 def sent_request(generation: Generation) -> SentRequest:
-    """Rebuild a request. The generation must come with its ``dialog``."""
+    """Rebuild a request. The generation must be read with its ``dialog``."""
     if not generation.sent:
         return SentRequest("", differs=NOT_KEPT)
     sent = Sent.of(generation.sent)
@@ -75,7 +80,7 @@ def sent_request(generation: Generation) -> SentRequest:
 
 
 class _Made:
-    """A request made again. ``gone`` lists, for people, the parts that no longer exist."""
+    """A rebuilt request. ``gone`` lists, for people, the parts that no longer exist."""
 
     def __init__(self, generation: Generation, sent: Sent) -> None:
         self.generation, self.sent, self.gone = generation, sent, list[str]()
@@ -133,7 +138,7 @@ class _Made:
 
     @property
     def differs(self) -> str:
-        """Say why it differs from what was sent; empty where it does not."""
+        """Return the reason why it differs from the sent request, or an empty text."""
         if self.gone:
             return "; ".join(dict.fromkeys(self.gone))
         try:
@@ -151,7 +156,7 @@ class _Made:
 
     @cached_property
     def _model(self) -> ModelInfo:
-        """Return the model as it was then."""
+        """Return the model as it was at the time of the call."""
         generation, traits = self.generation, self._parts[self.sent.traits]
         kind = kind_named(kind_in(traits))
         try:
@@ -171,7 +176,7 @@ class _Made:
 
 
 def next_request(dialog: Dialog) -> tuple[Piece, ...]:
-    """Return the pieces of the request as it would be sent now. Raises ``Refusal`` and ``UnknownModel``."""
+    """Return the pieces of the request that would be sent now. Raises ``Refusal`` and ``UnknownModel``."""
     materials = materials_of(dialog)
     call = answer(dialog, materials, "", "", PushRecall(dialog, materials.view))
     prepared = prepare(dialog, materials.served.model, call)
@@ -188,7 +193,7 @@ def pieces_of(
     once: Once,
     recalled: Sequence[int],
 ) -> Iterator[Piece]:
-    """Yield the pieces of a request in their order, without guidance, which is shown nowhere."""
+    """Yield the pieces of a request in their order, without guidance, which is never shown."""
     if instructions:
         yield _piece(Category.INSTRUCTIONS, "Instructions", instructions)
     for tool in orjson.loads(offered):
@@ -200,13 +205,13 @@ def pieces_of(
 
 
 def _tool_text(tool: Sequence[Any]) -> str:
-    """Write what a tool does, and below it what it takes."""
+    """Return what a tool does, and below that its parameters."""
     _name, description, *rest = tool
     return "\n\n".join((str(description), *(orjson.dumps(part, option=orjson.OPT_INDENT_2).decode() for part in rest)))
 
 
 def _conversation(units: Units, waiting: list[SystemMessage | Statement]) -> Iterator[Piece]:
-    """Yield the view's messages, with what stands between them."""
+    """Yield the messages of the view, and what stands between them."""
     before = 0
     for unit in units:
         for message in unit.messages:

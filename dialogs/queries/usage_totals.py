@@ -12,9 +12,12 @@ from dominds.llm.catalog.catalog import UnknownModel
 
 
 def statistics_of(dialog: Dialog) -> dict[str, Any]:
-    """``reported`` sums only what providers said, discarded calls included; ``unreported`` counts the calls they said
-    nothing about, ``unpriced`` those that ``cost_usd`` leaves out. ``next_request`` is an estimate throughout, and null
-    where the policy counts nothing."""
+    """Return the tokens of the dialog's calls.
+
+    ``reported`` sums up what providers said, discarded calls included. ``unreported`` counts calls about which they
+    said nothing, and ``unpriced`` those that ``cost_usd`` leaves out. ``next_request`` is an estimate throughout, and
+    null if the policy counts nothing.
+    """
     over = dialog.generations.exclude(outcome=Generation.Outcome.RUNNING)
     purposes = over.values("purpose").annotate(**_SUMS).order_by("purpose")
     return {
