@@ -1,4 +1,4 @@
-"""The preview of an agent's settings: their limits, their policy, and what they keep of past dialogs."""
+"""A preview of an agent's settings: their limits, their policy, and what they keep of past dialogs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from remediation.tokens.counting import counter_for
 
 @dataclass
 class AgentPreview:
-    """The effect of a form on an agent. ``stored`` is the agent as it is, if it exists; ``proposed`` follows the
+    """The effect of a form on an agent. ``stored`` is the agent as it is, if there is one, and ``proposed`` follows the
     form.
     """
 
@@ -29,7 +29,7 @@ class AgentPreview:
 
     @cached_property
     def reason(self) -> str:
-        """Say why the agent could not answer now; empty if it could."""
+        """Return the reason why the agent could not answer now, or an empty text."""
         return limits.unusable_reason(self.proposed) or limits.missing_key(self.proposed)
 
     @cached_property
@@ -45,7 +45,7 @@ class AgentPreview:
 
     @cached_property
     def limit(self) -> int | None:
-        """Return the tokens within which its policy keeps the context; None where that is unknown."""
+        """Return the tokens within which the policy keeps the context, or None if unknown."""
         try:
             return self.choice.policy.limit(facts_of(self.proposed, limits.model_of(self.proposed), self.thresholds))
         except UnknownModel:
@@ -53,7 +53,7 @@ class AgentPreview:
 
     @property
     def instruction_tokens(self) -> int:
-        """Estimate the tokens of the instructions."""
+        """Return the estimated tokens of the instructions."""
         return counter_for(self.proposed.model).count(self.proposed.instructions)
 
     @cached_property
@@ -64,8 +64,8 @@ class AgentPreview:
             return None
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the name of each figure, its value now and with these settings. The value now is empty for a new
-        agent.
+        """Yield the name of each figure, its present value, and its value with these settings. A new agent has no
+        present values.
         """
         if self.tried is None:
             return

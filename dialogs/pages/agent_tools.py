@@ -1,4 +1,4 @@
-"""The tools that an agent may have, by where they come from: those to tick in its form, and those that it has."""
+"""The tools that an agent may have, by their source: those to tick in its form, and those that it has."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ USES = {
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The tools of one source. An agent has all by ``name`` among its toolsets, or some by their names among its
-    tools.
+    """The tools of one source.
 
-    ``tools`` is None while its server has not been asked; ``off`` says why none can be had.
+    An agent has all of them by ``name`` among its toolsets, or some by their names among its tools. ``tools`` is None
+    until the server has been asked, and ``off`` is the reason why none can be had.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Group:
 
 
 def use_of(tool: Tool) -> str:
-    """Say what a tool does."""
+    """Return what a tool does."""
     return _(USES[tool.name]) if tool.name in USES else tool.spec.description
 
 
 def groups_to_tick(*, ask: bool) -> list[Group]:
-    """Return what the form of an agent offers. With ``ask`` servers whose lists are not known are asked now."""
+    """Return the tools that an agent's form offers. With ``ask`` servers whose lists are unknown are asked now."""
     config, prefix = current_config(), mcp.PREFIX
     if ask:
         mcp.ask_at_once(prefix + name for name in config.servers)
@@ -76,6 +76,6 @@ def names_beside(groups: list[Group], ticked: set[str]) -> list[str]:
 
 
 def tools_had_by(agent: Agent) -> tuple[list[tuple[Tool, str]], list[tuple[Tool, str]]]:
-    """Return what the agent can do with what every agent has, and with what it was given. Its servers are asked."""
+    """Return what the agent can do: with the tools of every agent, and with its own. Its servers are asked."""
     had = [(tool, use_of(tool)) for tool in tools_of(agent).values()]
     return [one for one in had if one[0].always], [one for one in had if not one[0].always]

@@ -1,6 +1,6 @@
 """Sums over time as stacked bars with axes, for a small drawing that the server makes. Pure.
 
-Places along the time are percentages of the drawing's width and heights are pixels, so that no text is stretched.
+Places along the time are percentages of the drawing's width, and heights are pixels, so that no text is stretched.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ BAR_SHARE = 0.7  # the share of its place that a bar fills
 
 
 def format_number(number: float, kind: str) -> str:
-    """Write a number whole where it is of a kind, and short at the axis."""
+    """Return a number as text: in full where its kind is counted, and short at the axis."""
     if kind:
         return f"{number:,.0f} {_(kind)}"
     scale, unit = next(
@@ -36,7 +36,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """``label`` stands under it, ``title`` above the drawing while one looks at it, ``address`` is what it leads to."""
+    """A bar. ``label`` stands below it, ``title`` above the drawing while somebody points at it, and ``address`` is its
+    link.
+    """
 
     x: float
     width: float
@@ -52,7 +54,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """``ticks`` are heights with what they stand for; ``totals`` are kinds with the words for their sums."""
+    """A chart. ``ticks`` are heights with their numbers, and ``totals`` are kinds with the words for their sums."""
 
     bars: list[Bar]
     ticks: list[tuple[float, str]]
@@ -65,8 +67,11 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What bars say: ``title`` writes a bar's moment, ``of_sum`` a number of a kind and ``rest`` what the bar leaves
-    out; ``label`` stands under each ``every``-th one."""
+    """The words of bars.
+
+    ``title`` writes a bar's moment, ``of_sum`` a number of a kind, and ``rest`` what the bar leaves out. ``label``
+    stands below each ``every``-th bar.
+    """
 
     title: str
     label: str = "%d"
@@ -82,7 +87,7 @@ def stack(
     least: float = 2,
     address: Callable[[datetime], str] = lambda moment: "",
 ) -> Chart:
-    """Draw a bar for each moment, its kinds upon each other. The axis goes to ``least`` where nothing is higher."""
+    """Draw a bar for each moment, with its kinds stacked. The axis reaches at least to ``least``."""
     top = ceiling(max((sum(counts.values()) for _, counts in table), default=0), least)
     step = 100 / max(1, len(table))
     bars, totals = [], defaultdict[str, float](float)
@@ -120,7 +125,7 @@ def _blocks(counts: dict[str, float], top: float) -> list[Block]:
 
 
 def ceiling(most: float, least: float = 0) -> float:
-    """Return the next number with one digit before its zeros whose half is as short."""
+    """Return the next number with one digit before its zeros and a half that is as short."""
     most = max(most, least)
     if most <= 0:
         return 1

@@ -1,6 +1,4 @@
-"""The fullness of a context, in words and as parts of a gauge. Numbers are reported ones, and unknown is never
-zero.
-"""
+"""The fullness of a context, in words and as parts of a gauge. Numbers are reported ones, and unknown is never zero."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +28,7 @@ GAUGE_WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """``fill`` and the ticks are percents of the gauge, ``None`` where unknown."""
+    """A chip. ``fill`` and the ticks are percents of the gauge, and ``None`` where unknown."""
 
     level: str
     tokens: int | None

@@ -1,4 +1,4 @@
-"""The pane Context: the requests of a dialog over time, and one of them by its parts, alone or beside another one."""
+"""The pane Context: a dialog's requests over time, and the parts of one of them, alone or beside another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ IN_PANE = 60  # moments beside a conversation
 
 @dataclass
 class ContextPage:
-    """What a person asked to see: the moment ``at``, beside the moment ``beside``, among those before a call.
+    """The moments that a person asked to see: ``at``, perhaps with ``beside``, among those before a call.
 
     A moment is named by the number of its call, or ``next`` for the request that would be sent now.
     """
@@ -47,7 +47,7 @@ class ContextPage:
 
     @cached_property
     def visible(self) -> list[Moment]:
-        """Return the moments of the drawing, oldest first, the next request last among the newest."""
+        """Return the moments of the drawing, oldest first. On the newest page the next request is the last."""
         before, number = self.before, _number(self.at)
         sent = moments(self.dialog, before, self.most)
         if before is None and number is not None and sent and number < sent[0].generation.pk:
@@ -95,13 +95,13 @@ class ContextPage:
 
     @property
     def found(self) -> Page[Piece]:
-        """Return one page of the pieces."""
+        """Return the pieces of one page."""
         pieces = self.request.pieces if self.request else ()
         return Paginator(pieces, PIECES).get_page(self.page_number)
 
     @property
     def difference(self) -> Diff | None:
-        """Return the difference from the earlier of both requests to the later one."""
+        """Return the differences from the earlier to the later of both requests."""
         if self.moment is None or self.other is None:
             return None
         return diff(*(self._request(moment).pieces for moment in self.sides))
@@ -126,19 +126,19 @@ class ContextPage:
 
     @property
     def _older(self) -> int | None:
-        """Return the oldest call that is shown, where there may be older ones."""
+        """Return the oldest call that is shown, if there may be older ones."""
         calls = [moment.generation.pk for moment in self.visible if not moment.is_next]
         return calls[0] if len(calls) == self.most else None
 
     @property
     def undoable(self) -> RunLine | None:
-        """Return the rewrite that can be undone now, if there is one."""
+        """Return the rewrite that can be undone now, or None."""
         run = standing_run(self.dialog)
         lines = run_lines(self.dialog, pk=run.pk) if run else []
         return lines[0] if lines and lines[0].may_undo else None
 
     def variables(self) -> dict[str, Any]:
-        """Return what the templates show."""
+        """Return the variables of the templates."""
         moment, visible = self.moment, self.visible
         found, is_sent = self.found, moment is not None and not moment.is_next
         summaries = [piece.text for piece in found if piece.category == Category.SUMMARY]
@@ -167,9 +167,7 @@ class ContextPage:
 
 
 def _groups(found: Page[Piece]) -> list[tuple[Category, list[tuple[int, Piece]]]]:
-    """Return the pieces of a page with their places in the request, those of one category that follow each other
-    together.
-    """
+    """Return the pieces of a page with their places in the request, grouped where neighbours share a category."""
     numbered = enumerate(found, (found.number - 1) * PIECES)
     return [(category, list(pieces)) for category, pieces in groupby(numbered, key=lambda row: row[1].category)]
 

@@ -1,4 +1,4 @@
-"""The context panel, and how a rewrite reads in the transcript. Every number here is an estimate."""
+"""The context panel, and the words for a rewrite in the transcript. Every number here is an estimate."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ WARNING_PERCENT = 80
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One number of the panel, in words. ``share`` is percents, drawn as a bar."""
+    """One number of the panel, in words. ``share`` is a percentage, drawn as a bar."""
 
     label: str
     value: str
@@ -45,7 +45,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """``utilisation`` is percents of ``limit``; both ``None`` when the limit is unknown."""
+    """The panel. ``utilisation`` is a percentage of ``limit``; both are ``None`` if the limit is unknown."""
 
     messages: int
     est_tokens: int
@@ -94,7 +94,7 @@ class Panel:
 
     @property
     def is_mostly_fixed(self) -> bool:
-        """Check whether half of the limit stands in every request, so that a rewrite cannot help much."""
+        """Check whether half of the limit is taken by parts of every request, so that a rewrite cannot help much."""
         return self.limit is not None and self.fixed * 2 > self.limit
 
     @property
@@ -107,7 +107,7 @@ def _number(number: int | None) -> str:
 
 
 def panel_of(dialog: Dialog) -> Panel | None:
-    """Build the panel, or return ``None`` while the catalog does not know the dialog's model."""
+    """Build the panel, or return ``None`` if the catalog does not know the dialog's model."""
     try:
         materials = materials_of(dialog)
     except UnknownModel:
@@ -142,7 +142,7 @@ class RunLine:
 
     @property
     def is_handover(self) -> bool:
-        """Check whether the agent went on from a handover, whichever policy led there."""
+        """Check whether the agent went on from a handover, under any policy."""
         return self.run.recovered and HANDOVER_CLOSING in self.run.summary
 
     @property
@@ -154,7 +154,7 @@ class RunLine:
 
     @property
     def economy(self) -> str:
-        """Say what the rewrite saves and costs; empty where no price of a cache is known."""
+        """Return what the rewrite saves and costs, or an empty text if no price of a cache is known."""
         saving, reread = self.run.saving_usd, self.run.reread_usd
         if saving is None or reread is None:
             return ""
@@ -163,12 +163,12 @@ class RunLine:
 
     @property
     def summary(self) -> str:
-        """Return the text in place of what was removed, without the frame that the model sees."""
+        """Return the text in place of the removed units, without the frame that the model sees."""
         return without_heading(self.run.summary).strip()
 
     @property
     def strategies(self) -> list[str]:
-        """Name each strategy once, with how often it ran, and the recovery if nothing else helped."""
+        """Return the name of each strategy with the number of its runs, and the recovery if nothing else helped."""
         ran = Counter(step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step)
         names = [_(name_of(name)) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
         if self.run.recovered:
@@ -195,7 +195,7 @@ def _economy(balance: Balance) -> str:
 
 
 def _waiting(dialog: Dialog, materials: Materials) -> str:
-    """Say why a rewrite that is due by size has not come yet; empty where none is due."""
+    """Return why a rewrite that is due by size has not come yet, or an empty text if none is due."""
     served, view, _tools, sizes = materials
     economy, policy = economy_near_limit(dialog, served, view, sizes), served.policy
     if economy is None or policy.before_generation is None:
@@ -210,11 +210,11 @@ def _waiting(dialog: Dialog, materials: Materials) -> str:
 
 
 def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[RunLine]:
-    """List rewrites in their order, or the ``newest`` ones. Only the newest that stands can be undone, while
-    nothing runs.
+    """Return rewrites in their order, or the ``newest`` ones. Only the newest in force can be undone, while nothing
+    runs.
 
-    Columns that grow with the conversation are left out: a rewrite of 5,000 units takes a tenth of a second to
-    read.
+    Columns that grow with the conversation are left out, since reading a rewrite of 5,000 units takes a tenth of a
+    second.
     """
     standing = standing_run(dialog)
     free = dialog.state in ("idle", "failed")

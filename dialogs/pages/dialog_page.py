@@ -64,7 +64,7 @@ class RewriteLine:
 
 @dataclass
 class DialogPage:
-    """A dialog as one person sees it now. Each part is read when a piece first asks for it."""
+    """A dialog as one person sees it now. Each part is read when a piece of the page first needs it."""
 
     dialog: Dialog
     viewer: User
@@ -107,7 +107,7 @@ class DialogPage:
 
     @property
     def fetches_images(self) -> bool:
-        """Check whether a click on an image that an answer names shows the image in its place."""
+        """Check whether a click on an image that an answer names shows the image in place."""
         return bool(settings.REMOTE_IMAGES)
 
     @cached_property
@@ -132,7 +132,7 @@ class DialogPage:
 
     @property
     def activity(self) -> str:
-        """Say in a few words what is going on; empty when nothing is."""
+        """Return in a few words what is going on, or an empty text."""
         if self.dialog.stop_requested and self.is_busy:
             return _("Stopping…")
         if self.state == State.QUEUED:
@@ -163,7 +163,7 @@ class DialogPage:
 
     @property
     def ways(self) -> list[Exit]:
-        """Return the exits that ask for nothing and can be taken back, each of which gets a button."""
+        """Return the exits that need no input and can be taken back, each of which gets a button."""
         if self.question is None or not self.may_resolve:
             return []
         return [
@@ -174,13 +174,13 @@ class DialogPage:
 
     @property
     def failure_kind(self) -> str:
-        """Return the error's kind if the dialog failed by a model call, else nothing."""
+        """Return the kind of the error if the dialog failed by a model call."""
         kind, error = self._newest_error
         return kind if error and self.dialog.failure.startswith(error) else ""
 
     @property
     def awaited_kind(self) -> str:
-        """Return the error's kind if a call is to be tried again later, else nothing."""
+        """Return the kind of the error if a call is to be tried again later."""
         return self._newest_error[0] if self.state == State.QUEUED and self.dialog.wake_at else ""
 
     @cached_property
@@ -193,7 +193,7 @@ class DialogPage:
 
     @cached_property
     def may_retry(self) -> bool:
-        """Check whether the newest message ended without an answer and nothing is going on."""
+        """Check whether the newest message ended without an answer, and nothing is going on."""
         if self.state not in (State.IDLE, State.FAILED):
             return False
         return self.newest_status in (Turn.Status.FAILED, Turn.Status.STOPPED)
@@ -224,7 +224,7 @@ class DialogPage:
 
     @property
     def new_message_id(self) -> str:
-        """Return an id that makes a form sent twice harmless: the same message is accepted once."""
+        """Return an id with which a form that is sent twice counts once."""
         return str(uuid4())
 
     @cached_property
@@ -245,12 +245,12 @@ class DialogPage:
 
     @property
     def by_hand(self) -> list[ByHand]:
-        """Return the rewrites that people can ask for."""
+        """Return the rewrites that people can request."""
         return [policy.by_hand for policy in by_hand() if policy.by_hand]
 
     @property
     def may_rewrite(self) -> bool:
-        """Check whether a person may ask for a rewrite; one that is under way must end first."""
+        """Check whether a person may request a rewrite, which is not the case while one is under way."""
         return self.state in (State.IDLE, State.FAILED, State.QUEUED, State.GENERATING) and not self.rewrite_pending
 
     @property
@@ -263,7 +263,7 @@ class DialogPage:
 
     @property
     def countdown(self) -> str:
-        """Say how far a countdown to an automatic clear has come; empty without one."""
+        """Return how far the countdown to an automatic clear has come, or an empty text without one."""
         if self.dialog.agent.critical_policy != Agent.CriticalPolicy.COUNTDOWN or not self.dialog.guided_generations:
             return ""
         text = _("{number} of {all} guided answers, then its mind is cleared")
@@ -279,7 +279,7 @@ class DialogPage:
 
     @cached_property
     def forked_from(self) -> Dialog | None:
-        """Return the dialog that this one branches off, if this person may see it."""
+        """Return the dialog from which this one branches off, if this person may see it."""
         return Dialog.objects.for_user(self.viewer).filter(forks=self.dialog).first()
 
     def piece(self, name: str, **more: Any) -> str:
@@ -291,7 +291,7 @@ class DialogPage:
 
 
 def state_label(state: str) -> str:
-    """Return the words for a state, also for one that no version knows: a damaged row must not take a list down."""
+    """Return the words for a state, even for an unknown one, since a damaged row must not break a list."""
     return _(STATES[State(state)] if state in STATES else gettext_noop("Damaged"))
 
 
@@ -318,9 +318,7 @@ def newest_status(dialog_id: Any) -> QuerySet[Turn, str]:
 
 @Select
 def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
-    """Build a query of the newest rewrites. ``shown_as`` says fresh start, as the transcript does, for each
-    handover.
-    """
+    """Build a query of the newest rewrites. ``shown_as`` calls each handover a fresh start, as the transcript does."""
     is_handover = When(recovered=True, summary__contains=HANDOVER_CLOSING, then=Value(FRESH_START.name))
     rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
     newest = rows.order_by("-pk")[:REWRITES_SHOWN]
@@ -330,8 +328,8 @@ def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
 def _newest_snapshots(dialog_id: UUID, limit: int, **calls: Any) -> QuerySet[HealthSnapshot]:
     """Return the snapshots of the newest calls for answers and clears, newest first.
 
-    The calls are found first, by their index: else PostgreSQL reads the snapshots of all dialogs, from the newest
-    back to those of this one.
+    The calls are found first, by their index. Otherwise PostgreSQL would read the snapshots of all dialogs, from the
+    newest back to those of this one.
     """
     purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
     newest = Generation.objects.filter(purposes, dialog_id=dialog_id, **calls).order_by("-pk").values("pk")[:limit]
@@ -355,10 +353,8 @@ def _snapshots(limit: int) -> Select[Any]:
 
 
 def usage_points(dialog: Dialog, limit: int = SPARK_POINTS, room: int = SPARK_POINTS // 2) -> list[dict[str, Any]]:
-    """Return the prompt tokens of the newest kept generations as bars of a small chart, oldest first, with
-    heights in percent.
-
-    The chart has ``room`` for as many bars at least.
+    """Return the prompt tokens of the newest kept generations as bars of a small chart, oldest first, with heights in
+    percent. The chart has room for at least ``room`` bars.
     """
     rows = _snapshots(limit)(dialog.pk)[::-1]
     top = highest(rows)
@@ -380,5 +376,5 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
 
 
 def agents() -> list[tuple[Agent, str]]:
-    """Return the enabled agents, each with the reason why it cannot be used now, if there is one."""
+    """Return the enabled agents, each with the reason why it cannot be used now, or an empty text."""
     return [(agent, limits.unusable_reason(agent)) for agent in Agent.objects.filter(enabled=True)]

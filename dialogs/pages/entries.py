@@ -32,8 +32,9 @@ FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # a message is folded from this length o
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call beside its result, if there is one yet. A turn's calls run one after the other:
-    one is ``pending``, the others are ``waiting``."""
+    """A tool call with its result, if there is one yet. A turn's calls run one after another: one is ``pending``, and
+    the others are ``waiting``.
+    """
 
     key: str
     name: str
@@ -48,7 +49,7 @@ class Call:
 
     @property
     def is_refused(self) -> bool:
-        """Check whether a person refused it, so that it never ran and did not fail."""
+        """Check whether a person refused the call, so that it has not run and has not failed."""
         return self.status == "error" and self.approval is not None and self.approval.answer not in ALLOWING
 
     @property
@@ -58,7 +59,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A text file of a message, as far as a page shows it."""
+    """A text file of a message, as far as the page shows it."""
 
     name: str
     text: str
@@ -71,8 +72,9 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the transcript: a turn, the divider at which a round or a branch begins,
-    or a rewrite of what the model sees."""
+    """One line of the transcript: a turn, a divider where a round or a branch begins, or a rewrite of what the model
+    sees.
+    """
 
     position: float
     turn: Turn | None = None
@@ -89,7 +91,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """Return the part of the turn's text that the page shows beside files; the whole text has its own address."""
+        """Return the part of the turn's text that the page shows. The whole text has its own address."""
         return self.typed[: TURN_CHARS.most]
 
     @property
@@ -102,9 +104,7 @@ class Entry:
 
     @property
     def images(self) -> list[dict[str, Any]]:
-        """Return the images with the size at which a page shows them, so that it reserves their room before they
-        load.
-        """
+        """Return the images with their sizes on the page, which reserves the room before they load."""
         files = (self.turn.attachments if self.turn else None) or ()
         return [file | _shown_size(file["width"], file["height"]) for file in files if "width" in file]
 
@@ -117,12 +117,12 @@ class Entry:
 
     @property
     def is_long(self) -> bool:
-        """Check whether the message is long enough to be folded, as a pasted document is."""
+        """Check whether the message is long enough to be folded, like a pasted document."""
         return len(self.text) > FOLDED_CHARS or self.text.count("\n") >= FOLDED_LINES
 
     @property
     def is_bare(self) -> bool:
-        """Check whether it is an assistant's turn that shows nothing of its own."""
+        """Check whether this is an agent's turn without anything of its own to show."""
         assert self.turn is not None
         return not (self.turn.text or self.calls or self.asked or self.reasoning)
 
@@ -143,7 +143,7 @@ def _shown_size(width: int, height: int) -> dict[str, int]:
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
-    """Turn rows into entries, with a divider where a round begins. ``opens`` says that the oldest turn is among
+    """Return rows as entries, with a divider where a round begins. ``opens`` says that the dialog's first turn is among
     them.
     """
     rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
@@ -158,7 +158,7 @@ def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) ->
 
 
 def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """Turn rows into entries, without what stands between them."""
+    """Return turns as entries, without what stands between them."""
     calls = calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
@@ -173,8 +173,8 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
-    """Return the calls without a result in the order in which they run, ``clear_mind`` last. None runs while a
-    question is open.
+    """Return the calls without a result in the order in which they run, ``clear_mind`` last. While a question is open
+    none runs.
     """
     pending = sorted(
         (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
@@ -202,8 +202,8 @@ def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"], answered: se
 
 
 def _approvals_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, Question]:
-    """Map call ids to the questions that allowed or refused the calls with these results. Only such a result has
-    an author.
+    """Map call ids to the questions that allowed or refused the calls with these results, which are the results with an
+    author.
     """
     tools = {turn.tool_call_id: turn.tool_name for turn in turns if turn.role == Turn.Role.TOOL and turn.author_id}
     if not tools:
@@ -228,7 +228,7 @@ def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def run_entry(line: RunLine) -> Entry:
-    """Place a rewrite after what was said before it. Its policy's first notice stands between."""
+    """Place a rewrite after the last turn before it. The policy's first notice stands between them."""
     has_notice = any(policy.notices for policy in rewriting() if policy.name == line.run.policy)
     return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
 
@@ -293,7 +293,7 @@ def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
 
 
 def _arguments(text: str) -> tuple[str, str]:
-    """Lay out the arguments, with the first of them as a hint."""
+    """Return the arguments laid out, and a hint made of the first of them."""
     try:
         given = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
@@ -307,22 +307,20 @@ def _arguments(text: str) -> tuple[str, str]:
 
 
 def _hint(text: str) -> str:
-    """Return the beginning on one line."""
+    """Return the beginning of a text on one line."""
     return " ".join(text[: 10 * HINT_CHARS].split())[:HINT_CHARS]
 
 
 def address_of(dialog: Dialog, position: int, anchor: str) -> str:
-    """Return the address at which the transcript shows a place: its newest page, or the older one that also holds
-    the turn before.
+    """Return the address at which the transcript shows a place: its newest page, or an older one that also shows the
+    turn before.
     """
     is_old = dialog.last_position - position >= PAGE_TURNS - 1
     return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"
 
 
 def all_entries(dialog: Dialog, before: int | None = None) -> tuple[list[Entry], int | None]:
-    """Return one page of the transcript, and the position with which to ask for the next older page, if there is
-    one.
-    """
+    """Return one page of the transcript, and the position from which the next older page goes on, if there is one."""
     turns = view.visible_turns(dialog, before, PAGE_TURNS)
     first = turns[0].position if turns else None
     older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
@@ -331,7 +329,7 @@ def all_entries(dialog: Dialog, before: int | None = None) -> tuple[list[Entry],
 
 
 def _fork_line(dialog: Dialog, turns: Sequence[Turn], before: int | None) -> list[Entry]:
-    """Return the fork's line on the page that holds the first own turn; while there is none, at the end."""
+    """Return the fork's line on the page with the first own turn, or at the end while there is none."""
     own_from = dialog.own_from
     first, last = (turns[0].position or 0, turns[-1].position or 0) if turns else (1, 0)
     is_here = first <= own_from <= last or (before is None and own_from == last + 1)

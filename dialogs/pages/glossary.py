@@ -24,9 +24,9 @@ class Term:
 
 @functools.cache
 def groups(language: str = "en") -> list[tuple[str, list[Term]]]:
-    """Return the terms by the headings of the document, in this language where they are translated.
+    """Return the terms by the headings of the document, in this language if it is translated.
 
-    A translated document has a column for its own words. A term's anchor is the first of its English words.
+    A translated document has a column for its own words. The anchor of a term is the first of its English words.
     """
     document: Path = settings.RESOURCES / "docs" / "glossary.md"
     english = _groups_of(document)

@@ -1,4 +1,4 @@
-"""The page on which a dialog begins: a composer, with who is to answer."""
+"""The page on which a dialog begins: a composer, with a choice of who is to answer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,9 +29,7 @@ RECENT = 5
 
 @dataclass
 class HomePage:
-    """The page of somebody who has not yet said anything. ``chosen`` and ``model`` came with the form or the
-    address.
-    """
+    """The page before anything was said. ``chosen`` and ``model`` came with the form or the address."""
 
     viewer: User
     chosen: str = ""
@@ -49,8 +47,8 @@ class HomePage:
 
     @cached_property
     def agents(self) -> list[tuple[Agent, str]]:
-        """Return the agents, each with the reason why it cannot be used now. The chosen one comes first, then the
-        one used last, then the default.
+        """Return the agents, each with the reason why it cannot be used now. The chosen one comes first, then the one
+        used last, then the default.
         """
         newest = Dialog.objects.filter(owner=self.viewer).order_by("-active_at").values_list("agent", flat=True).first()
         order = (self.chosen, newest)
@@ -73,8 +71,8 @@ class HomePage:
 
     @cached_property
     def offers_connection(self) -> bool:
-        """Check whether to offer a provider: the person may change providers, and no agent answers with a real
-        model.
+        """Check whether to offer connecting a provider: the person may do that, and no agent
+        answers with a real model.
         """
         return all(agent.is_demo for agent, _ in self.agents) and may(self.viewer, OPERATE)
 
@@ -92,15 +90,15 @@ class HomePage:
 
 
 def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:
-    """Return the models that one can choose, under the names of their providers: those of servers whose keys are
-    there, and the scripts of the provider ``script_of``.
+    """Return the models to choose from, by the names of their providers: those of servers with a key, and the scripts
+    of the provider ``script_of``.
     """
     offered = limits.offered_models()
     return _by_provider(model for model in offered if model.kind.is_server or model.provider_id == script_of)
 
 
 def models_for_agents() -> list[tuple[str, list[ModelInfo]]]:
-    """Return the models that an agent can have: those that one can choose, and after them all scripts."""
+    """Return the models for agents: those that people can choose, and then all scripts."""
     return _by_provider(sorted(limits.offered_models(), key=lambda model: not model.kind.is_server))
 
 

@@ -1,6 +1,6 @@
 """The language of a page and of its live updates: English, unless the reader chose another one.
 
-Whatever renders for people activates it. What is stored, and what goes to models and programs, is English.
+Code that renders for people activates that language. Stored texts, and texts for models and programs, are English.
 """
 
 from collections.abc import Callable

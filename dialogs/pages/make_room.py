@@ -1,4 +1,4 @@
-"""The ways to make room in a dialog's context, each with what it would come to now, and which of them is the best."""
+"""The ways to make room in a dialog's context, each with the outcome it would have now, and the best of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SHOWN = 12  # messages of a preview
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One rewrite by hand, with the preview of it: what goes, what stands in its place, and the sizes."""
+    """One rewrite by hand with its preview: what would go, what would stand in its place, and the sizes."""
 
     hand: ByHand
     preview: dict[str, Any]
@@ -40,7 +40,7 @@ class Way:
 
     @property
     def frees(self) -> str:
-        """Say in a few words how much room it makes; empty where it makes none."""
+        """Return in a few words how much room it makes, or an empty text if it makes none."""
         freed = self.gain.freed
         return _("frees est. {number:,} tokens").format(number=freed) if freed else ""
 
@@ -51,7 +51,7 @@ class Way:
 
     @property
     def messages(self) -> int:
-        """Return how many messages the model would no longer see."""
+        """Return the number of messages that the model would no longer see."""
         return len(self._gone) - int(self.preview["shortened"])
 
     @property
@@ -68,7 +68,7 @@ class Way:
 
     @property
     def words(self) -> str:
-        """Say what becomes of which messages."""
+        """Return a sentence about what becomes of which messages."""
         gone, shortened = self.messages, self.preview["shortened"]
         clauses = list[str]()
         if gone > 0 and self.preview["summary"]:
@@ -91,9 +91,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """All ways by hand: the best one, if any frees enough, those that help, it among them, and those that change
-    nothing.
-    """
+    """All ways by hand: the best one, if any frees enough, all that help, and those that change nothing."""
 
     best: Way | None
     helpful: tuple[Way, ...]
@@ -101,7 +99,7 @@ class Ways:
 
 
 def ways_of(dialog: Dialog) -> Ways:
-    """Preview every rewrite by hand. Raises ``Refusal`` and ``UnknownModel`` where there is nothing to preview."""
+    """Preview every rewrite by hand. Raises ``Refusal`` and ``UnknownModel`` if nothing can be previewed."""
     hands, own = [policy.by_hand for policy in by_hand() if policy.by_hand], policy_of(dialog).policy.by_hand
     previews = previews_of(dialog, [hand.verb for hand in hands])
     return sort_ways([Way(hand, previews[hand.verb], hand == own) for hand in hands])

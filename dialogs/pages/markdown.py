@@ -1,8 +1,8 @@
-"""Markdown of models, as HTML that can do nothing but be read.
+"""Models' Markdown as HTML that can only be read.
 
-Three fences, each enough alone: the parser knows no raw HTML, the renderer makes no images and few links, and nh3 keeps
-an allow-list of tags, attributes and class names. A streamed answer is rendered block by block as blocks are finished;
-the full render at its end differs only where a link definition comes later than its use.
+There are three fences, each of which would be enough: the parser knows no raw HTML, the renderer makes no images and
+few links, and nh3 allows only listed tags, attributes and class names. A streamed answer is rendered block by block as
+blocks are finished; the full rendering at its end differs only if a link's definition comes after its use.
 """
 
 import functools
@@ -72,8 +72,8 @@ _cached = functools.lru_cache(maxsize=512)(_render)
 
 
 def finished_chars(text: str) -> int:
-    """Return how many characters of a growing text no later text can change: the blocks of its complete lines,
-    except an open last one.
+    """Return the number of characters of a growing text that no later text can change: its complete lines, except for a
+    last block that is open.
     """
     complete = text[: text.rfind("\n") + 1]
     blocks = [token for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
@@ -99,7 +99,7 @@ def _is_closed(block: Token, lines: list[str]) -> bool:
 
 
 class GrowingText:
-    """A draft as it grows: ``html`` of its finished blocks, and the open tail as plain text."""
+    """A growing draft: the ``html`` of its finished blocks, and the open tail as plain text."""
 
     def __init__(self, text: str = "") -> None:
         self.text = text
@@ -112,8 +112,8 @@ class GrowingText:
         return self.text[self._finished :]
 
     def newly_finished(self) -> tuple[int, str]:
-        """Return how many characters of the tail are finished by now, and their HTML. It changes nothing, so any
-        thread may call it.
+        """Return the number of characters of the tail that are finished by now, with their HTML. Nothing changes, so
+        any thread may call it.
         """
         tail = self.tail
         if len(self.text) > min(MARKDOWN_MAX_CHARS, TURN_CHARS.most) or not (chars := finished_chars(tail)):
@@ -121,7 +121,7 @@ class GrowingText:
         return chars, _render(tail[:chars])
 
     def finish(self, chars: int, html: str) -> None:
-        """Take over what ``newly_finished`` found."""
+        """Take over the result of ``newly_finished``."""
         if chars:
             self._finished += chars
             self.html += html
@@ -166,9 +166,11 @@ def _parser() -> MarkdownIt:
 
 
 def _beside_wide_letters(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """Return a rule of emphasis that holds beside Chinese, Japanese and Korean, where no space stands between words:
-    there a mark opens before, and closes behind, all but white space. CommonMark looks at punctuation, and leaves
-    asterisks in the text."""
+    """Return a rule of emphasis for Chinese, Japanese and Korean, which have no spaces between words.
+
+    There a mark opens before, and closes behind, anything but white space. CommonMark looks at punctuation, and would
+    leave the asterisks in the text.
+    """
 
     def tokenize(state: StateInline, silent: bool) -> bool:
         start, known = state.pos, len(state.delimiters)
@@ -189,7 +191,7 @@ def _is_wide(character: str) -> bool:
 
 
 class _Addresses(LinkifyIt):  # type: ignore[misc]  # it ships no types
-    """A finder of addresses in a text. One ends before full-width punctuation, which is the sentence's."""
+    """A finder of addresses in a text. An address ends before full-width punctuation, which belongs to the sentence."""
 
     def match(self, text: str) -> list[Match] | None:
         found: list[Match] = []
@@ -231,7 +233,7 @@ def _highlight(code: str, language: str, env: Env) -> str:
 
 
 def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """Render an image as a link. No image is fetched by itself: its address could carry out what the model has
+    """Render an image as a link. No image is fetched by itself, because its address could carry out what the model has
     read.
     """
     name = f"[image: {escape(renderer.renderInlineAsText(tokens[index].children or [], options, env))}]"
@@ -242,7 +244,7 @@ def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options:
 
 
 def _host_of(address: str) -> str:
-    """Return the host of a web address; empty where it is none."""
+    """Return the host of a web address, or an empty text for anything else."""
     try:
         parts = urlsplit(address)
         return parts.hostname or "" if parts.scheme in ("http", "https") else ""
@@ -256,7 +258,7 @@ def _link_open(renderer: RendererHTML, tokens: Sequence[Token], index: int, opti
 
 
 def _link_close(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """Name the host behind a link whose text does not."""
+    """Name the host behind a link if its text does not."""
     env["in_link"] = False
     start = next((at for at in range(index, -1, -1) if tokens[at].type == "link_open"), index)
     shown = "".join(token.content for token in tokens[start:index])
@@ -287,7 +289,7 @@ def _cell(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: 
 
 
 def _list_item(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """Write a box that nobody can tick as a sign, not as a control."""
+    """Render a ticked or empty box as a sign, since nobody can tick it."""
     is_ticked = tokens[index].meta.get("checked")
     return "<li>" if is_ticked is None else f'<li class="task">{"☑" if is_ticked else "☐"} '
 
@@ -301,7 +303,7 @@ def _way_back(renderer: RendererHTML, tokens: Sequence[Token], index: int, optio
 
 
 def _www(linkify: Any, text: str, start: int) -> int:
-    """Return how many characters after ``www.`` belong to an address."""
+    """Return the number of characters after ``www.`` that belong to an address."""
     pattern_match = _AFTER_WWW.match(text, start)
     return len(pattern_match[0].rstrip("?!.,:*_~'\"")) if pattern_match else 0
 
@@ -352,8 +354,8 @@ _PLACES = re.compile(r'<sup>(\d+)</sup>|<li class="note">|<span class="back"></s
 def _link_footnotes(html: str) -> str:
     """Link marks of footnotes to their notes, and notes back to the first mark.
 
-    The ids are made after the cleaning, so nobody else can choose them, and from the notes' text, so that two
-    answers on a page do not share them.
+    The ids are made after the cleaning, so that nobody else can choose them, and from the text of the notes, so that
+    two answers on a page do not share them.
     """
     start = html.rfind(_NOTES)
     if start < 0:

@@ -1,7 +1,7 @@
 r"""Formulas in Markdown: ``$x$``, ``\(x\)``, ``$$x$$`` and ``\[x\]`` as MathML, which browsers draw without scripts.
 
-Money, shell variables and escaped brackets are written with the same characters: what closes like none of the formulas
-is left as it is, and what cannot be read is shown as it was written.
+Money, shell variables and escaped brackets use the same characters. Text that does not close like a formula stays as it
+is, and a formula that cannot be read is shown as it was written.
 """
 
 import re
@@ -42,8 +42,8 @@ MATH_ATTRIBUTES = {
 
 
 def add_math(parser: MarkdownIt, *, is_growing: bool = False) -> None:
-    """Teach a parser formulas. With ``is_growing`` more text may follow, so a block that is not yet closed
-    becomes a token ``math_open`` of its own.
+    """Teach a parser formulas. With ``is_growing`` more text may follow, so an unclosed block becomes a token
+    ``math_open``.
     """
 
     def block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -85,8 +85,8 @@ def _is_word(character: str) -> bool:
 
 
 def _block(state: StateBlock, start: int, end: int, silent: bool, *, is_growing: bool) -> bool:
-    """Parse a formula whose lines would begin lists and headings if they were read as Markdown. A blank line ends
-    none.
+    """Parse a formula whose lines would begin lists and headings as Markdown. A blank line ends the
+    search for its end.
     """
     begin = state.bMarks[start] + state.tShift[start]
     opening = state.src[begin : begin + 2]
@@ -128,7 +128,7 @@ def _render(renderer: RendererHTML, tokens: Sequence[Token], index: int, options
 
 
 def _mathml(content: str, *, is_displayed: bool) -> str | None:
-    """Return MathML, or ``None`` where this is no formula that can be drawn."""
+    """Return MathML, or ``None`` if this is no formula that can be drawn."""
     if len(content) > MATH_MAX_CHARS or _TAG_IN_TEXT.search(content):
         return None
     try:

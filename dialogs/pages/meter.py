@@ -1,6 +1,5 @@
-"""The panel behind the ring: the last reported prompt by category, what changed it last, and how long its room
-lasts.
-"""
+"""The panel behind the ring: the last reported prompt by category, the last change to it, and how long its room will
+last."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ RESERVE, FREE, PROMPT = "reserve for the answer", "free", "prompt"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``tokens`` are estimated; ``x`` and ``width`` are percents of the bar."""
+    """A part of the bar. ``tokens`` are estimated; ``x`` and ``width`` are percents."""
 
     name: str
     kind: str
@@ -49,8 +48,8 @@ class Meter:
 
 
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
-    """Build the meter. ``tokens`` are those of the last prompt; ``snapshots``, oldest first, tell what requests
-    held.
+    """Build the meter. ``tokens`` are those of the last prompt, and ``snapshots``, oldest first, tell the contents of
+    requests.
     """
     if tokens is None or not snapshots:
         parts = parts_of({}, tokens, 0, health["model_context_limit"]) if tokens is not None else ()
@@ -73,7 +72,7 @@ def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any
 
 
 def _standing(health: dict[str, Any], tokens: int | None) -> str:
-    """Say how things stand where there is nothing to forecast; empty where that is unknown."""
+    """Return the state of things if there is nothing to forecast, or an empty text if it is unknown."""
     return _(STANDINGS[health["level"]]) if tokens is not None and health["level"] in STANDINGS else ""
 
 
@@ -82,9 +81,7 @@ def _split(sent: Sent, tokens: int) -> dict[str, int]:
 
 
 def parts_of(split: Mapping[str, int], tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
-    """Return the parts by category, then what is kept for the answer and what is left of the window, where that
-    is known.
-    """
+    """Return the parts by category, then the reserve for the answer, and the rest of the window if it is known."""
     named = {**(split or {PROMPT: tokens}), RESERVE: reserve, FREE: max(0, (window or 0) - tokens - reserve)}
     whole, upto, parts = window or tokens + reserve, 0, list[Part]()
     for name, size in named.items():
@@ -97,9 +94,7 @@ def parts_of(split: Mapping[str, int], tokens: int, reserve: int, window: int | 
 
 
 def _forecast(health: dict[str, Any], tokens: int, growth: float) -> list[str]:
-    """Write a clause for each level that lies ahead, the nearer first; nothing for a level that is unknown or the
-    last.
-    """
+    """Return a clause for each level ahead, the nearer first, or nothing for a level that is unknown or the last."""
     optimal, critical = health["optimal_max_tokens"], health["critical_max_tokens"]
     if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
         return []

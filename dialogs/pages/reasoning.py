@@ -9,7 +9,9 @@ SHOWN_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """``text`` is its beginning, ``chars`` the length of all of it, ``seconds`` from its first to its last word."""
+    """The reasoning of a turn. ``text`` is its beginning, ``chars`` its whole length, and ``seconds`` the time from its
+    first to its last word.
+    """
 
     text: str
     chars: int

@@ -1,4 +1,4 @@
-"""The recalled turns of a request, computed from the references that its generation remembers."""
+"""The recalled turns of a request, from the references that its generation stores."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,8 +16,11 @@ WORDS_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class RecalledTurn:
-    """``words`` are those that the message and this turn have in common; none: it stands beside a turn that has some,
-    or it is pinned. ``before`` is the position from which the page shows it."""
+    """A recalled turn.
+
+    ``words`` are those that it shares with the message. If there are none, it stands beside a turn that shares some, or
+    is pinned. ``before`` is the position from which the page shows it.
+    """
 
     turn: Turn
     speaker: str

@@ -1,4 +1,4 @@
-"""Fetching of an image that an answer names by its address, only once somebody asks for it."""
+"""Fetching of an image that an answer names by its address, once a person asks for it."""
 
 from http.client import HTTPException
 
@@ -22,10 +22,10 @@ WINDOW_SECONDS = 60  # from a person's first image on
 
 
 def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attached:
-    """Fetch the image at ``address``, which turn ``seq`` of this dialog names.
+    """Fetch the image at ``address``, which turn ``seq`` of this dialog names. Raises ``NotFound``, ``Invalid``, and
+    ``RateLimited`` for a person who has fetched many.
 
-    The server fetches it, so the image's host learns neither the reader's address nor their cookies. Raises
-    ``NotFound``, ``Invalid``, and ``RateLimited`` when this person had many.
+    The server fetches it, so that the image's host learns neither the reader's address nor their cookies.
     """
     if not settings.REMOTE_IMAGES:
         raise NotFound("This server fetches no images: DOMINDS_REMOTE_IMAGES is off.")
@@ -44,8 +44,8 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
 def _fetch(address: str, user_id: int) -> tuple[int, bytes]:
     """Return the status and the body.
 
-    The largest image is charged before, and what it did not take given back, so that fetches at the same time
-    stay within the bound together.
+    The size of the largest image is charged before, and the difference is given back, so that simultaneous fetches stay
+    within the bound together.
     """
     images, received = (f"dominds:images:{kind}:{user_id}" for kind in ("number", "bytes"))
     reserved = min(ATTACHMENT_BYTES.most, REMOTE_IMAGE_BYTES.most)
@@ -69,7 +69,7 @@ def _fetch(address: str, user_id: int) -> tuple[int, bytes]:
 
 
 def _charge(key: str, amount: int, bound: Budget) -> None:
-    """Count the bytes against the person's bound. Nothing is fetched that cannot be counted."""
+    """Count the bytes against the person's bound. What cannot be counted is not fetched."""
     try:
         with client().pipeline() as pipe:
             pipe.set(key, 0, ex=WINDOW_SECONDS, nx=True)

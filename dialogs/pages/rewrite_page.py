@@ -1,6 +1,5 @@
-"""The page of one rewrite: what stood before beside what stands now, in the dialog's order, and why each piece
-went.
-"""
+"""The page of one rewrite: what stood before and what stands now, side by side in the dialog's order, and why each
+piece went."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,8 @@ Item = Mapping[str, Any]  # an entry in a column of the rewrite
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One place: ``gone`` is what is no longer seen as it was, ``stands`` what is seen there; at least one of both.
+    """One place: ``gone`` is what can no longer be seen as it was, and ``stands`` what can be seen there, at least one
+    of both.
 
     ``stand_in`` is the place of the text that stands for what is gone.
     """
@@ -46,7 +46,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A piece as the page shows it. ``stands_for`` counts the units in whose place a new text stands."""
+    """A piece as the page shows it. ``stands_for`` is the number of units that a new text replaces."""
 
     place: int
     before: Side | None
@@ -68,7 +68,7 @@ class Line:
 
 
 def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
-    """Return the pieces by the oldest turn that each is made of; a text that stands for others goes before them."""
+    """Return the pieces by the oldest turn that each is made of. A text that stands for others comes before them."""
     gone_by_id = {item["id"]: item for item in removed}
     changed = {item["id"] for item in view if item.get("is_new") and item["id"] in gone_by_id}
     rows: list[tuple[tuple[int, int, int], Item | None, Item | None]] = []
@@ -92,8 +92,8 @@ def _oldest(item: Item) -> int:
 
 
 def _stand_ins(rows: Sequence[tuple[Any, Item | None, Item | None]]) -> dict[int, int]:
-    """Map each turn to the place of the text that stands for it; of two the first, and a ledger only where there
-    is no other.
+    """Map each turn to the place of the text that stands for it: the first of two, and a ledger only if there is no
+    other.
     """
     places: dict[int, int] = {}
     new = [(place, item) for place, (_, gone, item) in enumerate(rows) if item and item.get("is_new") and not gone]
@@ -112,7 +112,7 @@ def _stand_in_of(gone: Item, stand_ins: Mapping[int, int]) -> int | None:
 
 
 def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page: int) -> list[Line]:
-    """Return one page of pieces with their texts, in three queries whatever the rewrite's size."""
+    """Return one page of pieces with their texts, in three queries for a rewrite of any size."""
     start = (page - 1) * ROWS
     shown = pieces[start : start + ROWS]
     units = {
@@ -140,12 +140,12 @@ def is_summary(unit: RemovedUnit) -> bool:
 
 
 def is_markdown(unit: RemovedUnit) -> bool:
-    """Check whether a model wrote the unit, and so in Markdown."""
+    """Check whether a model wrote the unit, and so wrote Markdown."""
     return unit.role == UnitRole.ASSISTANT or unit.kind == UnitKind.SUMMARY
 
 
 def link_summaries(dialog: Dialog, units: Sequence[Any]) -> None:
-    """Set ``made_by`` on each summary of the archive: the rewrite that wrote it."""
+    """Set ``made_by`` on each summary of the archive to the rewrite that wrote it."""
     summaries = [unit for unit in units if is_summary(unit)]
     makers = makers_of(dialog, [unit.text for unit in summaries])
     for unit in summaries:
@@ -202,7 +202,7 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
 
 
 def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:
-    """Say why a piece went. A strategy that chooses among messages first masks old tool output, as a part of its
+    """Return why a piece went. A strategy that chooses among messages masks old tool output first, as a part of its
     step.
     """
     if stands and any(message["text"].startswith(OPENING) for message in stands["messages"]):

@@ -1,4 +1,4 @@
-"""A person's dialogs in the navigation: pinned ones, folders, then the newest by the day of their last activity."""
+"""A person's dialogs in the navigation: pinned ones, folders, and then the newest by the day of their last activity."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Rows = Callable[[QuerySet[Dialog]], QuerySet[Dialog, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A group of dialogs under one heading. They come with the words for their states."""
+    """A group of dialogs under one heading, with the words for their states."""
 
     title: str
     dialogs: list[tuple[Dialog, str]]
@@ -52,7 +52,7 @@ def sections(user: User) -> list[Section]:
 
 
 def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
-    """Return the template's values for a search; without words, those of the usual navigation."""
+    """Return the template's variables for a search, or those of the usual navigation without words."""
     if not words:
         return {"sections": sections(user)}
     shown = [Section(_("Found"), _with_labels(dialogs))] if dialogs else []
@@ -60,7 +60,7 @@ def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
 
 
 def marks(dialogs: Iterable[Any]) -> list[tuple[str, str, str, int]]:
-    """Return what open pages need to keep up: id, state, its words and the number of turns of the newest dialogs."""
+    """Return what open pages keep up to date: id, state, its words and the number of turns of the newest dialogs."""
     return [(str(row.pk), row.state, state_label(row.state), row.last_turn_seq) for row in dialogs]
 
 
@@ -84,14 +84,14 @@ def recent_dialogs(user: User, limit: int) -> list[Dialog]:
 
 
 def recent_states(user: User, limit: int) -> list[Any]:
-    """Return ``pk``, ``state`` and ``last_turn_seq`` of the same dialogs: a tenth of what a dialog is."""
+    """Return ``pk``, ``state`` and ``last_turn_seq`` of the same dialogs, a tenth of the data of whole ones."""
     return _recent(user, limit, _states)
 
 
 def _recent(user: User, limit: int, rows: Rows) -> list[Any]:
     """Return a person's own dialogs and those of their groups, newest first.
 
-    No index covers the two together, so each is read by its own. Most people have no groups.
+    No index covers both, so each set is read by its own index. Most people have no groups.
     """
     result = {row.pk: row for row in _own_recent(limit, rows)(user.pk)}
     if groups := reach_of(user).groups:

@@ -1,4 +1,5 @@
-"""The story of a dialog's context: each act as one line, with its size before and after, and what can be undone."""
+"""The story of a dialog's context: each act as one line, with the sizes before and after, and
+whether it can be undone."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,8 +31,8 @@ CLEARED = {
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing that happened to what the model sees. ``address`` is its place in the conversation, ``more`` the page
-    that says what went and why, or what came back.
+    """One thing that happened to what the model sees. ``address`` is its place in the conversation, and ``more`` the
+    page about what went and why, or what came back.
     """
 
     kind: str  # rewrite, undo, clear, question, recall
@@ -56,7 +57,7 @@ def story_of(page: DialogPage, newest: int) -> list[Act]:
 
 
 def _alike(acts: Sequence[Act]) -> Iterator[list[Act]]:
-    """Group recalls that nothing else lies between; a line for each would hide the rest."""
+    """Group consecutive recalls, since a line for each would hide the rest."""
     for is_recall, group in groupby(acts, key=lambda act: act.kind == "recall"):
         rows = list(group)
         yield from [rows] if is_recall else ([act] for act in rows)
@@ -130,7 +131,7 @@ def _recall(dialog: Dialog, call: Generation) -> Act:
 
 
 class Gauge:
-    """What the gauge showed before and after a moment: the size of the calls around it."""
+    """The readings of the gauge before and after a moment, from the sizes of the calls around it."""
 
     def __init__(self, dialog: Dialog) -> None:
         self._dialog = dialog
@@ -146,8 +147,9 @@ class Gauge:
         return next_size(self._dialog)
 
     def around(self, at: datetime, since: datetime | None = None, before: int | None = None) -> str:
-        """Write the sizes around a moment; empty where they are not known. ``before`` is what was estimated where no
-        call came between ``since`` and then.
+        """Return the sizes around a moment in words, or an empty text if they are unknown.
+
+        ``before`` is the estimate for the case that no call came between ``since`` and that moment.
         """
         earlier = next((call for call in self.calls if call.started_at < at), None)
         if earlier is not None and since is not None and earlier.started_at < since:
@@ -159,7 +161,7 @@ class Gauge:
 
 
 def _size(call: Generation) -> tuple[int | None, bool]:
-    """Return what the gauge showed of a call, and whether that was an estimate."""
+    """Return what the gauge showed for a call, and whether that was an estimate."""
     is_est = call.prompt_tokens is None
     return est_tokens_of(call) if is_est else call.prompt_tokens, is_est
 
@@ -183,7 +185,7 @@ def _est_sizes(before: int, after: int) -> str:
 
 
 def words_of_undo(run: RemediationRun, before: int | None, after: int | None) -> str:
-    """Say what an undo brought back into the model's sight."""
+    """Return a sentence about what an undo brought back into the model's sight."""
     back = {seq for item in run.removed if item["kind"] != UnitKind.SUMMARY for seq in item["turns"]}
     words = _("Undone.")
     if back:

@@ -1,4 +1,4 @@
-"""The drawing of a dialog's calls: a column for each, its categories stacked, thresholds as lines. Pure."""
+"""A drawing of a dialog's calls: a column for each, its categories stacked, and thresholds as lines. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Drawing:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return the kinds of marks that stand over columns. Of several over one column the first is drawn."""
+        """Return the kinds of marks over columns. Of several marks over one column only the first is drawn."""
         return tuple(dict.fromkeys(column.moment.marks[0].kind for column in self.columns if column.moment.marks))
 
 
@@ -85,7 +85,7 @@ def draw(moments: Sequence[Moment]) -> Drawing:
 
 
 def axis(top: int) -> tuple[tuple[float, str], ...]:
-    """Return percents from above with the tokens that they stand for, down to 0."""
+    """Return percents from above with their numbers of tokens, down to 0."""
     return tuple((round(100 * (1 - share), 1), format_number(top * share, "")) for share in SHARES)
 
 
@@ -118,7 +118,7 @@ def _words(moment: Moment) -> str:
 
 
 def _path(values: Sequence[int | None], top: int) -> Iterator[str]:
-    """Draw a step for each column that knows the threshold."""
+    """Return a path with a step for each column whose threshold is known."""
     last: int | None = None
     for at, value in enumerate(values):
         if value is None:

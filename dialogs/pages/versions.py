@@ -1,4 +1,4 @@
-"""The versions of a turn: the branches that part where it stands (``docs/spec.md#branches``)."""
+"""The versions of a turn, which are the branches that part at its place (``docs/spec.md#branches``)."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,7 +14,9 @@ from dialogs.permissions import may_see
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """``dialogs`` hold one version each, the first one first; ``number`` counts from 1 and is the one shown."""
+    """Versions of a turn. ``dialogs`` hold one each, the first one first, and ``number`` of the shown one counts from
+    1.
+    """
 
     dialogs: tuple[UUID, ...]
     number: int
@@ -33,7 +35,7 @@ class Versions:
 
 
 def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
-    """Map positions to versions, where the conversation has more than one that this person may see."""
+    """Map positions to versions, where this person may see several."""
     if dialog.forked_from_id is None and not dialog.fork_count:
         return {}
     line = lineage(dialog)

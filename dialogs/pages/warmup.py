@@ -1,4 +1,4 @@
-"""Warm-up of web processes: code that they load as soon as they run (see ``dominds.web.startup``)."""
+"""Warm-up of web processes, with code that they load as soon as they run (see ``dominds.web.startup``)."""
 
 from pathlib import Path
 
