@@ -1,4 +1,4 @@
-"""Rows of generations: begun before the provider is asked, ended in the transaction that stores their outcome."""
+"""Rows of generations: begun before the provider is asked, and ended in the transaction that stores their outcome."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,12 +41,12 @@ _ENDED_COLUMNS = tuple(
 
 
 class AlreadyEnded(Exception):
-    """Raised when a commit repeats one that did succeed, though its answer was lost."""
+    """Raised when a commit is repeated that had succeeded, although its answer was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A generation under way, with what its end must be judged by."""
+    """A generation under way, with the facts by which its end is judged."""
 
     generation: Generation
     prepared: Prepared
@@ -60,7 +60,7 @@ class Attempt:
 
     @property
     def counted(self) -> Counted | None:
-        """Return the prompt as it was counted before it was sent, where it was."""
+        """Return the tokens of the prompt as counted before it was sent, if they were."""
         if not self.generation.est_prompt_tokens:
             return None
         tools, images = self.generation.est_tools_tokens or 0, self.image_tokens
@@ -76,9 +76,10 @@ def begin(
     prepared: Prepared,
     sent: tuple[Sent, Sequence[RequestPart]] | None = None,
 ) -> Attempt:
-    """Store the row of a generation before the provider is asked. ``sent`` is the request, with its parts.
+    """Store the row of a generation before the provider is asked. Raises ``NoRoomInBudget`` if the call must not begin
+    now.
 
-    Raises ``NoRoomInBudget`` where the call must not begin now.
+    ``sent`` is the request, with its parts.
     """
     model, counted, is_forced = served.model, call.counted, isinstance(call, ForcedClear)
     with lease.change(durable=False) as change:
@@ -125,7 +126,9 @@ def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:
 
 
 def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> None:
-    """Store parts that the dialog's request before did not name: most requests of a dialog share them."""
+    """Store the parts that the dialog's last request did not name, since most requests of a dialog
+    share their parts.
+    """
     in_order = sorted(parts, key=attrgetter("digest"))  # so that no two dialogs wait for each other
     known = set(context_state.request_parts or ())
     if new := [part for part in in_order if part.digest not in known]:
@@ -135,9 +138,8 @@ def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> N
 
 
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
-    """End the generation's row. One that gave no report that counts gets its snapshot here.
-
-    Raises ``AlreadyEnded`` when the row does not run any more.
+    """End the generation's row, with a snapshot if no report that counts gave one. Raises ``AlreadyEnded`` if the row
+    no longer runs.
     """
     generation, usage = attempt.generation, reply.usage
     generation.outcome, generation.finished_at = outcome, timezone.now()
@@ -157,10 +159,9 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
 
 
 def set_usage(change: Change, generation: Generation, usage: UsageReport, prices: Sequence[Price]) -> None:
-    """Set the counts as reported, and their cost by the provider's list when the call began; also the dialog's
-    sum.
+    """Set the reported counts, their cost by the provider's prices at the call's beginning, and the dialog's sum.
 
-    The caller stores the generation, whose outcome is set. A call that failed without a report costs nothing.
+    The caller sets the outcome before, and stores the generation. A failed call without a report costs nothing.
     """
     if not isinstance(usage, Usage):
         change.dialog.unpriced_generations += generation.outcome != Generation.Outcome.FAILED
@@ -178,7 +179,7 @@ def set_usage(change: Change, generation: Generation, usage: UsageReport, prices
 
 @commits
 def postpone(lease: Lease, circuit: OpenCircuit) -> float:
-    """Count a try that was not made because the model's circuit is open. Returns the seconds until the next one."""
+    """Count a try that was not made because the model's circuit is open, and return the seconds until the next one."""
     delay = circuit.seconds + random() * CIRCUIT_SPREAD_SECONDS
     with lease.change() as change:
         change.dialog.tries += 1
@@ -187,6 +188,6 @@ def postpone(lease: Lease, circuit: OpenCircuit) -> float:
 
 
 def wake_after(change: Change, seconds: float, reason: str) -> None:
-    """Let the dialog be driven again after this time, by the database's clock: those of workers differ."""
+    """Let the dialog be driven again after this time, by the database's clock, since the clocks of workers differ."""
     change.dialog.wake_at = Now() + timedelta(seconds=seconds)
     change.event("notice", text=f"{reason} Trying again in {max(1, round(seconds))} s.")

@@ -1,6 +1,5 @@
-"""Model calls beside the conversation: pruning, summaries, titles. They are generations, but say nothing about
-health.
-"""
+"""Model calls beside the conversation: pruning, summaries, titles. They are generations, but say
+nothing about health."""
 
 import hashlib
 import re
@@ -56,11 +55,11 @@ TITLED_CHARS = 2_000  # the part of a message, and of its answer, that a title i
 
 
 def pruning_model(dialog: Dialog) -> ModelInfo:
-    """Return the model of the pruning agent chosen in the settings, with that agent's settings; else the dialog's
-    own model.
+    """Return the model of the pruning agent in the settings, with that agent's settings, or else the dialog's own
+    model.
 
-    The settings of the dialog's agent are for its answers: a high effort would spend the short output of a
-    summary on thinking.
+    The settings of the dialog's agent are for its answers: a high effort would spend the short output of a summary on
+    thinking.
     """
     settings = _settings.first()
     agent: Agent | None = settings.pruning_agent if settings else None
@@ -80,8 +79,8 @@ def pruning_window(dialog: Dialog) -> int | None:
 
 
 def _longest_answer(model: ModelInfo, text: str) -> int | None:
-    """Return the most tokens of an answer. LM Studio goes on past the end of its window, and a question takes at
-    most half of it (``split_for``).
+    """Return the greatest length of an answer in tokens. LM Studio goes on past the end of its window, of which a
+    question takes at most half (``split_for``).
     """
     window = thresholds_of_model(model).context_limit
     wanted = side_answer(window, SHORT_ANSWER, model.kind.overruns)
@@ -89,10 +88,10 @@ def _longest_answer(model: ModelInfo, text: str) -> int | None:
 
 
 def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
-    """Ask the pruning model once and return its text. Raises ``ProviderError``; the attempt is recorded either way.
+    """Ask the pruning model once, record the call, and return its text. Raises ``ProviderError``.
 
-    A model whose circuit is open is not asked, and none is where a budget has no room: nothing is recorded, and the
-    caller goes on as when the call had failed.
+    A model whose circuit is open is not asked, and no model is where a budget has no room. Then nothing is recorded,
+    and the caller goes on as after a failed call.
     """
     model = pruning_model(dialog)
     if rest := circuits.open_circuit(model):
@@ -108,7 +107,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
 
 
 def ask_at_rest(watch: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
-    """Ask as ``ask`` does, for a dialog that nobody drives. The call is cut off when a worker claims the dialog."""
+    """Ask as ``ask`` does for a dialog that nobody drives. The call is cut off when a worker claims the dialog."""
     model = pruning_model(dialog)
     if rest := circuits.open_circuit(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
@@ -134,8 +133,8 @@ def _text_of(reply: Reply) -> str:
 
 @contextmanager
 def watching(dialog: Dialog) -> Iterator[Lease]:
-    """Watch a dialog at rest through a lease that nobody took: it is lost when a worker claims the dialog, and
-    calls give way.
+    """Watch a dialog at rest through a lease that nobody has taken, which is lost when a worker claims the dialog, so
+    that calls give way.
     """
     watch = Lease(dialog.pk, dialog.epoch, lost=keeper.draining)
     keeper.add(watch)
@@ -148,8 +147,8 @@ def watching(dialog: Dialog) -> Iterator[Lease]:
 def _watched_call(
     watch: Lease, dialog: Dialog, model: ModelInfo, purpose: str, instructions: str, content: str
 ) -> tuple[Generation, Reply]:
-    """Make a call whose row is never the running one, and says from the start how it ends if this worker goes
-    away. Raises ``NoRoomInBudget``.
+    """Make a call whose row is never the running one, and which states from the start how it ends if this worker
+    vanishes. Raises ``NoRoomInBudget``.
     """
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
     with transaction.atomic():
@@ -182,9 +181,10 @@ def _reply(lease: Lease, generation: Generation, model: ModelInfo, instructions:
 
 
 def write_title(dialog_id: UUID) -> None:
-    """Name a dialog after its first exchange. It rests meanwhile: the call gives way when a worker claims it.
+    """Name a dialog after its first exchange.
 
-    A person's title stands, and after a failure the beginning of the first message.
+    The dialog rests meanwhile, and the call gives way when a worker claims it. A person's title stays, and after a
+    failure the beginning of the first message is the title.
     """
     dialog = Dialog.objects.whole().filter(pk=dialog_id, awaits_title=True, lease_owner="").first()
     content = _first_exchange(dialog) if dialog and not spending_of(dialog).exceeded else ""
@@ -208,7 +208,7 @@ def write_title(dialog_id: UUID) -> None:
 
 
 def _first_exchange(dialog: Dialog) -> str:
-    """Return the beginnings of the first message and of its answer; empty while there is none."""
+    """Return the beginnings of the first message and of its answer, or empty texts if there is none."""
     turns = dialog.turns.filter(position__isnull=False, role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).exclude(text="")
     first = list(turns.order_by("position").values_list("role", "text")[:2])
     if Turn.Role.ASSISTANT not in dict(first):
@@ -217,8 +217,9 @@ def _first_exchange(dialog: Dialog) -> str:
 
 
 def title_in(answer: str) -> str:
-    """Return the first line that can be a title, without the marks that models put around one; empty where they wrote
-    something else: a row of a table, an announcement, or a whole paragraph.
+    """Return the first line that can be a title, without the marks that models put around one.
+
+    Returns an empty text for anything else: a row of a table, an announcement, or a whole paragraph.
     """
     for line in answer.splitlines():
         if NO_TITLE.search(line):
@@ -235,8 +236,8 @@ def _ask(lease: Lease, stream: Stream, generation: Generation) -> Reply:
 
 
 def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:
-    """Have the model write a hand-off summary. When that fails the text is empty, and sentences chosen by rule
-    take its place.
+    """Have the model write a hand-off summary. After a failure the text is empty, and sentences chosen by rule take its
+    place.
     """
     instructions = render(prompt, words=int(max_tokens * WORDS_PER_TOKEN))
     try:

@@ -1,7 +1,7 @@
 """Calls to tools that run on the client's side of ``/v1``.
 
-Such a call ends the run: its message counts as answered and the call stays open, until the client sends the
-result and the same message is worked on again.
+Such a call ends the run: its message counts as answered, and the call stays open until the client sends the result,
+after which work on the same message goes on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def _has_ended(drive: Drive) -> bool:
 
 
 def hand_over(change: Change, calls: Sequence[Call], *, beside_clear: bool) -> None:
-    """End the run, if the calls belong to the message under way; otherwise the model reads why there is no result."""
+    """End the run if the calls belong to the message under way; otherwise tell the model why there is no result."""
     if beside_clear:
         _refuse(change, calls, BESIDE_CLEAR)
     elif change.dialog.answering_seq is None or _message_of_newest_reply(change.dialog) != change.dialog.answering_seq:
@@ -50,7 +50,7 @@ def has_clear(calls: Sequence[Call]) -> bool:
 
 
 def _message_of_newest_reply(dialog: Dialog) -> int | None:
-    """Return the message for which the newest reply was made."""
+    """Return the message that the newest reply answered."""
     newest = dialog.turns.filter(role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE).order_by("-position")
     return newest.values_list("generation__answers_seq", flat=True).first()
 
@@ -62,12 +62,12 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
 
 
 def accept_within(change: Change, results: Mapping[str, Judged], *, goes_on: bool) -> Turn:
-    """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a
-    new message comes with them. Return the message that they belong to.
+    """Store the client's results by call id, and return the message that they belong to. The run goes on, unless a new
+    message comes with them.
 
-    A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds. The request that
-    brings results may offer other tools than those that were called, or none: a last answer, say, is asked for without
-    any.
+    The results were judged before any row was locked. A worker may still hold the dialog: it has handed the calls over,
+    and goes on with what it finds. The request with the results may offer other tools than those that were called, or
+    none, as for a last answer.
     """
     dialog = change.dialog
     calls, ours = unresolved_calls(dialog), tools_of(dialog.agent)

@@ -1,4 +1,4 @@
-"""The driver, which performs what policies decide. It never judges; a new case belongs in the decision types."""
+"""The driver, which performs what policies decide. It never judges; a new case belongs in the types of decisions."""
 
 from uuid import UUID
 
@@ -75,7 +75,7 @@ def drive(dialog_id: UUID) -> None:
 
 
 def pending_work(lease: Lease) -> Dialog | None:
-    """Return the dialog as it is now, if this worker still has something to do for it."""
+    """Return the dialog as it is now, if this worker still has work in it."""
     dialog = lease.read_dialog()
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None
@@ -93,7 +93,7 @@ def pending_work(lease: Lease) -> Dialog | None:
 
 
 def step(lease: Lease, dialog: Dialog) -> bool:
-    """Do the next thing that the dialog needs, and return whether a rewrite may come soon after an answer."""
+    """Take the dialog's next step, and return whether a rewrite may come soon after an answer."""
     try:
         materials = materials_of(dialog)
         served, view, _, sizes = materials
@@ -125,7 +125,7 @@ def step(lease: Lease, dialog: Dialog) -> bool:
 
 
 def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
-    """Check whether the model may be called now; where it may not, the message fails or waits."""
+    """Check whether the model may be called now. If not, the message fails or waits."""
     if dialog.generations_for_message >= MAX_GENERATIONS_PER_MESSAGE:
         fail(lease, f"The agent made {MAX_GENERATIONS_PER_MESSAGE} generations for this message without an answer.")
     elif served.lacks_limit and served.unusable:
@@ -160,8 +160,8 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
 
 
 def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
-    """Ask a person for another model. The model, its provider or its key is gone, so each further message would
-    fail the same.
+    """Ask a person for another model. The model, its provider or its key is gone, so each further message would fail
+    too.
     """
     if repeats.asks_person(dialog):
         suspend(lease, dialog, Suspend(Question.Kind.REFUSED, reason))
@@ -170,7 +170,7 @@ def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
 
 
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
-    """Wait before calling a model that fails for every dialog just now, or fail the message.
+    """Wait before calling a model that fails for every dialog now, or fail the message.
 
     The wait counts as a try, so that no message waits forever. A program is told at once.
     """
@@ -195,7 +195,7 @@ def suspend(lease: Lease, dialog: Dialog, decision: Suspend) -> None:
 
 
 def clear(lease: Lease, dialog: Dialog, decision: ClearMind) -> None:
-    """Clear the mind though the model did not ask: for a person, or for the runtime with a drafted package."""
+    """Clear the mind although the model did not ask for it: for a person, or for the runtime with a drafted package."""
     package = "" if decision.by_person else draft_package(dialog)
     with lease.change() as change:
         if decision.by_person:
@@ -219,7 +219,7 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
 
 
 def give_up(lease: Lease) -> None:
-    """End the message after too many crashes. If its rows cannot be read even for that, quarantine the dialog."""
+    """End the message after too many crashes, or quarantine the dialog if its rows cannot even be read for that."""
     try:
         fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
     except PASSING:
@@ -240,7 +240,7 @@ def settle(lease: Lease) -> None:
 
 
 def proceed_or_release(change: Change) -> None:
-    """Take the next message that waits, or end the run in the same commit."""
+    """Take the next waiting message, or end the run in the same commit."""
     change.take_next_message()
     if not change.dialog.has_work:
         release(change)

@@ -1,7 +1,7 @@
-"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it.
+"""Live text of running generations. It is in Redis alone: it may vanish with its attempt, and the commit replaces it.
 
-The newest line of running tools is published too, and stored nowhere. One thread of a process writes for all its
-generations: at each beat one pipeline and one message, however many there are.
+The newest line of running tools is published as well, and stored nowhere. One thread of a process writes for all its
+generations: at each beat one pipeline and one message, however many generations there are.
 """
 
 import re
@@ -28,7 +28,7 @@ CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written
 
 
 class LiveText:
-    """The growing text of one generation's answer or reasoning. Without Redis the live view is lost, never the
+    """The growing text of one generation's answer or reasoning. Without Redis the live view is lost, and never the
     answer.
     """
 
@@ -54,14 +54,14 @@ class LiveText:
             _writer.add(self)
 
     def flush(self) -> None:
-        """Write an answer's end, so that readers get its last words before its turn replaces them."""
+        """Write the end of an answer, so that readers get its last words before its turn replaces them."""
         self.is_over = True
         if self.tried < len(self.parts):
             _writer.wait_for(self)
 
 
 class LiveAnswer:
-    """A running answer as its readers see it: its text, and apart from that its reasoning."""
+    """A running answer as its readers see it: its text, and separately its reasoning."""
 
     def __init__(self, dialog_id: UUID, generation_id: int) -> None:
         self.reasoning = LiveText(dialog_id, generation_id, reasoning=True)
@@ -73,7 +73,7 @@ class LiveAnswer:
 
 
 class Writer:
-    """The thread that writes live texts: all that grew at each beat, and at once those that begin or end."""
+    """A thread that writes live texts: at each beat all that have grown, and at once those that begin or end."""
 
     def __init__(self) -> None:
         self.losses = 0  # how often Redis was unavailable: it may have come back without anything
@@ -166,7 +166,7 @@ class Writer:
                 self.add(text)
 
     def _try_again(self, texts: Collection[LiveText], error: redis.RedisError) -> None:
-        """Try again at the next beat, with the whole text: readers know by the position what they have of it."""
+        """Try again at the next beat, with the whole text. Readers know by the position how much of it they have."""
         if not self._is_lost:
             log.warning("drafts_lost", generations=len(texts), error=str(error))
         self._is_lost = True
@@ -188,22 +188,21 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # colours and mo
 
 
 def show_line(dialog_id: UUID, call_id: str, text: str) -> None:
-    """Publish the last line of ``text``, without secrets, for the pages of this dialog. It never waits: a thread
+    """Publish the last line of ``text``, without secrets, for the pages of this dialog. It never waits, since a thread
     publishes.
     """
     _lines.add(call_id, {"dialog": str(dialog_id), "call": call_id, "line": line_of(text)})
 
 
 def line_of(text: str) -> str:
-    """Return the last line that says something, as a page can show it."""
+    """Return the last line that is not blank, in the form in which a page can show it."""
     lines = [line for line in _TERMINAL.sub("", text[-10 * READ_CHARS :]).splitlines() if line.strip()]
     line = " ".join(lines[-1][:READ_CHARS].split()) if lines else ""
     return storable(redact(line))[:LINE_CHARS]
 
 
 class _Lines:
-    """The thread that publishes: of each call the newest line, and of all calls together,
-    at most four times a second."""
+    """A thread that publishes the newest line of each call, and of all calls together at most four times a second."""
 
     def __init__(self) -> None:
         self._newest: dict[str, dict[str, str]] = {}

@@ -1,4 +1,4 @@
-"""The parts of a dialog's next request, to be taken apart at once: each step gets those that it needs."""
+"""The parts of a dialog's next request. Each step takes from them the two or three that it needs."""
 
 from typing import NamedTuple
 
@@ -11,8 +11,8 @@ from dominds.llm.messages import ToolSpec
 
 
 class Materials(NamedTuple):
-    """The model and policy of a request, what the model sees, its tools, and the sizes, which are computed when
-    asked for.
+    """The materials of a request: its model and policy, what the model sees, its tools, and the sizes, which are
+    computed on demand.
     """
 
     served: Served
@@ -22,9 +22,8 @@ class Materials(NamedTuple):
 
 
 def materials_of(dialog: Dialog, view: View | None = None) -> Materials:
-    """Read the materials, or take the ``view`` of a dialog that is not stored yet.
-
-    Raises ``UnknownModel`` when the catalog no longer has the dialog's model.
+    """Read the materials, with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` if the catalog
+    no longer has the dialog's model.
     """
     view = view or view_of(dialog)
     served = served_by(dialog).seeing(view.messages)

@@ -38,8 +38,10 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
 
 
 def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedClear:
-    """Make a forced clear. It asks for the output that a package needs, whatever the agent's settings say of
-    answers, and makes room for it in its own view.
+    """Make a forced clear.
+
+    It asks for as much output as a package needs, whatever the agent's settings say about answers, and makes room for
+    that in its own view.
     """
     served, view, tools, sizes = materials
     view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0)
@@ -50,9 +52,11 @@ def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedC
 
 
 def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, sizes: Sizes) -> Recall:
-    """Return what the next request brings back. One whose answer filled the window, that was refused, or whose last
-    report was red only by what was recalled, is not made longer; the first after a clear goes on from its package
-    alone."""
+    """Return what the next request brings back.
+
+    Nothing is added to a request whose answer filled the window, which was refused, or whose last report was red only
+    because of recalled text. The first request after a clear goes on from its package alone.
+    """
     served, view, _, _ = materials
     if not recall.is_on or dialog.overflowed or view.interrupted or dialog.restarts > 1 or view.is_fresh_round:
         return NOTHING
@@ -71,16 +75,18 @@ def next_recall(dialog: Dialog, materials: Materials, sizes: Sizes) -> Recall:
 
 
 def next_prompt(dialog: Dialog, materials: Materials, sizes: Sizes) -> int:
-    """Return the est. tokens of the whole next request as it would be sent now, what is recalled included."""
+    """Return the estimated tokens of the whole next request if it were sent now, recalled text included."""
     return sizes.prompt + next_recall(dialog, materials, sizes).est_tokens
 
 
 def _tells_sizes(dialog: Dialog) -> bool:
-    """Check whether an answer names the size of its request, as those of ``/v1`` do: it is counted for that alone."""
+    """Check whether an answer names the size of its request, as answers of ``/v1`` do. The request is counted for that
+    alone.
+    """
     return dialog.origin != Dialog.Origin.PERSON
 
 
 def _at_most(dialog: Dialog, output: int | None) -> int | None:
-    """Ask for no more output than the provider was asked for after it had refused more."""
+    """Limit the output to what the provider was asked for after it had refused more."""
     less: int | None = dialog.repeats.get(OUTPUT)
     return min(less, output or less) if less else output

@@ -51,9 +51,8 @@ log = structlog.get_logger(__name__)
 
 
 def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
-    """Store turn, usage, snapshot, counters, events and state in one transaction.
-
-    Returns the seconds to wait before the next try, 0 when there is nothing to wait for.
+    """Store turn, usage, snapshot, counters, events and state in one transaction, and return the seconds to wait before
+    the next try, 0 for none.
     """
     if reply.lost:
         lease.lost = True  # for good: this attempt's row is another worker's to end
@@ -65,7 +64,7 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
 
 
 def _package_for(attempt: Attempt, reply: Reply) -> str:
-    """Draft the re-entry package for the question that this outcome opens, if it does, before the transaction."""
+    """Draft the re-entry package for the question that this outcome opens, if it opens one, before the transaction."""
     dialog = attempt.generation.dialog
     if attempt.forced and isinstance(reply.error, RequestRefused | ContextOverflow):
         return draft_package(dialog)
@@ -97,7 +96,7 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
 
 
 def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
-    """Record the health of a generation that counts for it, also for the page. Returns the level."""
+    """Record the health of a generation that counts for it, also for the page, and return the level."""
     dialog, thresholds = change.dialog, attempt.thresholds
     suspected = isinstance(usage, Usage) and truncation.is_suspected(
         dialog, attempt.generation, attempt.prepared.text_chars, usage
@@ -154,7 +153,7 @@ def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
 
 
 def _keep_forced_clear(change: Change, attempt: Attempt, reply: Reply) -> None:
-    """Keep exactly one valid ``clear_mind``. Of a refused output only the generation's numbers stay."""
+    """Keep a reply with exactly one valid ``clear_mind``. Of a refused output only the generation's numbers stay."""
     dialog = change.dialog
     match judge_forced(reply.tool_calls):
         case Discard(reason):
@@ -219,14 +218,14 @@ def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float
 
 
 def _keep_text(change: Change, attempt: Attempt, reply: Reply, status: str) -> None:
-    """Keep the part of an answer so far. A forced clear's text is never kept."""
+    """Keep the part of an answer so far. The text of a forced clear is never kept."""
     thought = _reasoning_json(reply)
     if (reply.text or thought) and not attempt.forced:
         change.turn(Turn.Role.ASSISTANT, status, text=reply.text, reasoning=thought, generation=attempt.generation)
 
 
 def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, package: str) -> None:
-    """Act as if critical. Inside a forced attempt nothing smaller can be sent, so a person is asked at once."""
+    """Act as at a critical level. Inside a forced attempt nothing smaller can be sent, so a person is asked at once."""
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed, dialog.repeats = True, {}
@@ -243,7 +242,7 @@ def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, p
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:
-    """Return calls under ids of the runtime's own: some providers repeat an id in later answers, or send none."""
+    """Return calls under ids of the runtime's own, since some providers repeat an id in later answers, or send none."""
     return [
         {"id": f"call_{generation.pk}_{number}", "name": call.name, "arguments": storable(call.arguments)}
         for number, call in enumerate(calls, 1)
@@ -256,6 +255,6 @@ def _reasoning_json(reply: Reply) -> dict[str, Any] | None:
 
 
 def generation_of_call(call_id: str) -> int | None:
-    """Return the generation that made a call, by the id that it got here; None for a foreign id."""
+    """Return the generation that made a call, by the id that the runtime gave it, or None for a foreign id."""
     match = re.fullmatch(r"call_([0-9]{1,18})_[0-9]{1,9}", call_id)
     return int(match[1]) if match else None

@@ -1,4 +1,4 @@
-"""Warnings, over-hits and loops of a dialog's recent past, and the tasks that they raise."""
+"""Warnings, over-hits and loops of a dialog's recent past, and the tasks for operators that follow from them."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,13 +37,13 @@ def recent_context(dialog: Dialog, view: View) -> RecentContext:
 
 
 def loop_in(dialog: Dialog, view: View) -> Loop:
-    """Look for a loop of the agent's calls, whatever its context does."""
+    """Look for a loop of the agent's calls, in any state of its context."""
     return _loop(dialog, _replies_since(dialog, view), 0)
 
 
 def _loop(dialog: Dialog, replies: list[list[dict[str, str]]], over_hits: int) -> Loop:
-    """Judge the newest calls. Results are looked up only where calls are repeated. The agent was nudged if it
-    repeated itself before the newest reply.
+    """Judge the newest calls. Results are looked up only if calls are repeated. The agent was nudged if it repeated
+    itself before the newest reply.
     """
     if judge_loop(_uses(replies, {}), over_hits, nudged=False).action is LoopAction.NONE:
         return NO_LOOP
@@ -66,7 +66,7 @@ def _recent(dialog: Dialog, code: str) -> int:
 
 
 def _over_hits_since_recovery(dialog: Dialog) -> int:
-    """Count over-hits since the last recovery: counting earlier ones again would start afresh at every turn."""
+    """Count over-hits since the last recovery, since counting earlier ones again would start afresh at every turn."""
     codes = _newest_codes(dialog.pk)
     return next((index for index, code in enumerate(codes) if code == ContextEvent.Code.RECOVERY_TRIGGERED), len(codes))
 
@@ -79,8 +79,8 @@ def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
 
 
 def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
-    """Return the tool calls of each reply since the newest rewrite, oldest first. What that rewrite answered must
-    not trigger the next one.
+    """Return the tool calls of each reply since the newest rewrite, oldest first. Calls that led to a rewrite must not
+    trigger the next one.
     """
     newest = _newest_calls(dialog.pk, dialog.round_number, view.base_position)
     return [list(calls) for calls in reversed(newest) if calls]
@@ -94,7 +94,7 @@ def _newest_calls(dialog_id: UUID, round_number: int, after: int) -> QuerySet[Tu
 
 
 def last_rewrite(dialog: Dialog) -> LastRewrite | None:
-    """Return the newest rewrite of the round that the runtime started or tried, and what people have said since."""
+    """Return the newest rewrite of the round that the runtime started or tried, with what people have said since."""
     row = _newest_run.first(dialog.pk, dialog.round_number)
     if row is None:
         return None
@@ -104,7 +104,7 @@ def last_rewrite(dialog: Dialog) -> LastRewrite | None:
 
 
 def size_before_last_rewrite(dialog: Dialog) -> int | None:
-    """Return the est. tokens of the request that led to the rewrite that stands; None where none does."""
+    """Return the estimated tokens of the request that led to the rewrite in force, or None without one."""
     row = _newest_run.first(dialog.pk, dialog.round_number)
     return None if row is None or row[2] else int(row[0])
 
@@ -116,8 +116,11 @@ def _newest_run(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun, 
 
 
 def is_red_by_recall(dialog: Dialog, thresholds: Thresholds) -> bool:
-    """Return whether the last reported prompt is critical, and would not have been without what it recalled: by that
-    share of its characters. Looked up only where a report is critical."""
+    """Check whether the last reported prompt is critical only because of recalled text, by that text's share of its
+    characters.
+
+    This is looked up only if a report is critical.
+    """
     critical, reported = thresholds.effective_critical_max, dialog.prompt_tokens
     if critical is None or reported is None or reported <= critical or dialog.report != Dialog.Report.REPORTED:
         return False
@@ -135,9 +138,9 @@ def _last_sent(dialog_id: UUID) -> QuerySet[Generation, Any]:
 
 
 def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: Rewritten, est_before: int) -> None:
-    """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often.
+    """Record the cause and the outcome of a rewrite, and raise the operators' task if rewrites are frequent.
 
-    One that was rejected is no error, and raises nothing. A priority-1 agent over its limit does at once.
+    A rejected rewrite is no error, and raises none. A priority-1 agent over its limit raises one at once.
     """
     dialog, limit = change.dialog, budget.limit
     if limit is None:

@@ -1,6 +1,5 @@
-"""Treatment of tool results that are too large for the model: kept in full as artifacts, with a note in their
-place.
-"""
+"""Treatment of tool results that are too large for the model: stored in full as artifacts, with a
+note in their place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,23 +31,25 @@ PREVIEW_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A result, and what the model is to see in its place where it is too large."""
+    """A result, and what the model will see in its place if it is too large."""
 
     result: Result
     instead: Result | None = None
 
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
-    """Return the result as the model is to see it. Call it outside a transaction: it may count the whole context."""
+    """Return what the model will see of the result. Call it outside a transaction, because it may count the whole
+    context.
+    """
     return keep_whole(dialog.pk, call_id, judge_results(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
 
 
 def judge_results(
     dialog: Dialog, served: Served | UnknownModel, results: Mapping[str, Result], view: View | None = None
 ) -> dict[str, Judged]:
-    """Judge results by the ids of their calls, and store nothing.
+    """Judge results by the ids of their calls, without storing anything.
 
-    Call it before a transaction: it counts tokens where the policy asks for that. ``view`` is that of a dialog
+    Call it before a transaction, because it counts tokens if the policy asks for that. ``view`` is that of a dialog
     that is not stored yet.
     """
     if not results or isinstance(served, UnknownModel) or not _is_judged(served, results):
@@ -61,7 +62,7 @@ def judge_results(
 
 
 def _is_judged(served: Served, results: Mapping[str, Result]) -> bool:
-    """Return whether it is worth counting: the policy asks, or a result may take a quarter of the window."""
+    """Check whether counting is worth it: the policy asks for it, or a result may take a quarter of the window."""
     if served.policy.on_tool_result:
         return True
     window = served.thresholds.context_limit
@@ -78,7 +79,7 @@ def _preview(result: Result, chars: int) -> Judged:
 
 
 def keep_whole(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
-    """Return the result as the model is to see it, and store one that is too large as an artifact."""
+    """Return what the model will see of the result, and store an oversized one as an artifact."""
     if judged.instead is None:
         return judged.result
     artifact = Artifact.objects.create(

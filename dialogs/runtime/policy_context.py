@@ -1,4 +1,4 @@
-"""The context of a dialog as policies see it, gathered from rows before they decide."""
+"""A dialog's context as policies see it, gathered from rows before they decide."""
 
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import judgement_of
@@ -52,7 +52,9 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
 
 
 def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
-    """Return the level of the last report that counts; one that is red only by what was recalled forces nothing."""
+    """Return the level of the last report that counts. A prompt that is red only because of recalled text forces
+    nothing.
+    """
     level = judgement_of(dialog, thresholds).level
     if level is Level.CRITICAL and overflow_history.is_red_by_recall(dialog, thresholds):
         return Level.HEALTHY
@@ -62,7 +64,7 @@ def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
 def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext | None) -> Loop:
     """Return the loop of an agent that can be told of it.
 
-    Where its policy watches none, it is looked up once the message has had as many calls as a loop takes.
+    If its policy watches for none, a loop is looked up once the message has had as many calls as a loop takes.
     """
     if not dialog.agent.kind.is_guided:
         return NO_LOOP
@@ -72,7 +74,7 @@ def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext
 
 
 def economy_near_limit(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> Economy | None:
-    """Look up the economy of a rewrite where the policy may want one soon."""
+    """Look up the economy of a rewrite if the policy may want one soon."""
     near = _near_limit(served, sizes)
     return economy_of(dialog, served.model, near.prompt, view.base) if near else None
 
@@ -86,8 +88,8 @@ def _near_limit(served: Served, sizes: ViewSizes) -> Sizes | None:
 def clear_due(dialog: Dialog, thresholds: Thresholds) -> bool:
     """Check whether an episode of forced clears is open.
 
-    It is while the dialog's newest call was such an attempt, in this round, by this model and under these limits.
-    A level that is unknown or has fallen meanwhile does not close it.
+    It is as long as the dialog's newest call was such an attempt, in this round, by this model and under these limits.
+    A level that is unknown, or has fallen meanwhile, does not close it.
     """
     if not dialog.clear_episode:
         return False

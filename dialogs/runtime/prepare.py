@@ -1,6 +1,5 @@
 """Preparation of rewrites while their dialogs rest, so that no message waits for a summary
-(``docs/spec.md#prepared-rewrites``).
-"""
+(``docs/spec.md#prepared-rewrites``)."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -43,8 +42,8 @@ _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
 
 
 class NotPrepared(Exception):
-    """A call failed, or a worker claimed the dialog meanwhile. ``in_vain`` says that the same call would fail,
-    and cost, again.
+    """Raised when a call failed, or a worker claimed the dialog meanwhile. ``in_vain`` says that the same call would
+    fail, and cost, again.
     """
 
     def __init__(self, cause: str, *, in_vain: bool) -> None:
@@ -53,7 +52,7 @@ class NotPrepared(Exception):
 
 
 def may_be_near(dialog: Dialog, policy: Policy, context: Context) -> bool:
-    """Check without a query whether to look at the context again at rest: it is more than half full."""
+    """Check without a query whether the context is more than half full, and so worth another look at rest."""
     if not prepared.is_wanted(dialog) or not policy.counts:
         return False
     return context.budget.is_near_trigger
@@ -62,7 +61,7 @@ def may_be_near(dialog: Dialog, policy: Policy, context: Context) -> bool:
 def prepare_soon(dialog_id: UUID, epoch: int) -> None:
     """Prepare a rewrite once the dialog has rested since the run of this ``epoch``.
 
-    Where too many wait already nothing is prepared, and the rewrite is made when it is due.
+    If too many wait already nothing is prepared, and the rewrite is made when it is due.
     """
     if _threads._work_queue.qsize() < MOST_WAITING:
         _threads.submit(_prepare, dialog_id, epoch, time.monotonic() + REST_SECONDS)
@@ -79,8 +78,11 @@ def _prepare(dialog_id: UUID, epoch: int, due: float) -> None:
 
 
 def prepare(dialog_id: UUID, epoch: int | None = None, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
-    """Make the rewrite that a dialog at rest comes near to, and keep it; with an ``epoch``, if it has rested since that
-    run. Given up when a worker claims the dialog."""
+    """Make the rewrite that a dialog at rest will soon need, and store it; with an ``epoch`` only if it has rested
+    since that run.
+
+    The work is given up when a worker claims the dialog.
+    """
     dialog = _at_rest.first(dialog_id)
     if dialog is None or epoch not in (None, dialog.epoch):
         return
@@ -114,7 +116,7 @@ def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds:
 
 
 def _rewritten(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
-    """Rewrite, or return None where another try at the next rest would be in vain."""
+    """Return the rewrite, or None if another try at the next rest would be in vain."""
     toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None)
     try:
         return within_archive(rewrite(job, within(toolbox, seconds)))
@@ -126,7 +128,7 @@ def _rewritten(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
 
 
 def _ask(watch: Lease, dialog: Dialog, purpose: str, instructions: str, text: str) -> str:
-    """Ask the model, and give up if it does not answer: the rewrite then asks again when it is due."""
+    """Ask the model, and give up if it does not answer. The rewrite then asks again when it is due."""
     try:
         return auxiliary_calls.ask_at_rest(watch, dialog, purpose, instructions, text)
     except ProviderError as error:

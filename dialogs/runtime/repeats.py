@@ -1,6 +1,6 @@
 """Refusals that another form of the same attempt may avoid, and refusals that only a person can end.
 
-Each kind of the former is repeated once, and counts as no try.
+Each kind of the first is repeated once, and counts as no try.
 """
 
 import re
@@ -59,7 +59,7 @@ _without_system: set[tuple[str, str]] = set()
 
 
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
-    """Decide whether to make the attempt once more; the dialog's row then says in which form."""
+    """Decide whether to repeat the attempt. The dialog's row then says in which form."""
     request = attempt.prepared.request
     model = model_of(dialog)
     if is_new := error is not None and learn(model, error):
@@ -91,14 +91,14 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
 
 
 def _share_within_rate(error: TooLargeForRate) -> float:
-    """Return how much of the request the provider's own numbers allow; half where it names none."""
+    """Return the share of the request that the provider's own numbers allow, or a half if it names none."""
     found = RATE_NUMBERS.search(str(error))
     limit, requested = (int(number.replace(",", "")) for number in found.groups()) if found else (5, 9)
     return round(min(1.0, limit / max(requested, 1)) * ROOM_SHARE, 3)
 
 
 def _verb_for(dialog: Dialog) -> str:
-    """Return the rewrite that makes the dialog's requests shorter by its own policy; empty where that has none.
+    """Return the rewrite by which the dialog's own policy makes requests shorter, or an empty text.
 
     A policy that rewrites without a button of its own prunes, as people who ask for it do.
     """
@@ -108,7 +108,7 @@ def _verb_for(dialog: Dialog) -> str:
 
 
 def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
-    """Say why this has to wait for a person; empty where the message just fails."""
+    """Return why the message has to wait for a person, or an empty text if it just fails."""
     dialog = attempt.generation.dialog
     if not isinstance(error, RequestRefused | AuthFailed) or not asks_person(dialog):
         return ""
@@ -130,26 +130,26 @@ def asks_person(dialog: Dialog) -> bool:
 
 
 def _words(refusal: str) -> list[str]:
-    """Return a refusal's words without numbers and the ids that some providers give each request."""
+    """Return a refusal's words without numbers, and without the ids that some providers give each request."""
     return [word for word in refusal.split() if not any(map(str.isdigit, word))]
 
 
 def new_epoch(context_state: ContextState) -> None:
-    """Send no earlier reasoning any more."""
+    """Stop sending earlier reasoning."""
     context_state.context_epoch += 1
     context_state.statements = []
 
 
 def less_output(request: Request, error: OutputBudgetTooLarge) -> int | None:
-    """Return the tokens of output to ask for instead; None where there is no room that is worth it."""
+    """Return the tokens of output to ask for instead, or None if too little room is left."""
     room = error.room
     less = (request.max_output_tokens or error.output_tokens or 0) // 2 if room is None else int(room * ROOM_SHARE)
     return less if less >= LEAST_OUTPUT_TOKENS else None
 
 
 def form_of(dialog: Dialog, model: ModelInfo, call: ModelCall) -> Form:
-    """Return the form in which the model takes the call. Its chat template decides on system messages, and
-    templates differ even on one kind of server.
+    """Return the form in which the model takes the call. Its chat template decides about system messages, and templates
+    differ even on one kind of server.
     """
     key = (model.provider_id, model.model_id)
     is_forcible = not call.required_tool or (UNFORCED not in dialog.repeats and _refusals.first(*key) is None)

@@ -1,6 +1,5 @@
-"""One model call, from request to reply. Only this module reads providers' streams; it holds no database
-connection.
-"""
+"""One model call, from request to reply. Only this module reads providers' streams, and it holds no database
+connection."""
 
 import time
 from collections.abc import Callable
@@ -83,7 +82,7 @@ class Reply:
 
     @property
     def notice(self) -> str:
-        """Say why the answer is not whole; empty where it is, or goes on after its calls."""
+        """Return why the answer is not whole, or an empty text if it is, or goes on after its calls."""
         if self.finish_reason == FinishReason.OTHER:
             return UNKNOWN_END.format(self.end)
         if self.tool_calls:
@@ -98,8 +97,9 @@ def stream_reply(
     watch: Watch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
-    """Read one answer to its end. Text and reasoning go to ``live`` as they come;
-    a stop or a lost lease closes the connection."""
+    """Read one answer to its end. Text and reasoning go to ``live`` as they come, and a stop or a lost lease closes the
+    connection.
+    """
     connection.close()  # back to the pool: a model call takes minutes
     reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds
@@ -122,7 +122,7 @@ def stream_reply(
 
 
 class _Reading:
-    """The reply of a call, built from its events. The event loop of all calls runs this: nothing here may wait."""
+    """The reply of a call, built from its events on the event loop of all calls, so nothing here may wait."""
 
     def __init__(self, stream: Stream, live: LiveAnswer | None, watch: Watch | None) -> None:
         self.reply = Reply()
@@ -155,9 +155,7 @@ class _Reading:
                 self.reply.provider_items, self.reply.end = items, end
 
     def _rethink(self) -> None:
-        """Take text as reasoning. Readers keep what they have seen as text until the turn says that it was
-        thought.
-        """
+        """Turn text into reasoning. Readers keep it as text until the turn says that it was thought."""
         self.thoughts += self.parts
         self.parts = []
         self._has_shown_thoughts = True

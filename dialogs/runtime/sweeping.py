@@ -1,6 +1,5 @@
-"""The sweeper. Every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and runs due extension
-jobs.
-"""
+"""The sweeper. Every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and runs the extensions' due
+jobs."""
 
 import itertools
 import threading
@@ -30,7 +29,7 @@ TIDY_EVERY = 3600 // SWEEP_SECONDS
 
 
 def run(ending: threading.Event) -> None:
-    """Sweep until ``ending`` is set, beginning at once, since nobody did while this process started."""
+    """Sweep until ``ending`` is set. The first sweep comes at once, since nobody swept while this process started."""
     name = heartbeats.part_name("sweeper")
     for number in itertools.count():
         heartbeats.beat("sweeper", name)
@@ -50,8 +49,9 @@ def run(ending: threading.Event) -> None:
 
 
 def _is_free(work: str, seconds: int) -> bool:
-    """Check whether nobody else did this a moment ago: a hundred workers do not look for the same rows at once. Without
-    Redis each one does, which is harmless."""
+    """Check whether nobody else has just done this, so that a hundred workers do not look for the same rows at once.
+    Without Redis each one does, which is harmless.
+    """
     try:
         return bool(wakeups.client().set(f"dominds:{work}", 1, nx=True, ex=seconds))
     except RedisError:
@@ -59,8 +59,9 @@ def _is_free(work: str, seconds: int) -> bool:
 
 
 def run_beside(worker_before: str) -> threading.Event:
-    """Sweep in a thread of this process, after the leases of a worker that is known to be dead are freed.
-    Setting the event ends it; a failure does not."""
+    """Sweep in a thread of this process, after freeing the leases of a worker that is known to be dead. Setting the
+    returned event ends it; a failure does not.
+    """
     ending = threading.Event()
 
     def go_on() -> None:
@@ -80,8 +81,10 @@ def run_beside(worker_before: str) -> threading.Event:
 
 
 def sweep() -> int:
-    """Wake what waits without a living lease. No lease is longer than it is given, also when the clock was set back.
-    Returns how many dialogs were woken."""
+    """Wake dialogs that wait without a living lease, and return their number.
+
+    A lease never counts for longer than leases are given, even if the clock was set back.
+    """
     longest = Now() + timedelta(seconds=LEASE_SECONDS)
     Dialog.objects.filter(state=State.GENERATING.value, lease_until__gt=longest).update(lease_until=longest)
     overdue = Q(state=State.QUEUED.value, active_at__lt=Now() - timedelta(seconds=GRACE_SECONDS)) | Q(
@@ -97,7 +100,7 @@ def sweep() -> int:
 
 
 def tidy() -> None:
-    """Delete what may not be kept forever, and let the extensions tidy. Once an hour."""
+    """Delete what may not be kept forever, and let the extensions tidy, once an hour."""
     for extension in installed_extensions():
         extension.tidy()
     discarded_log.delete_old()

@@ -1,4 +1,4 @@
-"""Runs of the tool calls of a kept reply: each result is stored in a transaction of its own."""
+"""Runs of the tool calls of a kept reply, each result of which is stored in a transaction of its own."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,8 +47,9 @@ CUT = (
 
 
 class Ran(Enum):
-    """How far a call has come: its result is stored, comes later from elsewhere, or a human was asked for it, which
-    ended the run."""
+    """The progress of a call: its result is stored, or comes later from elsewhere, or a human was asked, which ended
+    the run.
+    """
 
     DONE = auto()
     LATER = auto()
@@ -56,16 +57,16 @@ class Ran(Enum):
 
 
 def pending(dialog: Dialog) -> tuple[Call, ...]:
-    """Return the calls of the last reply that are to be run here."""
+    """Return the calls of the last reply that are to run here."""
     calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
     return () if calls and client_tools.wait_for_client(dialog, calls) else calls
 
 
 def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
-    """Run the calls in the model's order, ``clear_mind`` last. Stops between calls when asked to.
+    """Run the calls in the model's order, ``clear_mind`` last, and stop between calls if asked to.
 
     Calls that a client of ``/v1`` runs are handed over when the others are done. A result that comes later holds up
-    neither the calls beside it nor a worker; what clears the mind or goes to a client waits for it.
+    neither the calls beside it nor a worker, but a clear, or calls for a client, wait for it.
     """
     tools = offered_to(dialog)
     clients = client_tools.of_client(dialog, calls)
@@ -97,8 +98,8 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
 
 @commits
 def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> None:
-    """Hand calls to the client in the commit that ends the run: a client that answers at once finds the dialog at
-    rest.
+    """Hand calls to the client in the commit that ends the run, so that a client that answers at once finds the dialog
+    at rest.
     """
     with lease.change() as change:
         client_tools.hand_over(change, calls, beside_clear=beside_clear)
@@ -111,8 +112,10 @@ def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> 
 
 @commits
 def _await_results(lease: Lease, calls: Sequence[Call]) -> None:
-    """End the run until its results have come. Whoever stores the last of them wakes the dialog, and until then no
-    worker is held; a result that came meanwhile, or a stop, lets the run go on.
+    """End the run until its results have come.
+
+    Whoever stores the last of them wakes the dialog, and no worker is held until then. The run goes on at once if a
+    result or a stop came meanwhile.
     """
     with lease.change() as change:
         unresolved = {call.id for call in unresolved_calls(change.dialog)}
@@ -168,7 +171,7 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
 
 @commits
 def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
-    """Have a person allow the call; it runs when the dialog is driven again."""
+    """Have a person allow the call, which runs when the dialog is driven again."""
     with lease.change() as change:
         if change.dialog.is_leased:  # not at the repetition of a commit that did succeed
             change.dialog.running_call, change.dialog.crashes = "", 0
@@ -178,13 +181,13 @@ def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
 
 
 def _was_cut(dialog: Dialog, call: Call) -> bool:
-    """Check whether the reply that made the call ended before it was whole."""
+    """Check whether the reply with the call ended before it was whole."""
     reply = dialog.turns.filter(role=Turn.Role.ASSISTANT, position=call.position)
     return reply.filter(generation__finish_reason__in=CUT_SHORT).exists()
 
 
 def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
-    """Run a tool in a transaction. What raised has been rolled back, and so can be repeated."""
+    """Run a tool in a transaction. A failed run has been rolled back, and so can be repeated."""
     try:
         if tool.ahead is not None:
             tool.ahead(invocation)
@@ -257,7 +260,9 @@ _REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. L
 
 
 def _run_inside(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
-    """Run a tool inside the change. A clear's result must stand in the round that it ends, so it is written first."""
+    """Run a tool inside the change. A clear's result must stand in the round that the clear ends, so it is written
+    first.
+    """
     assert tool.inside is not None
     if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
         store_mind_cleared(change, call.id)

@@ -31,7 +31,7 @@ def driving(lease: Lease) -> Iterator[None]:
 
 @contextmanager
 def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
-    """Trace one model call. Pass the reply through what this yields."""
+    """Trace one model call. Pass its reply to the function that this yields."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": generation.provider,
@@ -68,7 +68,7 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
 def rewriting(
     dialog: Dialog, policy: str, est_before: int, limit: int | None
 ) -> Iterator[Callable[[RemediationRun], None]]:
-    """Trace one rewrite of what the model sees; its side calls are spans within. Pass its row to what this
+    """Trace one rewrite of what the model sees, with spans for its side calls. Pass its row to the function that this
     yields.
     """
     attributes: dict[str, telemetry.Value] = {
@@ -92,9 +92,7 @@ def rewriting(
 
 
 def _is_compacted(generation: Generation) -> bool:
-    """Check whether the request began with a re-entry package or what a rewrite left, in place of the turns
-    themselves.
-    """
+    """Check whether the request began with a re-entry package, or with what a rewrite left, in place of the turns."""
     return bool(generation.base) and generation.base != WHOLE
 
 

@@ -1,4 +1,4 @@
-"""Suspicion that a server truncated a request silently, from the rows of the requests before it."""
+"""Suspicion that a server silently truncated a request, from the rows of the requests before it."""
 
 from typing import Any
 from uuid import UUID
@@ -14,10 +14,10 @@ from health.truncation import SentRequest, is_far_below, truncation_suspected
 
 
 def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage: Usage) -> bool:
-    """Compare with the last kept report of the round that was not suspected itself:
-    a server that truncates goes on doing so.
+    """Check by comparison with the last kept report of the round that was not suspected itself, since a server that
+    truncates goes on doing so.
 
-    ``dialog`` still has the report before. ``text_chars`` are those of the request's messages.
+    ``dialog`` still has the report before this one. ``text_chars`` are the characters of the request's messages.
     """
     if is_far_below(text_chars, usage.prompt_tokens):
         return True
@@ -41,8 +41,8 @@ def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage:
 
 
 def _has_grown(context_state: ContextState, usage: Usage) -> bool:
-    """Check without a query whether the prompt grew since the report in the dialog's row, as most do. A refused
-    clear's report is not a reply's.
+    """Check without a query whether the prompt has grown since the report in the dialog's row, as most do. A refused
+    clear's report is not that of a reply.
     """
     is_of_reply = context_state.report == ContextState.Report.REPORTED and not context_state.failed_clears
     return is_of_reply and context_state.prompt_tokens is not None and usage.prompt_tokens > context_state.prompt_tokens
