@@ -1,4 +1,4 @@
-"""System checks of files and installed packages. They report at every start and never prevent it."""
+"""System checks of files and installed packages. They report at every start, and never prevent it."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from remediation.policies.registry import registry
 
 @checks.register("installation")
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
-    """Check the teams, except for their models, which ``sync_agents`` judges: checks run where no database may
-    answer.
+    """Check the teams except for their models, which ``sync_agents`` judges, because checks also run without a
+    database.
     """
     files = (team_file.current_team(with_models=False), team_file.read_team(team_file.DEMO_FILE, with_models=False))
     problems = [problem for team in files for problem in team.problems]

@@ -8,7 +8,7 @@ DAMAGED = (*UNREADABLE, ObjectDoesNotExist, ArithmeticError)  # also a row that 
 
 
 class Refusal(Exception):
-    """``code`` is the API's error code, ``status`` its HTTP status."""
+    """A refusal. ``code`` is the API's error code, and ``status`` its HTTP status."""
 
     status: int
     code: str
@@ -19,7 +19,7 @@ class Refusal(Exception):
 
 
 class Conflict(Refusal):
-    """The dialog's state does not allow an action; nothing was changed."""
+    """The dialog's state does not allow the action, and nothing was changed."""
 
     status = 409
 
@@ -33,13 +33,13 @@ class Invalid(Refusal):
 
 
 class Forbidden(Refusal):
-    """An action on something that one may see but not change."""
+    """The person may see the thing, but not change it."""
 
     status, code = 403, "permission_required"
 
 
 class NotFound(Refusal, Http404):
-    """Something that does not exist for this person. On a page it becomes Django's page for that."""
+    """The thing does not exist for this person. On a page this becomes Django's page for missing addresses."""
 
     status, code = 404, "not_found"
 

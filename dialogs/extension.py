@@ -43,23 +43,23 @@ PLACES: Mapping[str, str] = {
 
 
 def _hear_nothing(*_: Any) -> None:
-    """Stand for what an extension does not want to hear."""
+    """Do nothing, in place of what an extension does not want to hear."""
 
 
 def _leave_spending(dialog: "Dialog", spending: "Spending") -> "Spending":
-    """Stand for an extension by which a dialog costs nothing more."""
+    """Return the spending, in place of an extension that adds costs to a dialog."""
     return spending
 
 
 def _do_nothing() -> None:
-    """Stand for a job that an extension does not have."""
+    """Do nothing, in place of a job that an extension does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A template that is shown at a place of the pages, with the variables that surround it.
+    """A template that is shown at a place of the pages, with the variables around that place.
 
-    ``variables`` is the dotted name of a function that makes more variables for the template from the request.
+    ``variables`` is the dotted name of a function that makes further variables from the request.
     """
 
     place: str  # one of PLACES
@@ -117,7 +117,7 @@ def installed_extensions() -> tuple[Extension, ...]:
 
 
 def load(app: str) -> Extension:
-    """Return the extension of an app. Raises ``TypeError`` where it has none."""
+    """Return the extension of an app. Raises ``TypeError`` if it has none."""
     value = import_module(f"{app}.extension").EXTENSION
     if not isinstance(value, Extension):
         raise TypeError(

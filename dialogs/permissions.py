@@ -1,5 +1,5 @@
-"""Permissions of people on dialogs: to see, act in and share their own, those that are shared with a group of theirs,
-and others by permission (``docs/spec.md#sharing``). ``is_staff`` opens the admin's index, and nothing else."""
+"""People's permissions on dialogs: to see, act in and share their own, those shared with a group of theirs, and others
+by permission (``docs/spec.md#sharing``). ``is_staff`` opens the admin's index, and nothing else."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ ALL = {
 
 
 def may(user: User, permission: str) -> bool:
-    """Check whether this person was given the permission, directly or through a group. Superusers have all."""
+    """Check whether this person has the permission, directly or through a group. Superusers have all."""
     if not user.is_active:
         return False
     return user.is_superuser or bool(_granted_permissions(user.pk, permission))
 
 
 class Shared(Protocol):
-    """A dialog, as far as this module knows it."""
+    """A dialog, as far as permissions depend on it."""
 
     owner_id: int
     group_id: int | None
@@ -40,14 +40,14 @@ class Shared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The dialogs that a person may see beside their own: all, or those of the groups with these numbers."""
+    """The dialogs beside their own that a person may see: all, or those of the groups with these numbers."""
 
     all: bool
     groups: frozenset[int]
 
 
 def reach_of(user: User) -> Reach:
-    """Return a person's reach, read once for each ``user`` object, which lives as long as a request."""
+    """Return a person's reach, which is read once for each ``user`` object and so for each request."""
     result: Reach | None = vars(user).get("_reach")
     if result is None:
         rows = _reach(user.pk)
@@ -58,8 +58,8 @@ def reach_of(user: User) -> Reach:
 
 
 def within(user_id: int, groups: Iterable[int] | QuerySet[Group], dialog: str = "") -> Q:
-    """Filter a person's own dialogs and those that are shared with these groups. ``dialog`` leads there from
-    other rows.
+    """Return a filter for a person's own dialogs and those shared with these groups. ``dialog`` is the path to the
+    dialog from other rows.
     """
     return Q(**{f"{dialog}owner": user_id}) | Q(**{f"{dialog}group__in": groups})
 
@@ -73,7 +73,7 @@ def may_see(user: User, dialog: Shared) -> bool:
 
 
 def may_act(user: User, dialog: Shared) -> bool:
-    """Check whether somebody who may see a dialog may also write, answer and change it."""
+    """Check whether a person who may see a dialog may also write, answer and change it."""
     return takes_part(user, dialog) or may(user, ACT_IN_ALL)
 
 
@@ -93,7 +93,7 @@ def _given_to(user_id: int, permission: str) -> Q:
 
 @Select
 def _reach(user_id: int) -> QuerySet[User, Any]:
-    """Return a row for each group, or one without: its number, and whether the person may see all dialogs."""
+    """Return a row for each group of the person, or one row without a group, with whether they may see all dialogs."""
     granted = Exists(Permission.objects.filter(_given_to(user_id, VIEW_ALL)))
     return User.objects.filter(pk=user_id).annotate(sees_all=granted).values_list("groups", "sees_all")
 

@@ -1,4 +1,4 @@
-"""A dialog's state, as one pure function of its rows."""
+"""A dialog's state, as a pure function of its rows."""
 
 from dataclasses import dataclass
 from enum import StrEnum

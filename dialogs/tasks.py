@@ -1,4 +1,4 @@
-"""Entry points of Celery. They only wake; the database says what is to be done."""
+"""Celery's tasks. They only wake; the database says what has to be done."""
 
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ from dominds.worker.seats import seats
 
 @shared_task(name=wakeups.DRIVE)
 def drive_dialog(dialog_id: str) -> None:
-    """Drive one dialog. May be lost, late or delivered twice without harm."""
+    """Drive one dialog. The task may be lost, late or doubled without harm."""
     try:
         with seats.take():
             drive(UUID(dialog_id))
@@ -27,7 +27,7 @@ def drive_dialog(dialog_id: str) -> None:
 
 @worker_ready.connect(weak=False)
 def sweep_beside(**_: Any) -> None:
-    """Sweep in the worker's process: on one machine what wakes dialogs may die with what drives them, since
+    """Sweep in the worker's process. On one machine the sweeper may die with the worker, since
     neither is of use alone.
     """
     if settings.SWEEPS:

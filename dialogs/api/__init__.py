@@ -1,3 +1,2 @@
-"""``/api``: JSON for programs and scripts, with one router per subject. Each call parses, calls one service,
-answers.
-"""
+"""``/api``: JSON for programs and scripts, with one router for each subject. Each call parses, calls one service, and
+answers."""

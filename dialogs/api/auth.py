@@ -88,14 +88,14 @@ AUTH = (KeyAuth(), SessionAuth())
 
 
 def bearer_of(header: str) -> str:
-    """Return the key in an Authorization header, or nothing."""
+    """Return the key in an Authorization header, or an empty text."""
     scheme, _, key = header.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def recheck_of(request: PersonRequest) -> Callable[[], bool]:
-    """Return a check for long streams: whether the key or session that opened them is still valid. It asks the
-    database.
+    """Return a check for long streams, which asks the database whether the key or session behind the stream is still
+    valid.
     """
     user_id, key, session_key = request.auth.pk, bearer_of(request.headers.get("Authorization", "")), ""
     if not key:

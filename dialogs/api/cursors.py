@@ -1,4 +1,4 @@
-"""Cursors of programs: numbers that count in one database, and mean something else in one restored from a backup."""
+"""Programs' cursors: numbers that count in one database, and mean something else in one restored from a backup."""
 
 from uuid import UUID
 
@@ -22,11 +22,11 @@ def standing_of(dialogs: QuerySet[Dialog], dialog_id: UUID) -> tuple[int, str] |
 
 
 def is_stale(after: int, newest: int, of: str | None, generation: str) -> bool:
-    """Check whether a cursor counts in another database: it is beyond the newest entry, or says so itself."""
+    """Check whether a cursor belongs to another database: it is beyond the newest entry, or says so itself."""
     return after > newest or of not in (None, generation)
 
 
 def refuse_stale(after: int, newest: int, of: str | None = None, generation: str = "") -> None:
-    """Raise ``Conflict`` for a cursor that counts in another database."""
+    """Raise ``Conflict`` for a cursor that belongs to another database."""
     if is_stale(after, newest, of, generation):
         raise Conflict("resync", RESTORED)

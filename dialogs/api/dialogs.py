@@ -105,7 +105,7 @@ def send_export(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpRes
 
 
 def download(pieces: Iterator[str], name: str, kind: str) -> StreamingHttpResponse:
-    """Send a file piece by piece, always as a download: text of models and people must not run as a page of this
+    """Send a file piece by piece, always as a download, since text of models and people must not run as a page of this
     site.
     """
     answer = StreamingHttpResponse(_later(pieces), content_type=f"{kind}; charset=utf-8")

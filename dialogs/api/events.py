@@ -55,7 +55,7 @@ def _list(request: PersonRequest, response: HttpResponse, dialog_id: UUID, windo
 
 
 def _admit(request: PersonRequest, dialog_id: UUID) -> str:
-    """Return the generation of the database, for whoever may read."""
+    """Return the generation of the database if the caller may read."""
     messages.visible_dialog(dialog_id, request.auth)
     _, generation = standing_of(Dialog.objects.all(), dialog_id) or (0, "")
     if not connection.in_atomic_block:

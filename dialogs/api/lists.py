@@ -1,5 +1,5 @@
-"""Parameters that calls share: windows of lists, oldest first with ``after`` exclusive,
-and texts that can be stored."""
+"""Parameters that calls share: windows of lists, oldest first with ``after`` exclusive, and texts
+that can be stored."""
 
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
@@ -48,7 +48,7 @@ class UuidWindow(Schema):
 
 
 def number_in(text: str | None) -> int | None:
-    """Read a number of an address or a header; None for anything else, and for one that no row has."""
+    """Read a number in an address or a header, or return None for a text that is none, or that no row has."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 

@@ -1,4 +1,5 @@
-"""Errors of ``/api``: always ``{"error": {"code", "message"}}``, be it a refusal, a body that is no JSON, or a bug."""
+"""Errors of ``/api``. They always are ``{"error": {"code", "message"}}``, after a refusal, a body that is no JSON, or a
+bug."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -35,7 +36,7 @@ def error(code: str, message: str, status: int, retry_after_seconds: int | None 
 
 
 def register(api: NinjaAPI) -> None:
-    """Let ``api`` answer everything that can go wrong in this shape."""
+    """Have ``api`` answer everything that can go wrong in this shape."""
 
     def on(kind: type[Problem], answer: Callable[[HttpRequest, Problem], HttpResponse]) -> None:
         api.add_exception_handler(kind, cast(Any, answer))  # ninja types the exception as maybe a class
@@ -56,7 +57,7 @@ def refusal_response(problem: Refusal) -> HttpResponse:
 
 
 def fields_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Return the fields that are wrong, as pydantic found them, and why."""
+    """Return the wrong fields, as pydantic found them, and why they are wrong."""
     return "; ".join(f"{_place(item['loc'])}: {item['msg']}" for item in errors[:5])
 
 
@@ -79,8 +80,9 @@ def unknown_address(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
-    """Answer that the database is unavailable. ``stored`` says ``unknown`` where the reply to a commit was lost:
-    the same call under the same id is safe.
+    """Answer that the database is unavailable.
+
+    ``stored`` is ``unknown`` if the reply to a commit was lost; then the same call under the same id is safe.
     """
     log.warning("api_unavailable", path=request.path, error=str(problem) or type(problem).__name__)
     if busy_database.is_known(request, problem):
@@ -98,7 +100,7 @@ def internal_error(request: HttpRequest, problem: Exception) -> HttpResponse:
 
 
 def in_json(view: Wrapped) -> Wrapped:
-    """Wrap a view so that what never reached its API's handlers (a wrong method, a body too large) is JSON, too."""
+    """Wrap a view, so that errors before its API's handlers (a wrong method, a body too large) are JSON, too."""
     if iscoroutinefunction(view):
 
         @wraps(view)

@@ -1,7 +1,7 @@
-"""Server-sent events of a dialog: its events and live text as an endless answer to one reader.
+"""A dialog's events and live text as server-sent events: an endless answer to one reader.
 
-As with the page's socket, Redis only notifies: every event is read from the database by the
-number of the last one sent.
+As with the page's socket, Redis only notifies, and every event is read from the database by the number of the last one
+sent.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _open: Counter[int] = Counter()
 
 
 def write_event(content: Any, *, event: str = "", number: int | None = None) -> bytes:
-    """One server-sent event."""
+    """Return one server-sent event."""
     lines = [f"event: {event}\n" if event else "", f"id: {number}\n" if number is not None else ""]
     return "".join(lines).encode() + b"data: " + orjson.dumps(content) + b"\n\n"
 
@@ -49,8 +49,8 @@ def stream_response(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:
 
 
 class EventStream:
-    """A stream of a dialog's events to one reader. It is a ``hub.Listener``, woken on the loop, and then reads
-    what is due.
+    """A stream of a dialog's events to one reader. As a ``hub.Listener`` it is woken on the loop, and then reads what
+    is due.
     """
 
     language = ""
@@ -87,7 +87,7 @@ class EventStream:
             self._wake.set()
 
     async def read(self) -> AsyncIterator[bytes]:
-        """Yield events until the reader goes or may not read any more."""
+        """Yield events until the reader goes, or may no longer read."""
         if _open[self.user_id] >= STREAMS_PER_PERSON:
             raise RateLimited(f"You have {STREAMS_PER_PERSON} event streams open; close one first.", 30)
         _open[self.user_id] += 1
@@ -172,7 +172,7 @@ def _says_something(frame: dict[str, Any]) -> bool:
 
 
 def _pieces(frame: dict[str, Any]) -> list[bytes]:
-    """Write a frame as events: one for what the model thinks, one for what it says."""
+    """Return a frame as events: one with the model's thinking, and one with its words."""
     generation = frame["generation"]
     parts = (("reasoning", frame.get("reasoning_pos"), frame.get("reasoning")), ("draft", frame["pos"], frame["text"]))
     return [

@@ -1,4 +1,5 @@
-"""Addresses below ``/api/``. The last one answers unknown addresses in JSON: a program cannot read an HTML page."""
+"""Addresses below ``/api/``. The last one answers unknown addresses in JSON, since a program cannot
+read an HTML page."""
 
 from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.decorators.csrf import csrf_exempt

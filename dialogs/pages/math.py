@@ -85,9 +85,7 @@ def _is_word(character: str) -> bool:
 
 
 def _block(state: StateBlock, start: int, end: int, silent: bool, *, is_growing: bool) -> bool:
-    """Parse a formula whose lines would begin lists and headings as Markdown. A blank line ends the
-    search for its end.
-    """
+    """Parse a formula whose lines would begin lists and headings as Markdown. A formula contains no blank line."""
     begin = state.bMarks[start] + state.tShift[start]
     opening = state.src[begin : begin + 2]
     if state.is_code_block(start) or opening not in _DISPLAYED:

@@ -1,4 +1,4 @@
-"""The frame around every page: its reader, what waits for them, where they were last."""
+"""The frame around every page: its reader, what waits for them, and where they were last."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Frame:
 
     @cached_property
     def appearance(self) -> PersonSettings:
-        """Return the settings as the middleware found them when it looked for the language."""
+        """Return the settings, as the middleware read them when it looked for the language."""
         return getattr(self.request, "own_settings", None) or login.settings_of(self.user)
 
     @cached_property

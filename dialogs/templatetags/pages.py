@@ -37,9 +37,9 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 @register.tag
 def icon(parser: Parser, token: Token) -> TextNode:
-    """Draw an icon of ``icons.svg`` by its name. Words stand beside it, so it says nothing itself.
+    """Draw an icon of ``icons.svg`` by its name, without words, since words stand beside it.
 
-    It is drawn once for each place in a template: a turn has three or four.
+    It is drawn once for each place in a template, because a turn has three or four.
     """
     _tag, name = token.split_contents()
     html = '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>'
@@ -48,7 +48,7 @@ def icon(parser: Parser, token: Token) -> TextNode:
 
 @register.inclusion_tag("dialogs/_attach.html")
 def attach_files(may_send: bool) -> dict[str, Any]:
-    """Return what a form for messages needs to take files, beside a label for ``attachments``."""
+    """Return what a form for messages needs to take files, next to a label for ``attachments``."""
     return {
         "may_send": may_send,
         "bytes": ATTACHMENT_BYTES,
@@ -60,7 +60,7 @@ def attach_files(may_send: bool) -> dict[str, Any]:
 
 @register.simple_tag
 def model_link(provider: str, model: str, before: str = "") -> SafeString:
-    """Write a model's name, with a link to its page where the catalog still has it."""
+    """Write a model's name, with a link to its page if the catalog still has it."""
     if (provider, model) not in limits.catalog().models:
         return format_html("{}{}", before, model)
     return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, model)
@@ -68,13 +68,13 @@ def model_link(provider: str, model: str, before: str = "") -> SafeString:
 
 @register.simple_tag
 def marks() -> dict[str, Any]:
-    """Return what the marks of pages stand for: states of dialogs, and levels of contexts."""
+    """Return the meanings of the pages' marks: states of dialogs, and levels of contexts."""
     return {"states": [(state.value, state_label(state)) for state in State], "levels": [str(one) for one in Level]}
 
 
 @register.simple_tag
 def blind(provider: str, model: str) -> str:
-    """Write the attribute that tells scripts of a model which surely sees no images."""
+    """Write the attribute by which scripts know a model that certainly sees no images."""
     known = limits.catalog().models.get((provider, model))
     if known is None or "image" in known.modalities or not known.states_modalities:
         return ""  # the server may know what the catalog does not say
@@ -83,7 +83,7 @@ def blind(provider: str, model: str) -> str:
 
 @register.simple_tag
 def model_facts(model: ModelInfo) -> str:
-    """Say in a line what one chooses a model by: its window, what it can do, and what it costs now."""
+    """Return a line about a model for people who choose one: its window, its abilities, and its present price."""
     marks = [_("{number} tokens").format(number=f"{model.limit[0]:,}")] if model.limit[0] else []
     if "image" in model.modalities:
         marks.append(_("sees images"))
@@ -103,15 +103,15 @@ def term(anchor: str, words: str) -> SafeString:
 
 @register.filter
 def tokens(number: int | str | None) -> str:
-    """Write a number with its thousands apart. What is unknown stays unknown, also for "", which Django hands to
-    a filter where a row is missing.
+    """Write a number with its thousands apart. An unknown number stays unknown, also as "", which Django passes to a
+    filter for a missing row.
     """
     return f"{number:,}" if isinstance(number, int) else _("unknown")
 
 
 @register.filter
 def usd(cost: Decimal | str | None) -> SafeString | str:
-    """Write dollars for people; a program reads all digits."""
+    """Write dollars for people, with all digits in the element's value for programs."""
     if not isinstance(cost, Decimal):
         return _("unknown price")
     return format_html('<data value="{}">{}</data>', json_shapes.usd(cost), in_usd(cost))
@@ -146,14 +146,15 @@ def at(value: Mapping[int, object], position: int) -> object | None:
 
 @register.filter
 def chart_width(points: list[dict[str, float]]) -> float:
-    """Return the width of the chart. Bars stand at the right, however few they are."""
+    """Return the width of the chart. Few bars stand at its right."""
     return points[-1]["x"] + 8
 
 
 @register.simple_tag
 def bars(points: list[dict[str, Any]]) -> SafeString:
-    """Draw the bars of the chart, up to sixty at each answer. A loop in the template took most of the time of an
-    answer's end.
+    """Draw the bars of the chart, up to sixty at each answer.
+
+    A loop in the template took most of the time of an answer's end.
     """
     reported = escape(_("{number:,} prompt tokens"))
     levels = {level: escape(_(level)) for level in Level}
@@ -177,7 +178,7 @@ def changed_lines(lines: Iterable[str]) -> SafeString:
 
 @register.simple_tag
 def meter_bar(parts: Iterable[Part], chip: Chip) -> SafeString:
-    """Draw the parts of the meter's bar and the lines of the levels; in Python for the same reason as ``bars``."""
+    """Draw the parts of the meter's bar and the lines of the levels, in Python for the same reason as ``bars``."""
     drawn = [(f'data-kind="{part.kind}"', part.x, part.width) for part in parts]
     ticks = (("optimal", chip.optimal_tick), ("critical", chip.critical_tick))
     drawn += [(f'class="meter-tick" data-line="{line}"', x, 0.7) for line, x in ticks if x is not None]
@@ -191,7 +192,7 @@ def _size(prompt_tokens: int | None, reported: str) -> str:
 
 @register.filter
 def age(moment: datetime | None) -> str:
-    """Say how long ago that was, in one unit."""
+    """Return the time since then, in one unit."""
     if moment is None:
         return ""
     seconds = max(0, int((timezone.now() - moment).total_seconds()))
@@ -206,7 +207,7 @@ def age(moment: datetime | None) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """Say how long ago that was, as a part of a sentence."""
+    """Return the time since then, as a part of a sentence."""
     if (timezone.now() - moment).total_seconds() < MINUTE:
         return _("just now")
     return _("{age} ago").format(age=age(moment))
@@ -214,7 +215,7 @@ def ago(moment: datetime) -> str:
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """Render a text as answers are drawn in their dialog."""
+    """Render a text in the form in which answers stand in their dialog."""
     return mark_safe(render(text))  # nosec B308 B703  it escapes and cleans
 
 
@@ -226,7 +227,7 @@ def is_long(text: str) -> bool:
 
 @register.filter
 def duration(millis: float | None) -> str:
-    """Write a stretch of time as people say it: in milliseconds below a second."""
+    """Write a stretch of time for people, in milliseconds below a second."""
     if millis is None:
         return _("unknown")
     if millis < 1_000:
@@ -241,7 +242,7 @@ def iso(moment: datetime | None) -> str:
 
 @register.simple_tag
 def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
-    """Write a time in the reader's zone, which the page's script then writes as their country does."""
+    """Write a time in the reader's zone. The page's script then rewrites it in the manner of their country."""
     if value is None:
         return ""
     value = timezone.localtime(value)

@@ -1,4 +1,4 @@
-"""The tag ``{% pieces "place" %}``, a builtin of all templates, which shows what extensions add to the pages."""
+"""The tag ``{% pieces "place" %}``, a builtin of all templates, which shows the extensions' additions to a page."""
 
 from django import template
 from django.utils.html import format_html_join

@@ -1,7 +1,7 @@
 """Translation of the runtime's own sentences, which rows hold in English, into the language of a page.
 
-Questions, failures and notices are stored as text, for programs and logs. Pages find the sentences in it by their
-forms. What is left was written by somebody else, mostly a provider, and stays as it is, marked as English.
+Questions, failures and notices are stored as text, for programs and logs. Pages recognise the sentences in it by their
+forms. The rest was written by somebody else, mostly a provider, and stays as it is, marked as English.
 """
 
 import re
@@ -110,7 +110,7 @@ _LONG = ("words", "reason")
 
 @cache
 def _forms() -> tuple[re.Pattern[str], tuple[str, ...]]:
-    """Return one pattern of all forms, each a group; longer ones first, since some begin alike."""
+    """Return one pattern of all forms, each a group, the longer ones first, because some begin alike."""
     ordered = tuple(sorted(FORMS, key=len, reverse=True))
     groups = (f"(?P<form_{at}>{_group(form, at)})" for at, form in enumerate(ordered))
     return re.compile("|".join(groups), re.S), ordered
@@ -126,9 +126,7 @@ def _group(form: str, at: int) -> str:
 
 
 def pieces(text: str) -> list[tuple[str, bool]]:
-    """Split a text into pieces, each with whether the runtime wrote it: those are translated, those of others
-    stay.
-    """
+    """Split a text into pieces, each with whether the runtime wrote it and so has a translation."""
     pattern, ordered = _forms()
     result, end = list[tuple[str, bool]](), 0
     for match in pattern.finditer(text):

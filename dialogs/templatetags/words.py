@@ -21,7 +21,7 @@ _ONE = re.compile(r"\b1 units\b")
 
 
 class FixedText(template.Node):
-    """A literal text, looked up once for each language."""
+    """A literal text that is looked up once for each language."""
 
     def __init__(self, english: str) -> None:
         self._msgid = english.replace("%", "%%")  # the form in which Django's own node and its extraction keep it
@@ -36,8 +36,8 @@ class FixedText(template.Node):
 
 @register.tag
 def translate(parser: Parser, token: Token) -> template.Node:
-    """Compile Django's tag, with a short way for a mere literal: a page of forty turns has hundreds, which took a
-    tenth of its time.
+    """Compile Django's tag, with a shortcut for a plain literal: a page of forty turns has hundreds, which took a tenth
+    of its time.
     """
     words = token.split_contents()
     if len(words) == 2 and words[1][0] in "\"'":
@@ -47,7 +47,7 @@ def translate(parser: Parser, token: Token) -> template.Node:
 
 @register.filter
 def translated(text: object) -> str:
-    """Translate a label or code that Python holds in English. What the catalog does not know stays as it is."""
+    """Translate a label or code that Python holds in English. A text that the catalog lacks stays as it is."""
     return translation.gettext(str(text)) if text else ""
 
 
@@ -59,13 +59,13 @@ def spaced(code: object) -> str:
 
 @register.filter
 def stored(text: str) -> str:
-    """Translate a question or failure that the runtime wrote in English. What it quotes of others stays as it is."""
+    """Translate a question or failure that the runtime wrote in English. Its quotations stay as they are."""
     return in_page_language(text)
 
 
 @register.filter
 def failure_by_kind(kind: str) -> str:
-    """Say why a call failed, by the kind of its error; empty where that says nothing to a person."""
+    """Return why a call failed, by the kind of its error, or an empty text for a kind that tells people nothing."""
     return translated(FAILURES.get(kind, ""))
 
 
@@ -76,7 +76,7 @@ def strategy_name(strategy: str) -> str:
 
 @register.filter
 def step_note(note: str) -> str:
-    """Translate the note of a step. It is stored in English, so clauses are looked up without their numbers."""
+    """Translate the note of a step, clause by clause and without numbers, since it is stored in English."""
     return "; ".join(_clause(clause) for clause in note.split("; "))
 
 

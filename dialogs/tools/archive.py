@@ -1,6 +1,5 @@
-"""Tools that look up what is out of sight: older turns of this dialog, what rewrites took out, and oversized
-results.
-"""
+"""Tools that look up what is out of sight: older turns of this dialog, text that rewrites removed, and oversized
+results."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -27,8 +26,8 @@ PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
 
 
 def search_archive(call: Invocation) -> Result:
-    """Search turns before the message that is being answered, over all rounds, and texts that rewrites once put
-    in their place.
+    """Search the turns before the present message, over all rounds, and the texts that rewrites put
+    in place of others.
     """
     query = str(call.arguments["query"])
     if not words_of(query):
@@ -44,13 +43,13 @@ def search_archive(call: Invocation) -> Result:
 
 
 def _not_yet_answered(dialog_id: UUID) -> Collection[int]:
-    """Return the message that is being answered and what followed it: the question itself is no answer."""
+    """Return the present message and what followed it, since a question is no answer to itself."""
     answering, last = Dialog.objects.values_list("answering_seq", "last_turn_seq").get(pk=dialog_id)
     return () if answering is None else range(answering, last + 1)
 
 
 def _copies_of_turns(dialog_id: UUID) -> Collection[int]:
-    """Return units named after turns: each is that turn, which is found as such."""
+    """Return the units that are named after turns: each copies its turn, which is found itself."""
     copies = RemovedUnit.objects.filter(dialog=dialog_id, unit_id__startswith="turn-")
     return list(copies.values_list("pk", flat=True))
 
@@ -76,7 +75,7 @@ def _numbers(hits: Sequence[Hit]) -> list[int]:
 
 
 def _describe(hits: Sequence[Hit], labels: Mapping[int, str]) -> list[str]:
-    """Describe a hit with its words marked, and below it what was said just before and after."""
+    """Describe each hit with its words marked, followed by what was said just before and after."""
     lines = []
     for hit in hits:
         beside = [f"  beside it, {labels[text.number]}: {_mark(text)}" for text in hit.beside]
@@ -89,8 +88,8 @@ def _mark(text: Text) -> str:
 
 
 def read_archive(call: Invocation) -> Result:
-    """Return one whole entry that ``search_archive`` named, or what a summary of these turns stands for, one
-    level down.
+    """Return a whole entry that ``search_archive`` has named, or the parts behind a summary of these turns, one level
+    down.
     """
     named = [name for name in ("seq", "unit", "turns") if name in call.arguments]
     if len(named) != 1:
@@ -114,9 +113,7 @@ def _text_of(rows: QuerySet[Any]) -> str | None:
 
 
 def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
-    """Return the beginnings of the summaries that stood for parts of these turns, the longest ones, and of the
-    other turns.
-    """
+    """Return the beginnings of the longest summaries that stood for parts of these turns, and of the other turns."""
     summaries = _summaries_within(dialog_id, first, last)
     entries = [
         (begin, f"{_label(pk, UnitKind.SUMMARY, text)}: {_beginning(SUMMARY_LINE.sub('', text, count=1))}")
@@ -131,7 +128,7 @@ def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
 
 
 def _summaries_within(dialog_id: UUID, first: int, last: int) -> dict[tuple[int, int], tuple[int, str]]:
-    """Return summaries by their turns, without those within another, and without the one that is being opened."""
+    """Return summaries by their turns, without any that lies within another, and without the opened one."""
     units = RemovedUnit.objects.filter(dialog=dialog_id, kind=UnitKind.SUMMARY.value).order_by("pk")
     result = {turns_of_summary(text): (pk, text) for pk, text in units.values_list("pk", "text")}
     parts = {turns: one for turns, one in result.items() if turns and _is_part(turns, (first, last))}
@@ -148,7 +145,7 @@ def _beginning(text: str) -> str:
 
 
 def read_artifact(call: Invocation) -> Result:
-    """Return a part of a tool result that was too large to be shown whole."""
+    """Return a part of an oversized tool result."""
     number = call.arguments["id"]
     here, *origins = lineage(Dialog.objects.get(pk=call.dialog_id))
     copied = Q(dialog__in=origins, tool_call_id__in=here.turns.values("tool_call_id"))

@@ -1,4 +1,4 @@
-"""The tool that asks the person: the run waits for the answer."""
+"""The tool that asks the person, for whose answer the run waits."""
 
 from dialogs.actions import questions
 from dialogs.actions.questions import ASK_HUMAN, LONGEST_CHOICE, MOST_CHOICES

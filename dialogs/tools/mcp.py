@@ -38,7 +38,7 @@ ASKED_AT_ONCE = 8  # servers; a silent one is waited for
 
 
 def problem_with(name: str) -> str:
-    """Say why an agent cannot list this name; empty if it can. No server is asked."""
+    """Return why an agent cannot list this name, or an empty text. No server is asked."""
     server_id, _, _ = name.removeprefix(PREFIX).partition("/")
     config = current_config()
     if server_id in config.servers or server_id in config.off:  # one that is off may be on again tomorrow
@@ -47,8 +47,9 @@ def problem_with(name: str) -> str:
 
 
 def ask_at_once(names: Iterable[str]) -> None:
-    """Fetch the lists that ``tools_named`` needs for these names, so that it waits for the
-    slowest server, not for each."""
+    """Fetch all lists that ``tools_named`` needs for these names at once, so that it waits only for
+    the slowest server.
+    """
     wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
     servers = [server for server_id, server in current_config().servers.items() if server_id in wanted]
     unknown = [server for server in servers if _known_listing(server) is None]
@@ -58,7 +59,7 @@ def ask_at_once(names: Iterable[str]) -> None:
 
 
 def tools_named(name: str) -> dict[str, Tool]:
-    """Return the tools of ``mcp:<server>`` or ``mcp:<server>/<tool>``; none while the server is down."""
+    """Return the tools of ``mcp:<server>`` or ``mcp:<server>/<tool>``, or none while the server is down."""
     server_id, _, wanted = name.removeprefix(PREFIX).partition("/")
     server = current_config().servers.get(server_id)
     if server is None:
@@ -81,14 +82,16 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def offered_now(server: Server) -> list[Tool]:
-    """Ask a server what it offers now. Raises ``McpFailed``."""
+    """Ask a server for its present tools. Raises ``McpFailed``."""
     from dialogs.tools import mcp_client
 
     return [tool for _, tool in _adapt(server, mcp_client.list_tools(server))]
 
 
 def tools_of_server(server: Server, *, ask: bool) -> tuple[tuple[str, Tool], ...] | None:
-    """Return the tools of a server with their own names, as last listed. None: not known, and it may not be asked."""
+    """Return a server's tools with their own names, from its last list, or None if there is none and the server may not
+    be asked.
+    """
     if ask:
         return _ask_for_tools(server)
     known = _known_listing(server)
@@ -106,7 +109,9 @@ def _known_listing(server: Server) -> _Listing | None:
 
 
 def _ask_for_tools(server: Server) -> tuple[tuple[str, Tool], ...]:
-    """Return the server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
+    """Return the server's tools with their own names, sorted. One thread at a time asks, and the list stays for a
+    while.
+    """
     with _locks.setdefault(server.server_id, threading.Lock()):
         if (known := _known_listing(server)) is not None:
             return known.tools
@@ -148,15 +153,15 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
 
 
 def _source_of(server: Server) -> str:
-    """Identify a server. One that is started or reached differently under the same id is another."""
+    """Return an identity of the server: one that is started or reached differently under the same
+    id is another server.
+    """
     address = orjson.dumps([server.command, server.args, server.cwd, server.url])
     return f"{server.server_id}@{hashlib.blake2b(address, digest_size=6).hexdigest()}"
 
 
 def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
-    """Return ``<server>_<tool>`` in the letters and length that providers accept; a hash keeps it apart from
-    others.
-    """
+    """Return ``<server>_<tool>`` in letters and a length that providers accept. A hash keeps it apart from others."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server_id}_{tool_name}")
     if len(plain) <= MAX_NAME_CHARS and plain not in taken:
         return plain
@@ -165,14 +170,14 @@ def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
 
 
 def name_problem(name: str, taken: set[str]) -> str:
-    """Say why a tool cannot bear this name; empty if it can. A name that the file made is never changed once more."""
+    """Return why a tool cannot bear this name, or an empty text. A name that the file made is never changed again."""
     if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}", name):
         return f"{name!r} is no name that providers accept"
     return f"another tool of the server is called {name!r}" if name in taken else ""
 
 
 def schema_problem(schema: dict[str, Any]) -> str:
-    """Say why arguments cannot be checked against this schema; empty if they can. References must stay inside it."""
+    """Return why arguments cannot be checked against this schema, or an empty text. References must stay inside it."""
     try:
         Draft202012Validator.check_schema(schema)
         for reference in _references(schema):
@@ -205,7 +210,7 @@ def _follow(schema: Any, reference: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Runs one tool of one server."""
+    """A function that runs one tool of one server."""
 
     server: Server
     tool_name: str
@@ -230,8 +235,9 @@ class _Caller:
 
 
 def text_of(answer: "CallToolResult") -> str:
-    """Return what a model can read of an answer: its texts, and its data where the texts do not say the same.
-    Pictures and sounds are named, not shown."""
+    """Return what a model can read of an answer: its texts, and its data if the texts do not say the same. Pictures and
+    sounds are named.
+    """
     texts = [text for block in answer.content if (text := _block_text(block)).strip()]
     data = answer.structured_content
     if data is not None and not _says("\n".join(texts), data):
@@ -240,10 +246,7 @@ def text_of(answer: "CallToolResult") -> str:
 
 
 def _says(text: str, data: Any) -> bool:
-    """Check whether each single value of the data stands in the text, in order.
-
-    A text without any value says nothing of empty data.
-    """
+    """Check whether each value of the data stands in the text, in order. An empty text does not even say empty data."""
     at = 0
     for value in _values(data):
         found = [place for form in _forms(value) if (place := text.find(form, at)) >= 0]
@@ -262,7 +265,7 @@ def _values(data: Any) -> Iterator[Any]:
 
 
 def _forms(value: Any) -> tuple[str, ...]:
-    """Return the forms in which a value may stand in a text: as itself, or as JSON has it."""
+    """Return the forms in which a value may stand in a text: plain, or as JSON."""
     written = orjson.dumps(value).decode()
     return (value, written, json.dumps(value)) if isinstance(value, str) else (written, str(value))
 

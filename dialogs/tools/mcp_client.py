@@ -1,6 +1,6 @@
-"""Calls MCP servers from ordinary threads. One background event loop per process holds one session per server.
+"""Calls of MCP servers from ordinary threads, through one background event loop per process with a session per server.
 
-Imported only when a server is asked: the SDK takes a second to load.
+This module is imported only when a server is asked, because the SDK takes a second to load.
 """
 
 import asyncio
@@ -40,7 +40,9 @@ T = TypeVar("T")
 
 
 def list_tools(server: Server, changed: Callable[[], object] = lambda: None) -> list[Tool]:
-    """Return what the server offers now; it calls ``changed`` when that is so no more. Raises ``McpFailed``."""
+    """Return the server's present tools. It calls ``changed`` when the list is no longer valid.
+    Raises ``McpFailed``.
+    """
     mcp_config.begin_list(server.server_id)
     return _sessions.run(_sessions.list_tools(Place(server), changed), CONNECT_SECONDS + LIST_SECONDS)
 
@@ -55,9 +57,11 @@ def call_tool(
     dialog: str = "",
     repeatable: bool = False,
 ) -> CallToolResult:
-    """Run one tool, for a ``dialog`` in a session of its own where the server has one for each; once more in a new
-    session where the server knows the old one no more, and where the connection was lost while a ``repeatable`` one
-    ran. Raises ``McpFailed`` or ``Stopped``, after which whether the call took effect is not known."""
+    """Run one tool. Raises ``McpFailed`` or ``Stopped``, after which it is unknown whether the call took effect.
+
+    If the server has a session for each dialog, that of ``dialog`` is used. The call runs again in a new session if the
+    server no longer knows the old one, or if the connection was lost during a ``repeatable`` call.
+    """
     progress = progress or Progress()
     place = Place(server, dialog if server.per_dialog else "")
     work = _sessions.call_tool(place, name, dict(arguments), progress, seconds, repeatable=repeatable)
@@ -146,8 +150,7 @@ class _Sessions:
     async def _work(
         self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float, *, repeatable: bool
     ) -> T:
-        """Do one piece of work, once more in a new session where the first one was lost and
-        nothing can be done twice."""
+        """Do one piece of work, and repeat it in a new session if the first was lost and nothing can be done twice."""
         try:
             return await self._work_once(place, work, seconds)
         except _SessionLost as lost:
@@ -156,8 +159,11 @@ class _Sessions:
         return await self._work_once(place, work, seconds)
 
     async def _work_once(self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float) -> T:
-        """Do one piece of work in the server's session. A session that broke is not used again; one whose server
-        refused the work with a reason goes on, since the server may hold something in it."""
+        """Do one piece of work in the server's session.
+
+        A broken session is not used again. A session whose server refused the work for a reason goes on, since the
+        server may hold something in it.
+        """
         session, server_id = self._session(place), place.server.server_id
         session.users += 1
         try:
@@ -233,7 +239,7 @@ class _Sessions:
 
 
 class _SessionLost(McpFailed):
-    """The session is over. ``undone`` says that the server did nothing of what was asked last."""
+    """Raised when the session is over. ``undone`` says that the server did nothing of the last request."""
 
     def __init__(self, reason: str, *, undone: bool) -> None:
         super().__init__(reason)
@@ -241,7 +247,7 @@ class _SessionLost(McpFailed):
 
 
 def _reason(error: BaseException) -> str:
-    """Return the innermost reason: task groups wrap what went wrong in groups of one."""
+    """Return the innermost reason, since task groups wrap each error in a group of one."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     if ASKS_PERSON in str(error):

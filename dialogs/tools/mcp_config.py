@@ -70,7 +70,7 @@ Value = str | FromEnvironment
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A change of a tool's name: ``remove`` is taken from its front if it stands there."""
+    """A change of a tool's name: ``remove`` is dropped from its beginning, if it stands there."""
 
     remove: str = ""
     prefix: str = ""
@@ -82,9 +82,9 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server: a ``command`` to start, or a ``url`` to ask; the other is empty.
+    """One server: a ``command`` to start or a ``url`` to ask, and the other is empty.
 
-    ``whitelist`` and ``blacklist`` are patterns on the server's own tool names, in which ``*`` stands for any text.
+    ``whitelist`` and ``blacklist`` are patterns on the server's own names of tools, in which ``*`` stands for any text.
     """
 
     server_id: str
@@ -101,9 +101,9 @@ class Server:
     is_typed: bool = False  # its address, into a page: the rules of ``dominds.outbound_http`` hold
 
     def offers(self, tool_name: str) -> bool:
-        """Check whether agents may have this tool, as the original Dominds rules it.
+        """Check whether agents may have this tool, by the rules of the original Dominds.
 
-        A whitelist alone names all that is offered; beside a blacklist it only exempts names from that.
+        A whitelist alone names everything on offer; beside a blacklist it only exempts names from that.
         """
         if matches(self.whitelist, tool_name):
             return True
@@ -119,13 +119,13 @@ _left_out: dict[str, dict[str, str]] = {}
 
 
 def leave_out(server_id: str, tool: str, reason: str) -> None:
-    """Note why a tool of a server is not offered to agents, for the log and for operators."""
+    """Note why agents are not offered a tool of a server, for the log and for operators."""
     _left_out.setdefault(server_id, {})[tool] = reason
     log.warning("mcp_tool_left_out", server=server_id, tool=tool, reason=reason)
 
 
 def begin_list(server_id: str) -> None:
-    """Forget which tools of the server were left out: its list is read anew."""
+    """Forget which tools of the server were left out, because its list is being read again."""
     _left_out.pop(server_id, None)
 
 
@@ -136,13 +136,13 @@ def left_out_of(server_id: str) -> list[str]:
 
 
 def matches(patterns: Sequence[str], name: str) -> bool:
-    """Check whether a pattern fits the whole name; ``*`` is any text, and nothing else is special."""
+    """Check whether a pattern fits the whole name. ``*`` stands for any text, and no other character is special."""
     return any(re.fullmatch(".*".join(map(re.escape, one.split("*"))), name, re.DOTALL) for one in patterns)
 
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
-    """All servers. ``off`` holds why a server is not used, by id; ``in_file`` are ids that ``mcp.yaml`` names."""
+    """All servers. ``off`` says by id why a server is not used, and ``in_file`` are the ids in ``mcp.yaml``."""
 
     servers: Mapping[str, Server] = field(default_factory=dict)
     off: Mapping[str, str] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class McpConfig:
 
 
 class McpFailed(Exception):
-    """A server could not be reached or did not answer; the text names it and the reason."""
+    """Raised when a server could not be reached or did not answer. The text names the server and the reason."""
 
 
 class VariableMissing(Exception):
@@ -159,7 +159,7 @@ class VariableMissing(Exception):
 
 
 def resolve_values(values: Mapping[str, Value]) -> dict[str, str]:
-    """Return the values to send, those of the environment filled in and kept out of every log. Raises
+    """Return the values to send, with those of the environment filled in and masked in every log. Raises
     ``VariableMissing``.
     """
     result: dict[str, str] = {}
@@ -229,7 +229,7 @@ def read_config(path: Path) -> McpConfig:
 
 
 def _why_off(reading: Reading, entry: Any, here: str) -> str:
-    """Say why a server that the file names is not used; empty if it is. Report a restriction that cannot be kept."""
+    """Return why a server of the file is not used, or an empty text, and report a restriction that cannot be kept."""
     if not isinstance(entry, Mapping):
         return ""
     for key in map(str, entry):
@@ -244,7 +244,9 @@ def _why_off(reading: Reading, entry: Any, here: str) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Check for an empty key, or an empty key inside it: somebody meant to restrict by it and has not said what."""
+    """Check for a key without a value, or with an empty key inside it: somebody meant to restrict by it, and has not
+    said what.
+    """
     return value is None or (isinstance(value, Mapping) and None in value.values())
 
 

@@ -1,8 +1,7 @@
 """Repair of MCP servers' answers before the SDK judges them.
 
-The SDK refuses a whole list for one tool that it cannot read, and a whole result for one block, or for data that
-do not have the shape that the tool declared. Here that one tool is left out with its reason, and a result is
-passed on as it came.
+For one tool that it cannot read the SDK refuses a whole list, and for one block, or for data of another shape than the
+tool declared, a whole result. Here a list loses only that tool, with a reason, and a result goes through as it came.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -29,13 +28,13 @@ USED = ("name", "inputSchema", *OPTIONAL)
 async def lenient(
     transport: AbstractAsyncContextManager[tuple[Any, Any]], leave_out: LeaveOut
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], Any]]:
-    """Open the transport, with each list of tools and each result mended as it passes."""
+    """Open the transport, and mend each list of tools and each result on its way."""
     async with transport as (received, sending):
         yield _MendedMessages(received, leave_out), sending
 
 
 class _MendedMessages(ObjectReceiveStream[Received]):
-    """The messages of a server, with their lists of tools and their results mended."""
+    """A server's messages, with mended lists of tools and results."""
 
     def __init__(self, received: ObjectReceiveStream[Received], leave_out: LeaveOut) -> None:
         self._received, self._leave_out = received, leave_out
@@ -55,8 +54,9 @@ class _MendedMessages(ObjectReceiveStream[Received]):
 
 
 def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str, Any]]:
-    """Yield the tools that the SDK will read, without what it could stumble over and nobody here uses:
-    an icon, say, or the declared shape of results."""
+    """Yield the tools that the SDK can read, without parts that it could stumble over and that nobody uses here, such
+    as icons or the declared shape of results.
+    """
     for entry in listed:
         if not isinstance(entry, dict):
             leave_out("?", f"a tool is an object, not {type(entry).__name__}")
@@ -72,8 +72,9 @@ def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str,
 
 
 def readable_content(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's ``content`` and ``structuredContent`` as the SDK reads them:
-    a block that it does not know becomes text."""
+    """Return a result's ``content`` and ``structuredContent`` in a form that the SDK reads: an unknown block becomes
+    text.
+    """
     content, data = result.get("content"), result.get("structuredContent")
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     readable = [block if _is_readable("tools/call", {"content": [block]}) else _text_block(block) for block in blocks]
@@ -87,8 +88,10 @@ def _text_block(value: Any) -> dict[str, Any]:
 
 
 def _object_schema(schema: Any) -> Any:
-    """Return the schema of an object, as which every tool's arguments are sent: servers leave the type out, and those
-    written in PHP send an empty list for no properties."""
+    """Return the schema of an object, since arguments are always sent as one.
+
+    Some servers leave the type out, and those written in PHP send an empty list for no properties.
+    """
     if schema is None:
         return {"type": "object"}
     if not isinstance(schema, dict):
@@ -102,7 +105,7 @@ def _object_schema(schema: Any) -> Any:
 
 
 def _problem_with(tool: dict[str, Any]) -> str:
-    """Return why the SDK would refuse a list with this tool, the field first; or empty."""
+    """Return why the SDK would refuse a list with this tool, beginning with the field, or an empty text."""
     try:
         validate_server_result("tools/list", REVISION, {"tools": [tool]})
     except ValidationError as error:

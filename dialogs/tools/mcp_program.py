@@ -1,6 +1,7 @@
-"""MCP servers that are programs: one message a line over standard input and output, each line bounded while it is read.
+"""MCP servers that are programs. A message is a line on standard input or output, and each line is bounded while it is
+read.
 
-The SDK's own transport for them holds a line of any length.
+The SDK's own transport for programs accepts a line of any length.
 """
 
 import subprocess
@@ -29,8 +30,10 @@ GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 async def running(
     server: Server, stderr: TextIO, over_budget: Callable[[str], None], ended: Callable[[], None]
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], ObjectSendStream[SessionMessage]]]:
-    """Yield the program's messages and where to send some. ``over_budget`` hears what was too much before the messages
-    end, ``ended`` that they did."""
+    """Yield the streams of messages from the program and to it.
+
+    ``over_budget`` is called with what was too much before the messages end, and ``ended`` when they end.
+    """
     to_session, received = anyio.create_memory_object_stream[Received](0)
     sending, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     process = await anyio.open_process(
@@ -62,8 +65,8 @@ async def _read(
     over_budget: Callable[[str], None],
     ended: Callable[[], None],
 ) -> None:
-    """Read until the program ends. What it writes after its session is thrown away, so that it never waits for a
-    reader.
+    """Read until the program ends. Output after the end of its session is thrown away, so that the program never waits
+    for a reader.
     """
     async with to_session:
         try:
@@ -81,7 +84,7 @@ async def _read(
 
 
 def _parse(line: bytes) -> Received:
-    """Parse a line. The session is told of one that is no message, and goes on."""
+    """Parse a line. A line that is no message is reported to the session, which goes on."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
@@ -93,7 +96,7 @@ async def _write(
     from_session: ObjectReceiveStream[SessionMessage],
     to_session: ObjectSendStream[Received],
 ) -> None:
-    """Write messages. A program that reads no more has ended its session."""
+    """Write messages. A program that no longer reads has ended its session."""
     try:
         async for sent in from_session:
             await stdin.send(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
@@ -102,8 +105,8 @@ async def _write(
 
 
 async def _stop(process: Process) -> None:
-    """Stop the program as the protocol says: its input ends, it may finish, and then it is killed, with all that
-    it started.
+    """Stop the program by the protocol: its input ends, it may finish, and then it is killed with everything that it
+    started.
     """
     assert process.stdin is not None
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""One session with an MCP server: how it is connected, what it may answer, and how long it stays open."""
+"""One session with an MCP server: how it connects, what it may answer, and how long it stays open."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ MAX_LOGGED_LINE_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The session in which work is done: one that all dialogs share, or one of a single dialog."""
+    """The session for a piece of work: one that all dialogs share, or one of a single dialog."""
 
     server: Server
     dialog: str = ""
@@ -49,8 +49,8 @@ class Place:
 class Session:
     """An open session, in a task of its own, since it must be closed where it was opened.
 
-    A dropped one serves the calls that still run on it, and then closes. So does one of a single dialog that
-    rested for long.
+    A dropped session serves the calls that still run on it, and then closes. A session of a single dialog also closes
+    after a long rest.
     """
 
     place: Place
@@ -90,7 +90,9 @@ class Session:
 
 
 async def hear_changes(session: Session, client: Client) -> None:
-    """Hear of another list of tools. Servers before the revision of 2026-07-28 say so unasked, to ``connect``."""
+    """Listen for changes of the list of tools. Servers before the revision of 2026-07-28 announce them unasked, to
+    ``connect``.
+    """
     with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         async with client.listen(tools_list_changed=True) as subscription:
             async for _ in subscription:
@@ -130,9 +132,8 @@ async def connect(session: Session) -> AsyncIterator[Client]:
 
 
 def _http_client(session: Session) -> httpx2.AsyncClient:
-    """Return a client that counts what the server answers while it is read.
-
-    Compressed answers are refused, since they could unpack to anything.
+    """Return a client that counts the server's answers while they are read. It refuses compressed answers, which could
+    unpack to any size.
     """
 
     async def bound(response: httpx2.Response) -> None:
@@ -154,9 +155,7 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
 
 
 class _Counted(httpx2.AsyncByteStream):
-    """A stream of the same bytes, which fails when one message among them, up to a blank line, goes over the
-    bound.
-    """
+    """A stream of the same bytes that fails when one message in it, up to a blank line, exceeds the bound."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, session: Session) -> None:
         self._stream, self._session = stream, session
@@ -177,7 +176,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 @contextmanager
 def _stderr_logged(server_id: str) -> Iterator[TextIO]:
-    """Turn a server's complaints into log lines, without secrets."""
+    """Turn what a server writes to standard error into log lines without secrets."""
     reading, writing = os.pipe()
     threading.Thread(target=_log_lines, args=(server_id, reading), name=f"mcp-{server_id}", daemon=True).start()
     with os.fdopen(writing, "w") as stderr:

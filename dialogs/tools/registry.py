@@ -1,4 +1,4 @@
-"""The registry of tools that an agent can be offered. Each lives in the module of its subject."""
+"""The registry of tools that an agent can be offered. Each tool is written in the module of its subject."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -29,7 +29,7 @@ ALL, NOT = "*", "!"
 
 
 def toolset_problem(name: str) -> str:
-    """Say why there is no such named group of tools; empty if there is."""
+    """Return why there is no such named group of tools, or an empty text."""
     wanted = name.removeprefix(NOT)
     config = current_config()
     if name == ALL or {wanted, OTHER_NAMES.get(wanted)} & {*TOOLSETS, *config.servers, *config.off}:
@@ -38,8 +38,8 @@ def toolset_problem(name: str) -> str:
 
 
 def names_in(toolsets: Sequence[str]) -> Iterator[str]:
-    """Return the tools of these groups, by the names that an agent may list. What ``!name`` leaves out nothing
-    else brings in.
+    """Return the tools of these groups, by the names under which agents list them. A tool left out by ``!name`` stays
+    out.
     """
     named = [OTHER_NAMES.get(name, name) for name in toolsets]
     left_out = {OTHER_NAMES.get(name[1:], name[1:]) for name in toolsets if name.startswith(NOT)}
@@ -54,9 +54,9 @@ def tools_of(agent: Agent) -> dict[str, Tool]:
 
 
 def tools_under(policy: Policy, agent: Agent, dialog: Dialog | None = None) -> dict[str, Tool]:
-    """Return the tools of this agent by name, in an order that never changes by itself. A proxy gets none.
+    """Return this agent's tools by name, in an order that never changes by itself. A proxy gets none.
 
-    Extensions may offer others in a ``dialog`` than they do to the agent in general.
+    Extensions may offer other tools in a ``dialog`` than to the agent in general.
     """
     if not agent.kind.is_guided:
         return {}
@@ -82,7 +82,7 @@ def _tools_of_extensions() -> tuple[Callable[[Agent, Dialog | None], Iterable[To
 
 
 def offered_to(dialog: Dialog) -> dict[str, Tool]:
-    """Return the agent's tools and then the client's, which never take the place of one of the product's."""
+    """Return the agent's tools and then the client's, which never replace one of the product's."""
     offered = tools_under(policy_of(dialog.agent).policy, dialog.agent, dialog)
     for name, tool in _tools_of_client(dialog).items():
         offered.setdefault(name, tool)

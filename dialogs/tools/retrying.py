@@ -1,4 +1,4 @@
-"""Retries of a tool that failed, as context breaking's retry policies say."""
+"""Retries of a failed tool, by the retry policies of context breaking."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -23,11 +23,11 @@ def run_with_retries(
     policy_for: Callable[[str], RetryPolicy],
     pause: Callable[[float], bool],
 ) -> Answer:
-    """``run`` the tool. A repeatable one that raises runs again, as often as its policy says, which is looked up then.
+    """Run the tool, and raise its last failure.
 
-    ``pause`` waits for some seconds and says whether to go on: a person may press stop meanwhile. The last failure is
-    raised; a result that says ``failed`` is an answer, and is not tried again. A transaction that could not be opened
-    is no failure of the tool inside it.
+    A repeatable tool that raises runs again, as often as its policy says, which is looked up only then. ``pause``
+    waits, and says whether to go on, since a person may press stop meanwhile. A result that says ``failed`` is an
+    answer, and is not tried again. A transaction that could not be opened is no failure of the tool inside it.
     """
     attempt = 1
     while True:

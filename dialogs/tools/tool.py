@@ -21,14 +21,14 @@ Given = ParamSpec("Given")
 
 
 class Stopped(Exception):
-    """A person pressed stop while the tool ran."""
+    """Raised when a person pressed stop while the tool ran."""
 
 
 class Progress:
     """The link between a running tool and the people who watch it.
 
-    The tool calls ``report``. One that waits for something that takes long looks at ``is_stopped``, or names by
-    ``on_stop`` what ends the wait, and raises ``Stopped``.
+    The tool calls ``report``. During a long wait it looks at ``is_stopped``, or registers by ``on_stop`` what ends the
+    wait, and raises ``Stopped``.
     """
 
     def __init__(self, show: Callable[[str], None] = lambda line: None) -> None:
@@ -37,7 +37,9 @@ class Progress:
         self._on_stop: Callable[[], object] = lambda: None
 
     def report(self, line: str) -> None:
-        """Show the newest line of output to people while the tool runs; it is stored nowhere. Never waits."""
+        """Show the newest line of output to people while the tool runs. The line is stored nowhere, and this never
+        waits.
+        """
         self._show(line)
 
     @property
@@ -45,7 +47,7 @@ class Progress:
         return self._stop.is_set()
 
     def on_stop(self, call: Callable[[], object]) -> None:
-        """Have ``call`` end what the tool waits for, from another thread; at once when stop was pressed before."""
+        """Have another thread call ``call`` to end the tool's wait, or call it at once if stop was pressed before."""
         self._on_stop = call
         if self.is_stopped:
             call()
@@ -65,9 +67,11 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. ``inside`` runs in the transaction that stores its result, so both happen or neither; ``outside`` runs
-    before it, with no transaction open. ``ahead`` computes there what ``inside`` will need. ``repeatable`` tools may
-    simply run again after a crash; for others a call whose outcome is not known is shown as such and not repeated.
+    """One tool.
+
+    ``inside`` runs in the transaction that stores its result, so both happen or neither. ``outside`` runs before that,
+    with no transaction open, and ``ahead`` computes there what ``inside`` will need. A ``repeatable`` tool may simply
+    run again after a crash; for any other, a call with an unknown outcome is shown as such and not repeated.
     """
 
     spec: ToolSpec
@@ -88,9 +92,9 @@ class Tool:
         return self.spec.name
 
     def needs_approval(self, when: str) -> bool:
-        """Check whether a person allows each call, by an agent's ``tool_approval``.
+        """Check whether a person must allow each call, by an agent's ``tool_approval``.
 
-        Tools that every agent has change nothing outside, nor do those that run in the runtime's own transaction.
+        Tools of every agent change nothing outside, and neither do those that run in the runtime's own transaction.
         """
         if self.always or self.outside is None or when == Agent.ToolApproval.NEVER:
             return False
@@ -98,20 +102,23 @@ class Tool:
 
     @property
     def identity(self) -> str:
-        """Return what an approval allows: a tool of the same name, but of another server, is another tool.
-
-        The tool's name follows the last slash.
+        """Return what an approval allows: a tool of the same name on another server is another tool. The tool's name
+        follows the last slash.
         """
         return f"{self.source}/{self.name}" if self.source else self.name
 
     @property
     def is_clients(self) -> bool:
-        """Check whether the client of ``/v1`` runs it: it runs neither inside nor outside a transaction here."""
+        """Check whether the client of ``/v1`` runs the tool, which then runs neither inside nor outside a transaction
+        here.
+        """
         return self.inside is None and self.outside is None
 
 
 def explain_refusals(run: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Wrap a tool's function. A refusal becomes its result: the model reads why, and may try otherwise."""
+    """Wrap a tool's function, so that a refusal becomes its result: the model reads the reason, and
+    may try otherwise.
+    """
 
     @wraps(run)
     def answer(*args: Given.args, **named: Given.kwargs) -> Result:
@@ -124,7 +131,7 @@ def explain_refusals(run: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 class ToolArgumentsInvalid(Exception):
-    """Says what was found, what was expected, and lets the model try again."""
+    """Raised with what was found and what was expected, so that the model can try again."""
 
 
 def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
@@ -150,8 +157,9 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
 
 
 def _without_needless_nulls(schema: Any, value: Any) -> Any:
-    """Return the arguments without those that are null, may be missing, and may not be null:
-    models send null for what they do not want to say."""
+    """Drop arguments that are null, may be missing, and may not be null, since models send null for what they leave
+    out.
+    """
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, Mapping) else None
         return [_without_needless_nulls(items, item) for item in value]
@@ -168,7 +176,7 @@ def _without_needless_nulls(schema: Any, value: Any) -> Any:
 
 
 def _may_be_null(schema: Any) -> bool:
-    """Check whether a schema accepts null; true also where that cannot be told, as for a reference."""
+    """Check whether a schema accepts null. True also if that cannot be told, as for a reference."""
     if not isinstance(schema, Mapping):
         return True
     kinds = schema.get("type")

@@ -1,4 +1,4 @@
-"""Reading the operator's workspace: one folder, and nothing outside it."""
+"""Tools that read the operator's workspace: one folder, and nothing outside it."""
 
 import codecs
 import os
@@ -22,7 +22,7 @@ SAMPLE_BYTES = 8 * 1024  # looked at to tell text from binary
 
 
 class Outside(Refusal):
-    """The path cannot be used; the text says why, for the model."""
+    """Raised for a path that cannot be used. The text tells the model why."""
 
 
 @explain_refusals
@@ -51,8 +51,8 @@ def _root() -> Path:
 
 
 def _inside(given: str) -> Path:
-    """Return the file or folder that a model named, with all links followed. Raises ``Outside`` for whatever
-    leaves the root.
+    """Return the file or folder that a model named, with all links followed. Raises ``Outside`` for anything beyond the
+    root.
     """
     root = _root()
     if "\0" in given:
@@ -75,9 +75,7 @@ def _name_of(path: Path) -> str:
 
 @contextmanager
 def _open(path: Path) -> Iterator[BinaryIO]:
-    """Open a file. Links were followed before, so one that appears only now is refused; a pipe must not block the
-    worker.
-    """
+    """Open a file. Links were followed before, so a new one is refused, and a pipe must not block the worker."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -93,7 +91,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def _read(file: BinaryIO, name: str, call: Invocation) -> str:
-    """Return a part of a text file by lines, or by bytes for lines too long for one read, and how to read on."""
+    """Return a part of a text file and how to read on: by lines, or by bytes for lines too long for one read."""
     size = os.fstat(file.fileno()).st_size
     if not _is_text(file.read(SAMPLE_BYTES)):
         raise Outside(f"{name} is binary or not UTF-8 ({size:,} bytes); read_file reads text only.")
@@ -122,7 +120,7 @@ def _by_bytes(file: BinaryIO, size: int, start: int) -> str:
 
 
 def _by_lines(file: BinaryIO, size: int, first: int, limit: int) -> str:
-    """Return lines, counted from 1. The cap holds for what is returned; lines before it are skipped in pieces."""
+    """Return lines, counted from 1. The cap limits what is returned; lines before it are skipped in pieces."""
     start = _start_of_line(file, first)
     if start is None or (start >= size and first > 1):
         raise Outside(f"The file ends before line {first:,}. Lines count from 1.")
@@ -143,7 +141,7 @@ def _by_lines(file: BinaryIO, size: int, first: int, limit: int) -> str:
 
 
 def _start_of_line(file: BinaryIO, line: int) -> int | None:
-    """Return the byte at which a line begins, or None after the end."""
+    """Return the byte at which a line begins, or None beyond the end."""
     file.seek(0)
     seen, position = 1, 0
     while seen < line:
@@ -174,7 +172,7 @@ def _list(folder: Path, *, recursive: bool) -> str:
 
 
 def _entries(folder: Path, *, recursive: bool) -> Iterator[str]:
-    """List files with their sizes and folders with a slash, in order. Links are shown and never followed."""
+    """List files with their sizes, and folders with a slash, in order. Links are listed and never followed."""
     try:
         results = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:

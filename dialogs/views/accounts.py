@@ -1,4 +1,4 @@
-"""Setting up, and logging in and out."""
+"""Views of the first setup, and of logging in and out."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ LONG_SESSION_SECONDS = 365 * 86_400  # for somebody who has no password yet to c
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def setup(request: HttpRequest) -> HttpResponse:
-    """Make the first administrator, once. At the machine itself one click does, and asks for nothing."""
+    """Make the first administrator, once. At the machine itself a click is enough, without any input."""
     if not needs_setup():
         return _too_late(request)
     at_once = is_at_this_machine(request)
@@ -49,7 +49,7 @@ def setup(request: HttpRequest) -> HttpResponse:
 
 
 def _first_in(request: HttpRequest, user: User, seconds: int | None = None) -> HttpResponse:
-    """Log the first administrator in. ``seconds`` is the length of the session, where it differs from the usual."""
+    """Log the first administrator in. ``seconds`` is the length of the session, if not the usual one."""
     if create_first_administrator(user):
         login(request, user, backend=BACKEND)
         request.session.set_expiry(seconds)
@@ -86,7 +86,7 @@ class Login(LoginView):
 def login_page(request: HttpRequest, refusal: Exception, status: int, to: str) -> HttpResponse:
     """Show the login page with the reason why nobody was logged in; ``to`` is where they wanted to go.
 
-    Whoever is logged in wanted to link a sign-in, and is told on the page where they began.
+    People who are logged in wanted to link a sign-in, and are told on the page where they began.
     """
     if request.user.is_authenticated:
         messages.error(request, str(refusal))
@@ -99,7 +99,7 @@ def login_page(request: HttpRequest, refusal: Exception, status: int, to: str) -
 
 
 def next_page(request: HttpRequest) -> str:
-    """Return where a request wants to go after the login, if that is a page of this server; otherwise home."""
+    """Return where a request wants to go after the login, if that is a page of this server, or else home."""
     view = Login()
     view.setup(request)
     return view.get_success_url()

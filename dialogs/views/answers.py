@@ -1,5 +1,5 @@
-"""Answers of views: pieces of the page for htmx, a redirect for plain forms, refusals for both,
-and a page for damage."""
+"""Answers of views: pieces of the page for htmx, a redirect for plain forms, refusals for both, and a page about
+damage."""
 
 import json
 from collections.abc import Callable
@@ -32,8 +32,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ByLink:
-    """A question that is answered by a link: its address, and the templates of its page and of the page that says
-    it is done.
+    """A question that is answered by a link: its address, and the templates of its page and of the page that confirms
+    the answer.
     """
 
     address: str
@@ -42,7 +42,7 @@ class ByLink:
 
 
 class PersonRequest(HttpRequest):
-    """A request of somebody who is logged in, with what the middlewares add."""
+    """A request of somebody who is logged in, with the additions of the middlewares."""
 
     user: User
     htmx: Any
@@ -53,12 +53,12 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_operators(view: Callable[..., HttpResponseBase]) -> View:
-    """Show a view to operators; for everybody else the page does not exist."""
+    """Show a view to operators. For everybody else the page does not exist."""
     return _for(lambda user: may(user, OPERATE), view)
 
 
 def for_administrators(view: Callable[..., HttpResponseBase]) -> View:
-    """Show a view to those who may do everything; for everybody else the page does not exist."""
+    """Show a view to people who may do everything. For everybody else the page does not exist."""
     return _for(lambda user: user.is_superuser, view)
 
 
@@ -74,7 +74,7 @@ def _for(allowed: Callable[[User], bool], view: Callable[..., HttpResponseBase])
 
 
 def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
-    """A page about a dialog, for those who may see it. The view is called with the request and the dialog."""
+    """Wrap a page about a dialog, for people who may see it. The view gets the request and the dialog."""
 
     @login_required
     @require_GET
@@ -86,10 +86,10 @@ def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
 
 
 def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
-    """A POST on a dialog: the view calls a service, and what changed is the answer.
+    """Wrap a POST on a dialog. The view gets the request and the dialog, and calls a service.
 
-    The view is called with the request and the dialog; a text that it returns is said to the person. The pieces answer
-    at once, so the page is right even while its socket is down. A view that returns an answer gives that instead.
+    The answer consists of the pieces that changed, so the page is right even while its socket is down. A text that the
+    view returns is said to the person, and an answer that it returns replaces all this.
     """
 
     @login_required
@@ -115,14 +115,14 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
 
 
 def _back_to(request: HttpRequest, dialog_id: UUID) -> str:
-    """Return the place of the dialog's pages from which a form was sent, as its field ``back`` says."""
+    """Return the page of the dialog from which a form was sent, as its field ``back`` says."""
     back, own = request.POST.get("back", ""), f"/d/{dialog_id}/"
     return back if back.startswith(own) and url_has_allowed_host_and_scheme(back, None) else own
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Render the pieces of the page that changed since ``dialog`` was read, up to the event that the header
-    names: the socket may be faster.
+    """Render the pieces that changed after ``dialog`` was read, up to the event in the header, since the socket may be
+    faster.
     """
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     last_seq = frames[-1]["seq"] if frames else dialog.last_event_seq
@@ -130,7 +130,7 @@ def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def refuse(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
-    """Answer a refusal: a toast for htmx, a message on the page for a plain form."""
+    """Answer a refusal: by a toast for htmx, or by a message on the page for a plain form."""
     if not request.htmx:
         messages.error(request, refusal.message)
         return redirect(back_to)
@@ -159,8 +159,9 @@ def _dialog_of(question_id: UUID | None) -> UUID | None:
 
 
 class SaysWhatIsWrong:
-    """Middleware: an error over what is stored of one dialog ends in a page about that dialog, over other rows in one
-    that says so, and a form's field that PostgreSQL cannot hold in a sentence."""
+    """A middleware that explains errors over stored values: of one dialog on a page about that dialog, of other rows on
+    a page of its own. A form's text that PostgreSQL cannot hold is answered by a sentence.
+    """
 
     sync_capable, async_capable = True, False
 

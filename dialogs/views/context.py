@@ -1,4 +1,4 @@
-"""Views of a dialog's context: its requests over time, what stands in one of them, and the whole as a file."""
+"""Views of a dialog's context: its requests over time, the parts of one of them, and the dialog as a file."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,8 +29,8 @@ ROWS = 50
 
 @dialog_page
 def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Show the requests over time and one of them, what happened, and how to make room; with ``preview``, what a
-    rewrite would take away, without doing it.
+    """Show the requests over time and one of them, what happened, and how to make room. ``preview`` shows what a
+    rewrite would remove, without doing it.
     """
     page = DialogPage(dialog, request.user, request=request)
     pane = _pane(request, dialog)
@@ -55,7 +55,7 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def _way_to_preview(page: DialogPage, verb: str) -> dict[str, object]:
-    """Return the way that an address asks to preview, if there is such a one."""
+    """Return the way that an address asks to preview, if it exists."""
     policy = with_verb(verb)
     if page.room is not None and policy is not None:
         for way in (*page.room.helpful, *page.room.idle):
@@ -65,7 +65,7 @@ def _way_to_preview(page: DialogPage, verb: str) -> dict[str, object]:
 
 
 def _back(request: PersonRequest) -> str:
-    """Return where a form of the page leads back to; beside a conversation it stays there by itself."""
+    """Return where a form of the page leads back to. Beside a conversation the form stays there anyway."""
     page = urlsplit(request.htmx.current_url or "").path if request.htmx else request.path
     return request.get_full_path() if page == request.path else ""
 
@@ -77,7 +77,7 @@ def _pane(request: PersonRequest, dialog: Dialog, most: int = MOST) -> ContextPa
 
 
 def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
-    """Return what the archive holds of these words, each piece with the rewrite that took it out."""
+    """Return the archive's pieces with these words, each with the rewrite that removed it."""
     found = context_report.found_in_archive(dialog, query, ROWS)
     numbers = [text.number for _, hit in found for text in (hit.text, *hit.beside)]
     beside = context_report.archive(dialog).filter(pk__in=numbers).only("role", "kind") if numbers else ()
@@ -92,7 +92,9 @@ def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
 
 @dialog_page
 def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Render the pane beside a conversation, which weighs its whole context; a page fetches it while it is in view."""
+    """Render the pane beside a conversation. It weighs the whole context, so a page fetches it only while it is
+    visible.
+    """
     if request.headers.get("Sec-Fetch-Dest") == "document":  # somebody opens the address
         return redirect("context", dialog_id=dialog.pk)
     page = DialogPage(dialog, request.user, request=request)
@@ -102,7 +104,7 @@ def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def text(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Return one piece of a request whole, as plain text."""
+    """Return the full text of one piece of a request, as plain text."""
     pane, number = _pane(request, dialog), number_in(request.GET.get("piece"))
     pieces = pane.request.pieces if pane.request else ()
     if number is None or number >= len(pieces):
@@ -112,14 +114,14 @@ def text(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def led_to_context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Lead an address of a former page to the context, with what it asked for."""
+    """Redirect from the address of a former page to the context, with the same question."""
     asked = request.GET.urlencode()
     return redirect(f"{reverse('context', args=[dialog.pk])}{'?' if asked else ''}{asked}")
 
 
 @dialog_page
 def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Lead to the request that one turn answered, where the numbers under it come from."""
+    """Redirect to the request that led to one turn, from which the numbers under the turn come."""
     turn = dialog.turns.filter(seq=seq).first()
     # The call of a copied turn stands where it was made.
     if turn is not None and dialog.forked_from_id and (turn.position or 0) < dialog.own_from:
@@ -131,10 +133,9 @@ def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
 
 @dialog_page
 def whole_turn(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Return one turn whole as plain text: what was said, or a call's arguments and result; with ``?text`` its
-    text alone.
+    """Return one whole turn as plain text: the words, or a call's arguments and result; with ``?text`` its text alone.
 
-    Pages cut what is long.
+    Pages cut long turns.
     """
     turn = get_object_or_404(dialog.turns, seq=seq)
     if "text" in request.GET:

@@ -1,4 +1,4 @@
-"""The list of dialogs, a dialog's page, and finding what was said."""
+"""Views of the list of dialogs, of a dialog's page, and of searches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -46,7 +46,7 @@ ROWS = 30
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """List one's dialogs by activity; who may see everybody's can ask for these."""
+    """List one's own dialogs by activity, or everybody's for people who may see them and ask for them."""
     form = ListFilter(request.GET)
     form.is_valid()
     given = form.cleaned_data
@@ -75,7 +75,9 @@ def index(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_GET
 def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
-    """Find passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
+    """Find passages of one dialog, or of all that the person takes part in, best first, each with a
+    link to its place.
+    """
     query, all_of_it = request.GET.get("q", ""), bool(request.GET.get("all"))
     dialog, leaves_out = visible_dialog(dialog_id, request.user) if dialog_id else None, False
     if dialog:
@@ -95,7 +97,7 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
 
 
 def _chip_of(dialog: Dialog) -> Chip:
-    """Return the chip of a row. One that cannot be read says so, and the other rows stand."""
+    """Return the chip of a row. An unreadable row says so, and the other rows are shown."""
     try:
         return chip_of(limits.health_of(dialog))
     except DAMAGED:
@@ -104,7 +106,7 @@ def _chip_of(dialog: Dialog) -> Chip:
 
 
 def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | None:
-    """Return the folder that the list shows, with what may be done with all of it."""
+    """Return the folder that the list shows, with the possible actions on all of it."""
     number = folders.dialogs_in(request.user, name).count() if name and state not in ("archived", "deleted") else 0
     if not number:
         return None
@@ -112,7 +114,7 @@ def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | N
 
 
 def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, search.Hit]]:
-    """Return each passage with its turn and address, in readable form: what agents wrote has no marks of Markdown."""
+    """Return each passage with its turn and address, in readable form: without the marks of agents' Markdown."""
     shown = {text.number for _, hit in hits for text in (hit.text, *hit.beside)}
     named = {"dialog__in": {pk for pk, _ in hits}, "seq__in": shown}
     rows = Turn.objects.filter(**named, position__isnull=False).select_related("dialog").defer("text")
@@ -125,7 +127,7 @@ def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, 
 
 
 def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:
-    """Return the dialogs that match the filters, and whether only the newest were searched, for lack of an index."""
+    """Return the dialogs that match the filters, and whether only the newest were searched for lack of an index."""
     is_deleted = given.get("state") == "deleted"
     everybody = _is_of_everybody(request, given)
     seen = Dialog.objects.for_user(request.user) if everybody else Dialog.objects.shared_with(request.user)
@@ -156,12 +158,14 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[D
 
 
 def _is_of_everybody(request: PersonRequest, given: dict[str, str]) -> bool:
-    """Check whether the list goes beyond the person's own: an administrator asked for it, or for another's."""
+    """Check whether the list goes beyond the person's own, because an administrator asked for everybody's or for
+    another person's.
+    """
     return reach_of(request.user).all and bool(given.get("whose") or given.get("owner"))
 
 
 def _with_row_parts(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
-    """Return the dialogs with all that their rows show, in the order of the list."""
+    """Return the dialogs with everything that their rows show, in the order of the list."""
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
     there = Dialog.deleted if given.get("state") == "deleted" else Dialog.objects
     dialogs = there.select_related("agent", "owner", "group").prefetch_related(waiting)
@@ -230,7 +234,7 @@ def undo(request: PersonRequest) -> HttpResponse:
 
 
 def _say(request: PersonRequest, done: folders.Done) -> None:
-    """Tell on the next page what was done, with a button to undo it."""
+    """Tell on the next page what was done, with a button that undoes it."""
     messages.success(request, done.sentence, extra_tags=done.undo)
 
 
@@ -246,7 +250,7 @@ def _why_unselected(request: PersonRequest, form: SelectionForm) -> str:
 
 
 def _is_list(path: str) -> bool:
-    """Check whether an address is the list with its filters, the only page to go back to."""
+    """Check whether an address is the list with its filters, which is the only page to go back to."""
     return path.partition("?")[0] == reverse("dialogs")
 
 
@@ -256,7 +260,7 @@ def show(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
-    """Show a dialog's page. It is good up to the dialog's event at the time of reading; the socket goes on from
+    """Show a dialog's page, which is right up to the newest event at the time of reading. The socket goes on from
     there.
     """
     before = before_of(request)
@@ -272,8 +276,8 @@ def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
 
 
 def before_of(request: HttpRequest) -> int | None:
-    """Return the position before which the requested page of a transcript ends; anything else means the newest
-    page.
+    """Return the position before which the requested page of a transcript ends. Any other value
+    means the newest page.
     """
     return number_in(request.GET.get("before"))
 
@@ -295,7 +299,7 @@ def menu(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Return the next older page of the transcript, to stand above what is there."""
+    """Return the next older page of the transcript, which is put above the others."""
     page = DialogPage(dialog, request.user, request=request)
     entries, older_than = all_entries(dialog, before_of(request))
     return render(request, "dialogs/_older.html", {"page": page, "entries": entries, "older": older_than})
@@ -303,8 +307,8 @@ def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def frames(request: PersonRequest, dialog: Dialog) -> JsonResponse:
-    """Return what the socket would have sent after ``after``, for a page whose socket cannot connect and that
-    asks every two seconds.
+    """Return what the socket would have sent after ``after``, for a page whose socket cannot connect. Such a page asks
+    every two seconds.
     """
     seq = number_in(request.GET.get("after")) or 0
     result = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []

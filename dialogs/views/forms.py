@@ -24,7 +24,7 @@ MOST_TOKENS = 2_000_000_000  # the greatest whole number of a column
 
 
 def problems_of(*given: Any) -> Iterator[str]:
-    """Yield why forms and sets of forms are not valid: a sentence for each problem, after the label of its field."""
+    """Yield a sentence for each problem of forms and sets of forms, behind the label of its field."""
     for form in given:
         if isinstance(form, forms.BaseFormSet):
             yield from (str(message) for message in form.non_form_errors())
@@ -43,7 +43,7 @@ def clean(form: forms.Form) -> dict[str, Any]:
 
 
 class Explained(forms.Field):
-    """A number field whose refusal says what was found and what is allowed."""
+    """A number field whose refusal names what was found and what is allowed."""
 
     @property
     def allowed(self) -> str:
@@ -106,9 +106,7 @@ class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
 
 
 class NewDialogForm(forms.Form):
-    """The choices beside the first message, which is stored or refused as it came. ``model`` is
-    ``provider/model``.
-    """
+    """The choices beside a first message, whose text is stored or refused as it is. ``model`` is ``provider/model``."""
 
     agent = forms.CharField(max_length=64)
     model = forms.CharField(max_length=201, required=False)
@@ -137,7 +135,7 @@ class ListFilter(forms.Form):
 
 
 class SelectionForm(forms.Form):
-    """Ticked dialogs, as many as a page of the list holds, and one of the bar's buttons."""
+    """The ticked dialogs, at most a page of the list, and one of the bar's buttons."""
 
     action = forms.ChoiceField(
         choices=[(name, name) for name in ("archive", "restore", "export", "delete", "bring_back")]
@@ -151,7 +149,7 @@ class SelectionForm(forms.Form):
 
 
 class FolderForm(forms.Form):
-    """An action on all dialogs of a folder; ``name`` is its new one, ``group`` the group to share with, or empty
+    """An action on all dialogs of a folder. ``name`` is its new name, and ``group`` the group to share with, or empty
     for nobody.
     """
 
@@ -162,20 +160,20 @@ class FolderForm(forms.Form):
 
 
 class MessageForm(forms.Form):
-    """The choices beside a message's text, which is stored or refused as it came."""
+    """The choices beside a message, whose text is stored or refused as it is."""
 
     client_message_id = forms.CharField(max_length=120, required=False)
 
 
 class TurnForm(forms.Form):
-    """The turn that an action is about. It is not in the address, so that a dialog has each action once."""
+    """The turn of an action. It is not in the address, so that each action of a dialog exists only once."""
 
     seq = WholeNumber(1, MOST_TOKENS, "turns", label=_("Turn"))
     request_id = forms.CharField(max_length=120, required=False)
 
 
 class RegenerateForm(forms.Form):
-    """The model for another answer, as ``provider/model``; empty means the dialog's own."""
+    """The model of another answer, as ``provider/model``; empty for the dialog's own."""
 
     model = forms.CharField(max_length=201, required=False)
 
@@ -198,7 +196,7 @@ class AnswerForm(forms.Form):
 
 
 class ExitForm(forms.Form):
-    """The exits of a question that suspends its dialog, with what each asks for; the service checks it."""
+    """The exits of a question that suspends its dialog, with their inputs. The service checks them."""
 
     action = forms.ChoiceField()
 
@@ -215,7 +213,7 @@ class ExitForm(forms.Form):
 
     @property
     def ways(self) -> list[dict[str, Any]]:
-        """Return the exits that are offered, as the templates show them."""
+        """Return the offered exits in the form that the templates show."""
         chosen = self["action"].value() or next(
             (way.name for way in self.offered if way.recommended), self.offered[0].name
         )
@@ -275,15 +273,13 @@ class ApiKeyForm(forms.Form):
 
 @functools.cache  # the list is read from hundreds of files
 def zones() -> dict[str, str]:
-    """Return the IANA zones that are named after places, each with its place. Older names of the same zones are
-    left out.
-    """
+    """Return the IANA zones that are named after places, each with its place, without older names of the same zones."""
     names = sorted(name for name in available_timezones() if name.partition("/")[0] in AREAS)
     return {"UTC": "UTC"} | {name: name.partition("/")[2].replace("_", " ") for name in names}
 
 
 def _zone_of(typed: str) -> str:
-    """Return the zone of this name, in full or by its city; empty where there is none."""
+    """Return the zone of this name, in full or by its city, or an empty text."""
     wanted = "/" + typed.replace("_", " ").casefold()
     named = (name for name in zones() if f"/{name}".replace("_", " ").casefold().endswith(wanted))
     return next(named, typed if str(zone_named(typed)) == typed else "")
@@ -332,7 +328,7 @@ class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
-    """One person's choices about how the context's state is shown."""
+    """A person's choices about how the state of the context is shown."""
 
     auto_hide_seconds = WholeNumber(
         1, 10, "seconds", label=_("Auto-hide delay"), widget=forms.NumberInput(attrs={"type": "range", "step": 1})

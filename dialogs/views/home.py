@@ -22,7 +22,7 @@ from dialogs.views.messages import files_of
 @login_required
 @require_GET
 def home(request: PersonRequest) -> HttpResponse:
-    """Show the first page. The list of dialogs used to be here, so its old addresses redirect."""
+    """Show the first page. It used to be the list of dialogs, so addresses with filters redirect there."""
     if request.GET.keys() & {"q", "state", "owner", "page"}:
         return redirect(f"{reverse('dialogs')}?{request.GET.urlencode()}")
     page = HomePage(request.user, request.GET.get("agent", ""), text=request.GET.get("text", ""))
@@ -39,7 +39,7 @@ def _show(request: PersonRequest, page: HomePage, status: int = 200) -> HttpResp
 @login_required
 @require_POST
 def create(request: PersonRequest) -> HttpResponse:
-    """Make a dialog of its first message and go there. On a refusal nothing is made and the text stays."""
+    """Make a dialog from its first message, and go there. After a refusal nothing is made, and the text stays."""
     text = (request.POST.get("text") or request.POST.get("suggestion", "")).replace("\r\n", "\n")
     page = HomePage(request.user, request.POST.get("agent", ""), request.POST.get("model", ""), text)
     try:

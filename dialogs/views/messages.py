@@ -1,4 +1,4 @@
-"""Sending of messages, and a person's actions on an answer under way."""
+"""Views that send messages, and a person's actions on an answer under way."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -25,7 +25,7 @@ from dominds.budgets import ATTACHMENT_BYTES
 @login_required
 @require_POST
 def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-    """Accept a message. A worker answers it; the page hears of both through its socket."""
+    """Accept a message. A worker answers it, and the page hears about both through its socket."""
     dialog = messages.visible_dialog(dialog_id, request.user)
     # Unstripped, so that a refusal shows the text as it was typed.
     text = request.POST.get("text", "").replace("\r\n", "\n")
@@ -40,7 +40,7 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 
 
 def files_of(request: PersonRequest) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents of attached files; no more is read than may be attached."""
+    """Yield names and contents of attached files, without reading more than may be attached."""
     for file in request.FILES.getlist("attachments"):
         yield file.name or "", file.read(ATTACHMENT_BYTES.most + 1)
 
@@ -52,7 +52,9 @@ def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
 
 @dialog_page
 def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Return an image of an answer, at the click that asks for it. The page shows the link again where this fails."""
+    """Return an image that an answer names, at a click that asks for it. If this fails, the page
+    shows the link again.
+    """
     try:
         result = fetched_image(dialog, seq, request.GET.get("address", ""), request.user.pk)
     except (Invalid, RateLimited) as refusal:
@@ -62,7 +64,7 @@ def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpRespon
 
 
 def _refuse(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:
-    """Show the reason beside the composer, and keep everybody's words."""
+    """Show the reason beside the composer, and keep the text."""
     dialog.refresh_from_db()
     page = DialogPage(dialog, request.user, sending_error=refusal.message, text=text, request=request)
     if request.htmx:
@@ -105,7 +107,7 @@ def move(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_page
 def models(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """List the models that could answer in the dialog; without scripts on a page of its own."""
+    """List the models that could answer in the dialog, on a page of its own for browsers without scripts."""
     page = DialogPage(dialog, request.user, request=request)
     context = {"page": page, "models": choosable_models(dialog.provider_id), "section": "dialogs"}
     return render(request, "dialogs/_models.html" if request.htmx else "dialogs/models.html", context)

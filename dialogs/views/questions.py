@@ -1,4 +1,4 @@
-"""The inbox of questions for humans (Q4H), the page of one, and its buttons."""
+"""The inbox of questions for humans (Q4H), the page of one question, and its buttons."""
 
 from typing import Any
 from uuid import UUID
@@ -75,7 +75,7 @@ def _of_tab(rows: QuerySet[Question], request: PersonRequest, tab: str) -> Query
 
 
 def _count(rows: QuerySet[Question]) -> str:
-    """Write how many there are, as far as a tab has room for; empty for none."""
+    """Return the number of rows as a text that fits a tab, or an empty text for none."""
     number = rows.order_by()[: MOST_COUNTED + 1].count()
     return f"{MOST_COUNTED}+" if number > MOST_COUNTED else str(number or "")
 
@@ -100,7 +100,7 @@ def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
 
 
 def _reader(request: PersonRequest, question: Question) -> str:
-    """Render the chosen question beside the list, which stands also where the question's dialog cannot be read."""
+    """Render the chosen question beside the list, which is shown even if the question's dialog cannot be read."""
     try:
         context = {**_question_context(request, question), **_evidence(request, question)}
         return render_to_string("questions/_reader.html", context, request)
@@ -125,7 +125,7 @@ def _page(
 
 
 def _question_context(request: PersonRequest, question: Question, exits: ExitForm | None = None) -> dict[str, Any]:
-    """Return the values for the piece of one question. ``at`` is the address of its forms."""
+    """Return the variables for the piece of one question. ``at`` is the address of its forms."""
     may_resolve = questions.may_resolve(request.user, question)
     link = _link_of(request)
     suspends = question.kind != Question.Kind.QUESTION
@@ -206,9 +206,7 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
 def _refuse(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
-    """Show the reason, and keep what was typed. The question is read again, since another person may have been
-    first.
-    """
+    """Show the reason, and keep the input. The question is read again, since another person may have been first."""
     if request.htmx and not _link_of(request):
         return refuse(request, refusal, f"/d/{question.dialog_id}/")
     question = questions.question_for(request.user, question.pk)

@@ -1,4 +1,4 @@
-"""Rewrites by hand of what the model sees: preview, rewrite, undo, archive."""
+"""Views of rewrites by hand: preview, rewrite, undo, archive."""
 
 from contextlib import suppress
 from uuid import UUID
@@ -35,8 +35,8 @@ STORY, LONG_STORY = 5, 50  # acts in the popover, and on the page of the context
 @login_required
 @require_POST
 def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseBase:
-    """Ask for a rewrite. A page's script has put the policy's question; without scripts the preview is the
-    question.
+    """Request a rewrite. A page's script has asked the policy's question; without scripts the
+    preview is that question.
     """
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
@@ -64,7 +64,7 @@ def clear(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse | str:
-    """Undo a rewrite, and say what is back. Other pages of the dialog hear of it in general words."""
+    """Undo a rewrite, and say what is back. Other pages of the dialog are told in general words."""
     before = context_report.next_size(dialog)
     run = rewrite_requests.undo(run_id, request.user, dialog.pk)
     words = words_of_undo(run, before, context_report.next_size(Dialog.objects.get(pk=dialog.pk)))
@@ -73,7 +73,7 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse | 
 
 @dialog_page
 def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Return what a page shows of the ways to make room, and of what happened, once somebody looks."""
+    """Return the ways to make room and the story, which are computed when somebody looks at them."""
     page = DialogPage(dialog, request.user, request=request)
     weigh(page)
     back = request.GET.get("back", "")  # a form on the context's own page, which no socket keeps up to date
@@ -83,7 +83,7 @@ def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def weigh(page: DialogPage) -> None:
-    """Preview the ways to make room, where the person may take one."""
+    """Preview the ways to make room, if the person may take one."""
     if page.may_rewrite:
         with suppress(Refusal, UnknownModel):  # their own pages say why
             page.room = ways_of(page.dialog)
@@ -91,8 +91,8 @@ def weigh(page: DialogPage) -> None:
 
 @dialog_page
 def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse:
-    """Show one rewrite: what stood and what stands, aligned and page by page, and the fate of the facts in what
-    went.
+    """Show one rewrite: what stood and what stands, side by side and page by page, and the fate of
+    the removed facts.
     """
     lines = run_lines(dialog, pk=run_id)
     if not lines:

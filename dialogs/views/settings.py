@@ -1,4 +1,4 @@
-"""A person's own settings: look, notifications, browsers, context display, password, API keys."""
+"""A person's own settings: look, notifications, browsers, display of the context, password, API keys."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -52,7 +52,7 @@ View = Callable[[PersonRequest], HttpResponse]
 
 
 def part(name: str) -> Callable[[View], View]:
-    """Show a part of the settings. The view that saves it shows it too."""
+    """Wrap the view that saves a part of the settings, so that it also shows that part."""
 
     def wrap(save: View) -> View:
         @wraps(save)
@@ -81,7 +81,7 @@ def costs(request: PersonRequest) -> HttpResponse:
 def _page(
     request: PersonRequest, shown: str, *, new_key: str = "", status: int = 200, **bound: forms.BaseForm
 ) -> HttpResponse:
-    """Render the page of one part; ``bound`` are forms that came back with errors."""
+    """Render the page of one part. ``bound`` are forms that came back with errors."""
     if bound:
         say_not_saved(request, *bound.values())
     operates = may(request.user, OPERATE)
@@ -223,7 +223,7 @@ def _password_form(request: PersonRequest, given: QueryDict | None = None) -> "S
 @sensitive_post_parameters()
 @part("account")
 def change_password(request: PersonRequest) -> HttpResponse:
-    """Change the password. The old one is guessed no faster here than at the login."""
+    """Change the password. Guessing the old one is limited in the same way as at the login."""
     try:
         return login.try_to_log_in(request, lambda: _change_password(request))
     except login.LoginRefused as refusal:
@@ -272,5 +272,5 @@ def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
 @login_required
 @require_GET
 def export_own(request: PersonRequest) -> HttpResponseBase:
-    """Download all that is this person's."""
+    """Download everything that is this person's."""
     return download(person_export.of_person(request.user), "my-data.json", "application/json")

@@ -1,4 +1,4 @@
-"""Actions on one turn: copy, branch off, rate, pin, see why, and what came back into its request."""
+"""Actions on one turn: copying, branching off, rating, pinning, and what came back into its request."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -26,8 +26,8 @@ from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, clean
 
 @dialog_page
 def place(request: PersonRequest, dialog: Dialog, position: int) -> HttpResponse:
-    """Redirect to where the dialog shows this place of the conversation, or to its end while it does not reach so
-    far.
+    """Redirect to the page of the dialog that shows this place of the conversation, or to its end if the dialog is not
+    that long yet.
     """
     seq = dialog.turns.filter(position=position).values_list("seq", flat=True).first()
     return redirect(f"/d/{dialog.pk}/#latest" if seq is None else address_of(dialog, position, f"turn-{seq}"))
@@ -35,7 +35,7 @@ def place(request: PersonRequest, dialog: Dialog, position: int) -> HttpResponse
 
 @dialog_page
 def actions(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Show the menu of a turn; without scripts as a page of its own."""
+    """Show the menu of a turn, as a page of its own for browsers without scripts."""
     return _menu(request, dialog, seq)
 
 
@@ -68,7 +68,7 @@ def _may_act(dialog: Dialog, request: PersonRequest) -> bool:
 
 
 def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> View:
-    """Wrap a POST that makes a branch, and go there."""
+    """Wrap a POST that makes a branch, and redirect to it."""
 
     @login_required
     @require_POST
@@ -119,7 +119,7 @@ def rate(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Let a turn come back into each request, or as the runtime finds it."""
+    """Have a turn come back into each request, or leave that to the runtime."""
     choice, seq = request.POST.get("choice", ""), clean(TurnForm(request.POST))["seq"]
     turn_marks.choose_recall(dialog.pk, seq, choice)
     if request.htmx:
@@ -130,7 +130,7 @@ def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def show_recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
-    """Show what was recalled: a page of its own, or within a dialog's page the list alone."""
+    """Show what was recalled, on a page of its own, or as a list within a dialog's page."""
     return _list_recalled(request, dialog, generation_id)
 
 

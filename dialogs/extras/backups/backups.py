@@ -1,9 +1,9 @@
-"""Backup of everything that Dominds keeps to one file, and its restoration.
+"""Backup of everything that Dominds stores to one file, and its restoration.
 
 A backup is a tar archive: ``manifest.json``, the database in one consistent snapshot, and the YAML files of ``.minds``.
-The database part is what the database itself makes best (``pg_dump``; SQLite's online copy), or the portable JSON lines
-of ``dialogs.extras.backups.portable_dump``. Left out are login sessions, Redis, the environment with its keys, and the
-signing key.
+The database comes in the form that the database itself makes best (``pg_dump``, or SQLite's online copy), or as the
+portable JSON lines of ``dialogs.extras.backups.portable_dump``. A backup has no login sessions, nothing of Redis, no
+environment with its keys, and no signing key.
 """
 
 import json
@@ -37,7 +37,7 @@ LEFT_OUT = "django_session"
 
 
 class BackupFailed(Exception):
-    """A backup failed. The message tells the operator what went wrong and the way out."""
+    """Raised when a backup failed. The message tells the operator what went wrong, and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Manifest:
 
 
 def back_up(file: Path, *, using: str, prefer_portable: bool = False) -> Manifest:
-    """Write the backup; the file appears only when it is whole, and only its owner can read it."""
+    """Write the backup. The file appears only when it is complete, and only its owner can read it."""
     if file.exists():
         raise BackupFailed(f"{file} exists already. Choose another name, or remove it first.")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.absolute().parent) as folder:
@@ -130,7 +130,7 @@ class Restored:
 
 
 def restore(file: Path, *, using: str, replace: bool = False) -> Restored:
-    """Bring back what a backup holds, all or nothing, and migrate it to what this version needs."""
+    """Bring back everything in a backup, or nothing, and migrate it to this version."""
     if not replace and not is_empty(using):
         raise BackupFailed(
             "This database holds people or dialogs already. Restore into an empty one, or say --replace: everything in "
@@ -145,7 +145,7 @@ def restore(file: Path, *, using: str, replace: bool = False) -> Restored:
 
 
 def is_empty(using: str) -> bool:
-    """Check whether a restore loses nothing: tables and agents may be there, people and dialogs not."""
+    """Check that a restore loses nothing: there may be tables and agents, but no people or dialogs."""
     connection = connections[using]
     tables = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
@@ -173,9 +173,8 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Extract files alone, each below ``folder``.
-
-    ``extractall`` knows ``filter`` from Python 3.11.4 on, and Debian 12 has 3.11.2.
+    """Extract only files, each below ``folder``. ``extractall`` knows ``filter`` from Python 3.11.4 on, and Debian 12
+    has 3.11.2.
     """
     for member in archive:
         path = (folder / member.name).resolve()
@@ -229,7 +228,7 @@ def _put_back_sqlite(part: Path, using: str) -> None:
 
 
 def _put_back_minds(folder: Path, names: list[str]) -> tuple[list[str], list[str]]:
-    """Put files back, except where one exists: it may be newer than the backup."""
+    """Put files back, except where one exists, which may be newer than the backup."""
     written, kept = [], []
     for name in names:
         source, target = (folder / name).resolve(), Path(settings.MINDS_DIR) / name

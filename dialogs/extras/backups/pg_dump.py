@@ -1,4 +1,4 @@
-"""PostgreSQL's own tools for dumps. Passwords reach them by their environment, never by their arguments."""
+"""PostgreSQL's own tools for dumps. They get passwords from their environment, never from their arguments."""
 
 import os
 import re
@@ -16,11 +16,11 @@ SSL = {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSL
 
 
 class ToolFailed(Exception):
-    """A tool ended with an error; carries its last words."""
+    """Raised when a tool ended with an error, whose last words it carries."""
 
 
 def can_dump(connection: Any) -> bool:
-    """Check that the tools are there, and not older than the server, whose dumps they could then not make."""
+    """Check that the tools are there, and no older than the server, whose dumps they could not make otherwise."""
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
         log.info("portable_dump", reason=f"{', '.join(missing)} is not on the PATH")
         return False
@@ -43,7 +43,7 @@ def dump(connection: Any, target: Path, *, without_rows_of: str) -> Path:
 
 
 def restore(connection: Any, source: Path) -> None:
-    """Put the dump in place of every table that is there, in one transaction."""
+    """Replace every table by those of the dump, in one transaction."""
     script, drops = source.with_suffix(".sql"), source.with_suffix(".drop.sql")
     _run(connection, ["pg_restore", "--no-owner", "--no-privileges", f"--file={script}", str(source)])
     quote = connection.ops.quote_name

@@ -1,4 +1,4 @@
-"""The database as JSON lines, the same for PostgreSQL and SQLite: the way from one to the other, and without any tool.
+"""The database as JSON lines, which are the same for PostgreSQL and SQLite, and need no tool.
 
 A line is ``{"model", "columns"}`` and opens a table; the lines after it are its rows, as arrays.
 """
@@ -21,7 +21,7 @@ IMAGE_BATCH = 4  # rows at once, each of which may hold megabytes
 
 
 class _Encoder(DjangoJSONEncoder):
-    """Django's own cuts microseconds, and knows no bytes."""
+    """An encoder that keeps microseconds, which Django's own cuts, and that knows bytes."""
 
     def default(self, value: Any) -> Any:
         if isinstance(value, bytes | memoryview):
@@ -39,7 +39,7 @@ def _batch_of(model: type[Model]) -> int:
 
 
 def dump(lines: TextIO, using: str) -> None:
-    """Write every row of every table, but login sessions, as they stand at one moment."""
+    """Write every row of every table except login sessions, as they are at one moment."""
     with _snapshot(using):
         for model in _models():
             if model is Session:

@@ -1,3 +1,1 @@
-"""Import of conversations that were held elsewhere, as dialogs: reading a file, and storing each conversation
-once.
-"""
+"""Import of conversations that were held elsewhere, as dialogs: reading a file, and storing each conversation once."""

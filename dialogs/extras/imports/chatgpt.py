@@ -1,4 +1,4 @@
-"""ChatGPT's ``conversations.json``: each conversation a tree of messages, of which one path is the current one."""
+"""ChatGPT's ``conversations.json``. Each conversation is a tree of messages, of which one path is the current one."""
 
 from dialogs.extras.imports.citations import without_marks
 from dialogs.extras.imports.conversation import (
@@ -46,7 +46,7 @@ def _speaks(message: Item) -> bool:
 
 
 def _is_hidden(message: Item) -> bool:
-    """Recognise instructions of the account, and what the service adds."""
+    """Check for the account's instructions, and for the service's own additions."""
     return message.get("weight") == 0 or bool(
         mapping(message.get("metadata")).get("is_visually_hidden_from_conversation")
     )
@@ -75,7 +75,7 @@ def _add(builder: Builder, message: Item, name: str) -> None:
 
 
 def _text(builder: Builder, content: Item) -> str:
-    """Return the text of any content: parts of a message, a program, its output, or a page that was quoted."""
+    """Return the text of any content: parts of a message, a program, its output, or a quoted page."""
     if isinstance(content.get("parts"), list):
         texts = [_part(builder, part) for part in content["parts"]]
         return "\n".join(text for text in texts if text)

@@ -1,4 +1,4 @@
-"""Marks that ChatGPT leaves in its answers for citations and the like, which its own page draws as something else."""
+"""Marks of citations and the like in ChatGPT's answers, in whose place its own page draws something else."""
 
 import re
 
@@ -13,8 +13,9 @@ SAYS_ITSELF = ("entity", "url", "link_title")  # kinds of marks whose second par
 
 
 def without_marks(text: str, about: Item) -> str:
-    """Return the text with a link in place of each mark whose page the message's metadata name,
-    and without the others."""
+    """Return the text with a link in place of each mark whose page is in the message's metadata, and without the other
+    marks.
+    """
     if "\ue200" not in text and "\u3010" not in text:
         return text
     for one in sorted(items(about.get("citations")), key=_begins, reverse=True):
@@ -43,7 +44,7 @@ def _link(page: Item) -> str:
 
 
 def _words_of(parts: list[str]) -> str:
-    """Return what a mark says by itself: the name of a thing, say, which stands as JSON in its second part."""
+    """Return the words in a mark itself, such as the name of a thing, which stands as JSON in its second part."""
     if parts[0] not in SAYS_ITSELF or len(parts) < 2:
         return ""
     named = re.match(r'\s*\[\s*"[^"]*"\s*,\s*"([^"]*)"', parts[1])

@@ -1,4 +1,4 @@
-"""Claude's ``conversations.json``: each conversation a list of messages made of blocks."""
+"""Claude's ``conversations.json``. Each conversation is a list of messages made of blocks."""
 
 from datetime import UTC, datetime
 
@@ -32,8 +32,10 @@ def read(item: Item) -> Conversation:
 
 
 def _path(item: Item, builder: Builder) -> list[Item]:
-    """Return the messages in their order; where they name their parents, those that lead to the current one. A message
-    that names none, among others that do, follows the one before it."""
+    """Return the messages in their order; if they name their parents, only those that lead to the current one.
+
+    Among messages with parents, one without a parent follows the one before it.
+    """
     messages = list(items(item["chat_messages"]))
     if not any(message.get("parent_message_uuid") for message in messages):
         times = [moment_of(message.get("created_at")) for message in messages]
@@ -51,7 +53,7 @@ def _path(item: Item, builder: Builder) -> list[Item]:
 
 
 def _asked_text(builder: Builder, message: Item) -> str:
-    """Return what a person wrote, followed by the texts of what was attached."""
+    """Return the words of a person, followed by the texts of attachments."""
     blocks = [text_of(block.get("text")) for block in items(message.get("content"))]
     parts = ["\n".join(text for text in blocks if text) or text_of(message.get("text"))]
     named = set()

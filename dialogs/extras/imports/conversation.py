@@ -1,4 +1,4 @@
-"""A conversation as an export tells it, and what every format needs to read one."""
+"""A conversation in an export, and the common needs of all formats."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
-    """A message, with the time at which it was said where the export tells it."""
+    """A message, with its time if the export tells it."""
 
     message: Message
     at: datetime | None = None
@@ -28,8 +28,11 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """``source`` names it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken;
-    ``problem`` says why nothing could be."""
+    """An exported conversation.
+
+    ``source`` identifies it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken, and
+    ``problem`` says why nothing could be.
+    """
 
     source: str
     title: str
@@ -40,8 +43,8 @@ class Conversation:
 
 @dataclass(slots=True)
 class Builder:
-    """A conversation under construction, message by message. Calls and results are paired, whatever the export
-    has.
+    """A conversation under construction, message by message, with calls and results paired even if the export has only
+    one of them.
     """
 
     messages: list[ImportedMessage] = field(default_factory=list)
@@ -56,9 +59,10 @@ class Builder:
             self.messages.append(ImportedMessage(Message(role, text), at))
 
     def call(self, text: str, calls: Iterable[tuple[str, str, str]], at: datetime | None = None) -> None:
-        """Add calls, given as ids, names and arguments. Ids are made unique, since exports repeat them.
+        """Add calls, given by ids, names and arguments.
 
-        Calls that follow each other without a word or a result between them were made at once.
+        Ids are made unique, since exports repeat them. Consecutive calls, without a word or a result between them, were
+        made at once.
         """
         if text or not self.making:
             self._close_calls(at)
@@ -70,8 +74,8 @@ class Builder:
             self.by_given[given].append(own)
 
     def result(self, text: str, given: str = "", at: datetime | None = None) -> None:
-        """Add the result of the open call with this id, else of the oldest open one. A result without any call is
-        said by the agent.
+        """Add the result of the open call with this id, or of the oldest open one. A result without any call becomes
+        words of the agent.
         """
         self._end_answer()
         if not self.open_calls:
@@ -97,7 +101,7 @@ class Builder:
         self.by_given.clear()
 
     def conversation(self, kind: str, given: object, title: object) -> Conversation:
-        """Return the conversation. ``given`` is the export's own id; without one, the messages name the
+        """Return the conversation. ``given`` is the export's own id; without one the messages identify the
         conversation.
         """
         self._close_calls(self.messages[-1].at if self.messages else None)
@@ -111,7 +115,7 @@ def digest_of(messages: Sequence[ImportedMessage]) -> str:
 
 
 def items(value: object) -> Iterator[Item]:
-    """Return the mappings in a list; nothing for anything but a list."""
+    """Return the mappings in a list, or nothing for anything but a list."""
     for item in value if isinstance(value, list) else ():
         if isinstance(item, Mapping):
             yield item

@@ -1,5 +1,5 @@
-"""Files of exports: JSON, JSON lines, or the ZIP archive that a service sends.
-The first format that knows an entry reads it."""
+"""Files of exports: JSON, JSON lines, or a service's ZIP archive. An entry is read by the first
+format that knows it."""
 
 import json
 import re
@@ -30,12 +30,13 @@ SAYS_WHAT_IS_KNOWN = (
 
 
 class UnknownExport(ValueError):
-    """The file is none of the known exports; the message says what is known."""
+    """Raised for a file that is none of the known exports. The message names those."""
 
 
 def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -> Iterator[Conversation]:
-    """Yield every conversation of an export; of an entry that cannot be read, its title and why.
-    Raises ``UnknownExport``."""
+    """Yield every conversation of an export, or its title and the reason if it cannot be read. Raises
+    ``UnknownExport``.
+    """
     found = False
     for text in _texts(file, name, most_bytes):
         for entry in _entries(_content(text, name)):
@@ -49,7 +50,7 @@ def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -
 
 
 def _read(form: ModuleType, entry: Item) -> Conversation:
-    """Read one conversation. One whose fields are of other kinds than its format has ends alone."""
+    """Read one conversation. A field of another kind than its format has ends this conversation alone."""
     try:
         conversation: Conversation = form.read(entry)
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
@@ -79,7 +80,7 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
 
 
 def _within(file: IO[bytes], name: str, most: int) -> bytes:
-    """Read one byte more than allowed: an archive's own sizes are not believed."""
+    """Read one byte more than allowed, since an archive's own sizes are not believed."""
     content = file.read(most + 1)
     if len(content) > most:
         raise UnknownExport(
@@ -89,12 +90,13 @@ def _within(file: IO[bytes], name: str, most: int) -> bytes:
 
 
 class Unreadable(ValueError):
-    """A part of the file that is not JSON; the message says where."""
+    """A part of the file that is not JSON, with a message about where it is."""
 
 
 def _content(text: bytes, name: str) -> Any:
-    """Return a file's JSON; of JSON lines, and of a list that breaks off, what can be read,
-    and what cannot as ``Unreadable``."""
+    """Return a file's JSON. Of JSON lines, and of a list that breaks off, the readable parts are returned, and the
+    others as ``Unreadable``.
+    """
     number = text.count(b",") + text.count(b"[") + text.count(b"{")
     if len(text) > SMALL_BYTES and number * BYTES_PER_PART > len(text):
         raise UnknownExport(f"{name} is no export of conversations: it consists of {number:,} tiny parts.")
@@ -117,7 +119,7 @@ def _lines(text: bytes) -> Iterator[Any]:
 
 
 def _elements(text: bytes) -> Iterator[Any]:
-    """Yield the elements of a list up to where it cannot be read any more."""
+    """Yield the elements of a list up to the first that cannot be read."""
     decoder, rest = json.JSONDecoder(), text.decode(errors="replace")
     at = rest.index("[") + 1
     while match := SEPARATOR.match(rest, at):

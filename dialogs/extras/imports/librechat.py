@@ -1,4 +1,4 @@
-"""LibreChat's export of one conversation: a tree, ``messagesTree``, or a list that names parents, ``messages``."""
+"""LibreChat's export of one conversation: a tree in ``messagesTree``, or a list with parents in ``messages``."""
 
 from collections.abc import Iterator
 

@@ -45,7 +45,7 @@ def _calls(message: Item) -> list[tuple[str, str, str]]:
 
 
 def text_and_files(builder: Builder, content: object) -> str:
-    """Return a message's text. Parts that are no text, such as images, are counted and marked."""
+    """Return a message's text. Other parts, such as images, are counted and marked in it."""
     if isinstance(content, str):
         return content
     texts = []

@@ -1,4 +1,4 @@
-"""Open WebUI's export: chats whose ``history`` is a tree of messages, of which one path is the current one."""
+"""Open WebUI's export. The ``history`` of a chat is a tree of messages, of which one path is the current one."""
 
 import re
 
@@ -59,8 +59,8 @@ def _path(chat: Item, builder: Builder) -> list[Item]:
 
 
 def _add_answer(builder: Builder, message: Item) -> None:
-    """Add an answer by its ``output``, which tells calls and results apart; older exports have them in the text
-    alone.
+    """Add an answer by its ``output``, which tells calls and results apart. Older exports have both
+    in the text alone.
     """
     at = moment_of(message.get("timestamp"))
     output = list(items(message.get("output")))
@@ -85,8 +85,10 @@ def _add_answer(builder: Builder, message: Item) -> None:
 
 
 def _without_details(text: str) -> tuple[str, int]:
-    """Remove details, and count them. Nothing is searched after the last closing tag: every opening one there
-    would be followed to the end of the text.
+    """Remove details, and count them.
+
+    Nothing is searched after the last closing tag, since every opening tag there would be followed to the end of the
+    text.
     """
     head, closing, tail = text.rpartition(CLOSING)
     space = len(tail) - len(tail.lstrip())

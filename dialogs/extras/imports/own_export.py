@@ -1,4 +1,4 @@
-"""Dominds' own JSON export of a dialog: what was said and done, in its order."""
+"""Dominds' own JSON export of a dialog: what was said and done, in order."""
 
 from dialogs.extras.imports.conversation import (
     Builder,

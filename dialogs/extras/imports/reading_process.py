@@ -34,7 +34,7 @@ BUSY = "Other files are being read now. Try again in a minute."
 
 
 def conversations_apart(file: IO[bytes], name: str, most_bytes: int) -> Generator[Conversation]:
-    """Yield every conversation of an export, read elsewhere. Raises ``UnknownExport``."""
+    """Yield every conversation of an export, which another process reads. Raises ``UnknownExport``."""
     if not AT_ONCE.acquire(blocking=False):
         raise UnknownExport(BUSY)
     try:
@@ -108,7 +108,7 @@ def _entry(conversation: Conversation) -> dict[str, Any]:
 
 
 def _bound(most_bytes: int) -> int:
-    """Return how many bytes of memory this process may take from now on."""
+    """Return the bytes of memory that this process may take from now on."""
     memory = max(LEAST_MEMORY, MEMORY_TIMES * most_bytes)
     seconds = LEAST_CPU_SECONDS + most_bytes // BYTES_PER_CPU_SECOND
     bound(memory, seconds)

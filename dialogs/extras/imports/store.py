@@ -1,4 +1,4 @@
-"""Storing of an export's conversations as dialogs, each once, with a report of what each keeps and leaves out."""
+"""Storing the conversations of an export as dialogs, each once, with a report of what is stored and left out."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ TITLE_CHARS = 60  # taken from the first message where the export has no title
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The report on one conversation. ``reason`` says why there is no new dialog, or is empty."""
+    """The report on one conversation. ``reason`` says why there is no new dialog, and is empty otherwise."""
 
     title: str
     messages: int
@@ -39,8 +39,8 @@ class Imported:
 def import_conversations(
     results: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
 ) -> Iterator[Imported]:
-    """Import one after the other, each in a transaction of its own: repeating an interrupted import goes on with
-    it.
+    """Import conversations one after another, each in its own transaction, so that an interrupted import can be
+    repeated.
     """
     return map(partial(_import, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
 

@@ -1,4 +1,4 @@
-"""The path through a tree of messages that a conversation shows now, also where the export has lost some of them."""
+"""The path through a tree of messages that a conversation shows now, even if the export has lost some of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ NO_MESSAGE = "00000000-"  # the beginning of the parent's id that Claude and Lib
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A message of a tree. One that does not ``speak`` (a placeholder, a damaged piece) is nobody's end."""
+    """A message of a tree. A node that does not ``speak``, such as a placeholder or a damaged piece, ends no path."""
 
     name: str
     parent: object
@@ -22,11 +22,11 @@ class Node:
 
 
 def current_path(nodes: Iterable[Node], end: object = None) -> list[Node]:
-    """Return the nodes from the first one to ``end``; to the newest message where the export
-    names no end that it holds.
+    """Return the nodes from the first one to ``end``, or to the newest message if the export names no end that it
+    holds.
 
-    Where a parent is not in the export, or was met before, the path goes on with what was said before. Messages below
-    the named end belong to it: then the mark is older than they are.
+    If a parent is missing, or was met before, the path goes on with the message that was said before. Messages below
+    the named end belong to the path, since the mark is older than they are.
     """
     ordered = _by_time([*nodes])
     if len(ordered) > 2 and not any(node.parent for node in ordered):
@@ -54,7 +54,7 @@ def current_path(nodes: Iterable[Node], end: object = None) -> list[Node]:
 
 
 def _by_time(nodes: list[Node]) -> list[Node]:
-    """Sort by time where all that speak have one; else the order of the export holds."""
+    """Sort by time if all nodes that speak have one; otherwise the order of the export holds."""
     times = [node.at for node in nodes if node.speaks]
     if None in times:
         return nodes

@@ -1,4 +1,4 @@
-"""The page that takes conversations of other chats: first what would be imported, then the import."""
+"""The page that takes conversations of other chats: first it shows what would be imported, and then it imports."""
 
 from contextlib import closing
 from typing import IO
@@ -64,7 +64,9 @@ class ProgressForm(forms.Form):
 @login_required
 @require_GET
 def progress(request: PersonRequest) -> HttpResponse:
-    """Write how many conversations have come ``since``; the line refreshes itself as long as its page is open."""
+    """Return the number of conversations that have come ``since`` then. The line refreshes itself as long as its page
+    is open.
+    """
     form = ProgressForm(request.GET)
     since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
     context = {"since": since.isoformat(), "come": imported_since(request.user, since)}

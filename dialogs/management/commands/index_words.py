@@ -1,6 +1,6 @@
-"""``manage.py index_words``: build PostgreSQL's trigrams for searches that look through all dialogs.
+"""``manage.py index_words``: build PostgreSQL's trigrams for searches through all dialogs.
 
-An operator decides this, never a migration, because each message pays for it (``docs/operations.md``).
+An operator decides this, and never a migration, because each message pays for it (``docs/operations.md``).
 """
 
 from argparse import ArgumentParser

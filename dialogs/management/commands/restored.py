@@ -1,4 +1,4 @@
-"""``manage.py restored``: do for a database that came back by other means what `restore` does by itself."""
+"""``manage.py restored``: do for a database that was restored by other means what ``restore`` does by itself."""
 
 from argparse import ArgumentParser
 from typing import Any

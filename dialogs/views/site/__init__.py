@@ -1,1 +1,1 @@
-"""Pages about the site as a whole: its agents, models, tools, people, limits and operation."""
+"""Pages about the whole site: its agents, models, tools, people, limits and operation."""

@@ -21,15 +21,15 @@ LISTS = ("suggestions", "tools", "toolsets", "priority_areas")
 
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
-    """Return the installed policies, and the one that an agent names ``now`` though it is not installed, so that
-    it is seen, and refused when saved.
+    """Return the installed policies, and the policy ``now`` even if it is not installed, so that it is seen, and
+    refused when saved.
     """
     results = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
     return results if now in dict(results) else [*results, (now, f"{now} (not installed)")]
 
 
 class Lines(forms.CharField):
-    """A field of texts, one a line."""
+    """A field with one text on each line."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, widget=forms.Textarea({"rows": 3}), **options)
@@ -42,7 +42,9 @@ class Lines(forms.CharField):
 
 
 class ToolNames(forms.MultipleChoiceField):
-    """Names of tools. Those of a known server are not listed beforehand, since it would have to be asked."""
+    """A field with names of tools. Those of a known server are valid although they are not listed, since that would
+    mean to ask the server.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, widget=forms.CheckboxSelectMultiple, **options)
@@ -173,7 +175,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @property
     def proposed(self) -> Agent:
-        """Return an agent with the values so far, sound or not; it is never saved."""
+        """Return an unsaved agent with the present values, sound or not."""
         self.is_valid()
         agent = Agent(**{field.attname: getattr(self.instance, field.attname) for field in Agent._meta.concrete_fields})
         for name, value in self.cleaned_data.items():

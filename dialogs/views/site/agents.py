@@ -1,6 +1,4 @@
-"""The pages of agents: model, instructions, tools, policy and limits of each, and a preview of what is being
-chosen.
-"""
+"""The pages of agents: model, instructions, tools, policy and limits of each, with a preview of the choices."""
 
 from typing import Any
 
@@ -36,7 +34,7 @@ def index(request: PersonRequest) -> HttpResponse:
 @for_operators
 @require_http_methods(["GET", "POST"])
 def new(request: PersonRequest) -> HttpResponse:
-    """Show the form of a new agent. ``copy`` names an agent to begin with."""
+    """Show the form of a new agent. ``copy`` names an agent to start from."""
     origin = Agent.objects.filter(pk=request.GET.get("copy", "")).first()
     usual = Agent.objects.filter(is_default=True).first() or own.blank()
     return _form_page(request, own.copy_of(origin) if origin else own.blank(usual.provider, usual.model))
@@ -93,7 +91,7 @@ def _tools_context(ticked: set[str], *, ask: bool) -> dict[str, Any]:
 @for_operators
 @require_GET
 def tools(request: PersonRequest) -> HttpResponse:
-    """Render the tools to tick, those of every server with them: each is asked for its list."""
+    """Render the tools to tick, those of every server included: each server is asked for its list."""
     connected.follow()
     ticked = {*request.GET.getlist("tools"), *request.GET.getlist("toolsets")}
     return render(request, "agents/_tools.html", _tools_context(ticked, ask=True))
@@ -102,7 +100,7 @@ def tools(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_GET
 def about(request: PersonRequest, agent_id: str) -> HttpResponse:
-    """Say what an agent is and can do, to all who may talk to it."""
+    """Say what an agent is and can do, to everybody who may talk to it."""
     agent = get_object_or_404(Agent, pk=agent_id, enabled=True)
     connected.follow()
     always, given = agent_tools.tools_had_by(agent)
@@ -119,8 +117,8 @@ def about(request: PersonRequest, agent_id: str) -> HttpResponse:
 @for_operators
 @require_POST
 def preview(request: PersonRequest) -> HttpResponse:
-    """Render the preview beside the form, before anything is saved. ``agent`` is whose form it is, if it is
-    stored.
+    """Render the preview beside the form, before anything is saved. ``agent`` names the form's
+    agent, if it is stored.
     """
     stored = Agent.objects.filter(pk=request.POST.get("agent", "")).first()
     form = AgentForm(request.POST, instance=Agent.objects.get(pk=stored.pk) if stored else own.blank())

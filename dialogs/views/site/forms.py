@@ -38,7 +38,7 @@ class LimitsForm(forms.Form):
 
 
 class LlmLimitForm(forms.Form):
-    """The limit of one LLM type; an empty row is left out."""
+    """The limit of one LLM type. An empty row is left out."""
 
     type = forms.CharField(label=_("LLM type"), max_length=40, required=False)
     limit = WholeNumber(1, MOST_TOKENS, "tokens", label=_("Limit"), required=False)
@@ -86,7 +86,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @cache
 def site_form() -> type[SiteForm]:
-    """Return the form For everybody, with the fields of the extensions."""
+    """Return the form For everybody, with the extensions' fields."""
     parts = [import_string(extension.site_form) for extension in installed_extensions() if extension.site_form]
     described = [part.Meta for part in (SiteForm, *parts)]
     meta = type("Meta", tuple(reversed(described)), {"fields": [name for one in described for name in one.fields]})
@@ -94,7 +94,7 @@ def site_form() -> type[SiteForm]:
 
 
 class KeyField(forms.CharField):
-    """A field for a server's key, shown again after a mistake elsewhere."""
+    """A field for a server's key, which is shown again after a mistake in another field."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.PasswordInput({"autocomplete": "off"}, render_value=True)
@@ -131,7 +131,7 @@ class ServerForm(forms.Form):
     )
 
     def clean_address(self) -> str:
-        """Refuse what cannot be parsed. Whether an address may be called is judged when it is."""
+        """Refuse a text that is no address. Whether an address may be called is decided at the call."""
         address = str(self.cleaned_data["address"])
         try:
             _ = urlsplit(address).port

@@ -22,7 +22,7 @@ from remediation.models import ContextSettings
 
 @dataclass(frozen=True, slots=True)
 class AgentLimit:
-    """The limit in force for one agent, and its source."""
+    """The limit in force for one agent, with its source."""
 
     agent: Agent
     limit: int
@@ -53,7 +53,7 @@ def show(request: PersonRequest) -> HttpResponse:
 
 
 def _save(form: LimitsForm, rows: Any) -> bool:
-    """Save the values, or put what is wrong with them beside their fields."""
+    """Save the values, or put their problems beside their fields."""
     result = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given_rows(rows)})
     for problem in result:
         name = problem.path.removeprefix("context_config.")
@@ -68,7 +68,7 @@ def _save(form: LimitsForm, rows: Any) -> bool:
 
 
 def _edits() -> dict[str, Any]:
-    """Return all earlier edits, so that saving the limits keeps the rest."""
+    """Return all earlier edits, so that saving the limits preserves the others."""
     return ContextSettings.objects.values_list("config", flat=True).first() or {}
 
 
@@ -82,8 +82,8 @@ def _row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _given_rows(rows: Any) -> list[dict[str, Any]]:
-    """Return the rows that name a type and are not ticked for removal; one that follows the default needs no
-    number.
+    """Return the rows that name a type and are not ticked for removal. A row that follows the
+    default needs no number.
     """
     entries = []
     for row in rows.cleaned_data:

@@ -1,6 +1,4 @@
-"""The pages of models that the catalog knows, with their limits and problems; and the page that connects another
-one.
-"""
+"""The pages of the catalog's models, with their limits and problems, and the page that connects another one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +37,7 @@ from health.traps import traps_of
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model with the thresholds that hold for it, and what is wrong with them."""
+    """A model with the thresholds in force, and their problems."""
 
     model: ModelInfo
     thresholds: Thresholds
@@ -47,7 +45,7 @@ class ModelRow:
 
     @property
     def is_asked(self) -> bool:
-        """Check whether only its server knows the window."""
+        """Check whether only the model's server knows the window."""
         return self.model.kind.needs_limit and self.model.kind.loaded_window is not None
 
     @property
@@ -67,8 +65,8 @@ def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """List models by provider, those in use first. Servers are not asked here: that would cost a request for each
-    model.
+    """List models by provider, those in use first. No server is asked, since that would cost a
+    request for each model.
     """
     connected.follow()
     catalog = limits.catalog()
@@ -90,7 +88,7 @@ def index(request: PersonRequest) -> HttpResponse:
 
 
 class WindowForm(forms.Form):
-    """The window of a model, as a person states it; empty: as its server says."""
+    """The window of a model as a person states it; empty for what its server says."""
 
     window = WholeNumber(1, MOST_TOKENS, "tokens", label=gettext_lazy("Context window"), required=False)
 
@@ -98,7 +96,7 @@ class WindowForm(forms.Form):
 @login_required
 @require_http_methods(["GET", "POST"])
 def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
-    """The page of a model. Operators state the window of one that was connected on the page."""
+    """Show the page of a model. Operators can state the window of a model that was connected on the page."""
     connected.follow()
     try:
         result = limits.as_served(limits.catalog().model(provider, model))
@@ -128,18 +126,14 @@ def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
 
 
 def with_keys(view: Callable[..., HttpResponse]) -> View:
-    """Show a view to operators, and let no copy of the page stay anywhere, since a key may have been typed into
-    it.
-    """
+    """Show a view to operators, and let nobody store a copy of the page, since a key may have been typed into it."""
     return for_operators(sensitive_post_parameters()(cache_control(no_store=True)(view)))
 
 
 @with_keys
 @require_http_methods(["GET", "POST"])
 def connect(request: PersonRequest) -> HttpResponse:
-    """Show what runs on this machine, and a form for other servers. A POST asks the typed server which models it
-    has.
-    """
+    """Show the servers on this machine, and a form for others. A POST asks the typed server for its models."""
     if request.method == "GET":
         return _connect_page(request, ServerForm())
     form = ServerForm(request.POST)
@@ -183,8 +177,8 @@ def _connect_page(
 @with_keys
 @require_POST
 def use(request: PersonRequest) -> HttpResponse:
-    """Make an agent on a listed model and go on to the composer. ``server`` is a local one, else the form says
-    where.
+    """Make an agent with a listed model and go on to the composer. ``server`` is a local one; otherwise the form
+    describes it.
     """
     form = ServerForm(request.POST)
     local = next(
@@ -200,7 +194,7 @@ def use(request: PersonRequest) -> HttpResponse:
 
 
 class ProviderForm(ServerForm):
-    """The form of a connected provider. Its kind stays."""
+    """The form of a connected provider, whose kind cannot change."""
 
     name = forms.CharField(max_length=120)
 

@@ -1,4 +1,4 @@
-"""People and groups, for administrators; and the page on which somebody who was invited chooses a password."""
+"""People and groups, for administrators, and the page on which an invited person chooses a password."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 def _clean_name(form: "PersonForm | GroupForm", field: str) -> str:
-    """A name that was good enough before stays as it is."""
+    """Return the name in this field. A name that has changed is checked."""
     name: str = form.cleaned_data[field]
     if field in form.changed_data:
         check_name(name, form.instance)
@@ -91,8 +91,8 @@ def index(request: PersonRequest) -> HttpResponse:
 
 @cache_control(no_store=True)
 def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
-    """Show the page. ``invited`` of ``more`` is somebody new, and ``link`` the address to hand them, which is
-    shown once.
+    """Show the page. In ``more``, ``invited`` is a new person and ``link`` the address to hand them, which is shown
+    once.
     """
     wanted = request.GET.get("q", "").strip()[:150]
     results = User.objects.order_by("-is_active", "username").prefetch_related("groups")
@@ -160,9 +160,7 @@ def _person_page(request: PersonRequest, form: PersonForm, link: str = "", statu
 @for_administrators
 @require_POST
 def link(request: PersonRequest, user_id: int) -> HttpResponse:
-    """Make an address at which somebody chooses a password: the first one, or another in place of one that is
-    lost.
-    """
+    """Make an address at which a person chooses a password, for the first time or in place of a lost one."""
     person = get_object_or_404(User, pk=user_id, is_active=True)
     return _person_page(request, PersonForm(instance=person), _address(request, person, people.link_of(person)))
 
@@ -183,7 +181,7 @@ def switch(request: PersonRequest, user_id: int) -> HttpResponse:
 @for_administrators
 @require_POST
 def erase(request: PersonRequest, user_id: int) -> HttpResponse:
-    """Erase somebody, once their name was typed."""
+    """Erase a person, once their name was typed."""
     person = get_object_or_404(User, pk=user_id)
     name = person.username
     try:
@@ -200,7 +198,7 @@ def erase(request: PersonRequest, user_id: int) -> HttpResponse:
 @for_administrators
 @require_GET
 def export(request: PersonRequest, user_id: int) -> HttpResponseBase:
-    """Download all that is somebody's."""
+    """Download everything that is a person's."""
     person = get_object_or_404(User, pk=user_id)
     return download(person_export.of_person(person), f"person-{person.pk}.json", "application/json")
 
@@ -219,8 +217,8 @@ def add_group(request: PersonRequest) -> HttpResponse:
 @for_administrators
 @require_http_methods(["GET", "POST"])
 def group(request: PersonRequest, group_id: int) -> HttpResponse:
-    """Change a group. One form renames it and says what its members may do; others add, remove somebody, or
-    delete it.
+    """Change a group. One form renames it and sets its members' permissions; others add and remove people, or delete
+    the group.
     """
     result = get_object_or_404(Group, pk=group_id)
     saves = request.method == "POST" and request.POST.get("act") == "save"
@@ -264,7 +262,7 @@ def _act(request: PersonRequest, value: Group) -> str:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def accept_invitation(request: HttpRequest, user_id: int, token: str) -> HttpResponse:
-    """Let whoever has the link choose a password, and log them in."""
+    """Let the holder of the link choose a password, and log them in."""
     try:
         user = people.person_of_link(user_id, token)
     except Refusal as refusal:

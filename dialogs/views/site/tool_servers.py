@@ -1,6 +1,7 @@
-"""MCP servers: those of ``mcp.yaml`` to be seen and tested, and others that are added, switched off and removed here.
+"""MCP servers: those of ``mcp.yaml``, which can be seen and tested, and others, which are added, switched off and
+removed here.
 
-Only addresses are added here. Whoever names a program runs it on this machine, so programs stay in the file.
+Only addresses can be added here. A program that is named runs on this machine, so programs stay in the file.
 """
 
 from typing import Any
@@ -31,7 +32,7 @@ MOST_NAMED = 20  # tools in the sentence that a server was added; its page lists
 
 
 class TypedURLField(forms.URLField):
-    """A web address that may be typed without its scheme."""
+    """A field for a web address that may lack its scheme."""
 
     def to_python(self, value: Any) -> Any:
         return super().to_python(with_scheme(value) if isinstance(value, str) else value)
@@ -77,7 +78,7 @@ def index(request: PersonRequest) -> HttpResponse:
 
 
 def _page(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
-    """Show the page. ``tested`` of ``more`` is a server's id, and ``tools`` or ``failure`` its answer."""
+    """Show the page. In ``more``, ``tested`` is a server's id, and ``tools`` or ``failure`` its answer."""
     connected.follow()
     config = current_config()
     rows = {row.server_id: row for row in ToolServer.objects.all()}
@@ -115,7 +116,7 @@ def _agents_with(server_id: str) -> list[Agent]:
 @with_keys
 @require_POST
 def add(request: PersonRequest) -> HttpResponse:
-    """Save a server once it answers with its tools."""
+    """Save a server once it has answered with its tools."""
     form = ToolServerForm(request.POST)
     try:
         given = clean(form)
@@ -134,7 +135,7 @@ def add(request: PersonRequest) -> HttpResponse:
 @for_operators
 @require_POST
 def test(request: PersonRequest, server_id: str) -> HttpResponse:
-    """Ask a server what it offers now, whatever was remembered."""
+    """Ask a server for its present tools, without any remembered list."""
     server: Server | None = current_config().servers.get(server_id)
     if server is None:
         raise Http404
