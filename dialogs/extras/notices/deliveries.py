@@ -1,8 +1,7 @@
-"""The outbox: notices by mail, webhook and push are stored with the change that they are about,
-and sent after its commit.
+"""The outbox: notices by mail, webhook and push are stored with the change they are about, and sent after its commit.
 
-Each is sent at least once: a worker that dies in between leaves its notice to the next,
-and the sweeper finds what is due.
+Each is sent at least once. If a worker dies on the way, another sends its notice again, and the sweeper finds what is
+due.
 """
 
 import json
@@ -50,13 +49,13 @@ def level_changed(dialog: Dialog, level: str) -> None:
 
 
 def rewritten(dialog: Dialog, run: RemediationRun) -> None:
-    """Notify of a rewrite. It costs no statement where there was no webhook when the dialog was read."""
+    """Notify of a rewrite. This costs no statement if there was no webhook when the dialog was read."""
     if dialog.has_webhook:
         _call(SiteSettings.current(), REWRITTEN, webhook.rewrite_body(dialog, run))
 
 
 def escalate() -> int:
-    """Notify again of questions that are open for longer than the site allows. Returns how many."""
+    """Notify again of questions that are open for longer than the site allows, and return their number."""
     site = SiteSettings.current()
     if not site.question_deadline_minutes:
         return 0
@@ -69,7 +68,9 @@ def escalate() -> int:
 
 
 def _overdue(site: SiteSettings) -> Q:
-    """Return questions open for too long, or too long with the one who was asked last while somebody else follows."""
+    """Return questions that are open for too long, or for too long with the person who was asked last while another one
+    follows.
+    """
     result = Q(escalations=0, created_at__lt=Now() - timedelta(minutes=site.question_deadline_minutes or 0))
     for step, (_address, minutes) in enumerate(site.asked_next[:-1], 1):
         result |= Q(escalations=step, escalated_at__lt=Now() - timedelta(minutes=minutes))
@@ -78,9 +79,8 @@ def _overdue(site: SiteSettings) -> Q:
 
 @transaction.atomic
 def _escalate(site: SiteSettings, question: Question) -> int:
-    """Remind the owner, the first time, and ask the next one who can be reached.
-
-    Returns 0 where another sweeper was first, or nobody can be reached.
+    """Remind the owner the first time, and ask the next person who can be reached. Returns 0 if another sweeper was
+    first, or nobody can be reached.
     """
     mails: list[Delivery] = []
     browsers: list[PushSubscription] = []
@@ -119,7 +119,7 @@ def _mail(event: str, question: Question, person: User | None, address: str = ""
 
 
 def _person_asked(question: Question) -> User | None:
-    """Return the dialog's owner, where a mail can and may reach them."""
+    """Return the dialog's owner if a mail can and may reach them."""
     owner = question.dialog.owner
     if not question_mail.is_on() or not owner.email or not owner.is_active:
         return None
@@ -161,14 +161,14 @@ def sweep() -> None:
 
 
 def wake_due() -> None:
-    """Send what was lost on its way to a worker, failed before, or was left by a worker that vanished."""
+    """Send notices that were lost on their way to a worker, failed before, or were left by a worker that vanished."""
     due = Delivery.objects.filter(due_at__lte=Now()).order_by("due_at")
     for delivery_id in due.values_list("pk", flat=True)[:MOST_AT_ONCE]:
         wakeups.deliver(delivery_id)
 
 
 def deliver(delivery_id: int) -> None:
-    """Send one notice, unless another does or did. Called outside any transaction."""
+    """Send one notice, unless another worker sends or has sent it. Call it outside any transaction."""
     mine = Delivery.objects.filter(pk=delivery_id, due_at__lte=Now())
     if not mine.update(due_at=Now() + timedelta(seconds=LEASE_SECONDS), tries=F("tries") + 1):
         return
@@ -188,7 +188,7 @@ def deliver(delivery_id: int) -> None:
 
 
 def drop_of(dialogs: Collection[UUID]) -> None:
-    """Drop the notices of deleted dialogs, and their retries, in the transaction that deletes them."""
+    """Drop the notices of deleted dialogs, with their retries, in the transaction that deletes the dialogs."""
     due = Delivery.objects.filter(due_at__isnull=False)
     words = due.filter(question=None).values_list("pk", "body")
     about = [pk for pk, body in words if any(str(dialog) in body for dialog in dialogs)]

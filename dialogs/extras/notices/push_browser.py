@@ -1,7 +1,7 @@
-"""This browser's push subscription, named by a signed cookie.
+"""This browser's push subscription, which a signed cookie names.
 
-Whoever logs out of it, or lets somebody else log in, is no longer notified there. A session that ends by itself
-ends no notifications: they are for people who are away.
+A person who logs out, or lets somebody else log in, is no longer notified in this browser. A session that ends by
+itself ends no notifications, since they are for people who are away.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ def remember(answer: HttpResponse, subscription: PushSubscription) -> None:
 
 
 def subscription_of(request: HttpRequest) -> PushSubscription | None:
-    """Return the subscription of the browser that sent this, whoever is logged in."""
+    """Return the subscription of the browser behind this request, whoever is logged in."""
     number = request.get_signed_cookie(_cookie(), default="", salt=SALT)
     return PushSubscription.objects.filter(pk=number).first() if number else None
 

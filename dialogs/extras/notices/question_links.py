@@ -1,7 +1,7 @@
-"""Answers by the signed link of a mail: its holder acts as the person who was asked, on this one question alone.
+"""Answers by the signed link in a mail: its holder acts as the person who was asked, on this one question alone.
 
-The link's token moves from the address into a cookie of this path, so that no page that sends a form, no history and no
-``Referer`` holds it. (A page that sends no referrer at all would post with ``Origin: null``, which the CSRF check
+The link's token moves from the address into a cookie of this path, so that it is in no page that sends a form, no
+history and no ``Referer``. (A page that sends no referrer at all would post with ``Origin: null``, which the CSRF check
 refuses.)
 """
 
@@ -26,7 +26,7 @@ COOKIE = "dominds_answer"
 @require_GET
 @never_cache
 def open_link(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
-    """Show the question and change nothing: mail programs follow links by themselves."""
+    """Show the question without changing anything, since mail programs follow links by themselves."""
     if question_mail.person_of(question_id, token) is None:
         return _over(request, question_id, token)
     answer = redirect("question-by-mail", question_id=question_id)
@@ -50,7 +50,7 @@ def _over(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
 
 
 def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return the view of people who are logged in, for whoever holds the link."""
+    """Return the view of logged-in people for the holder of the link."""
 
     @never_cache
     @wraps(view)

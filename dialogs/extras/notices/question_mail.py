@@ -1,4 +1,4 @@
-"""Mails about questions (Q4H), with a signed link by which the person who is asked answers without a login."""
+"""Mails about questions (Q4H), with a signed link by which the person who was asked can answer without a login."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ LINK_DAYS = 7
 
 
 class Failed(Exception):
-    """Raised when the mail server did not take a mail. It is tried again: tomorrow's answer may differ."""
+    """Raised when the mail server did not take a mail. It is tried again, since tomorrow's answer may differ."""
 
     may_pass = True
 
@@ -34,7 +34,7 @@ def is_on() -> bool:
 
 
 def send(row: Delivery) -> bool:
-    """Write and send the mail; False where it is no longer needed. Raises ``Failed``."""
+    """Write and send the mail, or return False if it is no longer needed. Raises ``Failed``."""
     question, site = row.question, SiteSettings.current()
     address = row.person.email if row.person else row.body
     if question is None or question.state != Question.State.OPEN or not address or not is_on():
@@ -59,7 +59,7 @@ def send(row: Delivery) -> bool:
 
 @contextmanager
 def as_read_by(person: User | None) -> Iterator[None]:
-    """Write in the language and by the clock of the person's pages; for somebody without any, in English and UTC."""
+    """Write in the language and time zone of the person's pages; in English and UTC for a person without any."""
     own = PersonSettings.objects.filter(user=person).first() if person else None
     language = (own.language or own.seen_language) if own else ""
     with translation.override(language or settings.LANGUAGE_CODE), timezone.override(own.zone_in_force if own else UTC):
@@ -72,7 +72,7 @@ def title_of(row: Delivery, question: Question) -> str:
 
 
 def text_of(question: Question) -> str:
-    """Return what the runtime asks, in the reader's language."""
+    """Return the runtime's question in the reader's language."""
     if not question.approves:
         return question.text
     return f"{_(Question.APPROVAL).format(tool=question.tool)}\n\n{question.arguments}"
@@ -110,7 +110,7 @@ def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
 
 
 def _answer_by(row: Delivery, question: Question, site: SiteSettings) -> datetime | None:
-    """Return when people are reminded or the next one is asked; None where nobody is."""
+    """Return when people are reminded or the next one is asked, or None if nobody is."""
     minutes, since = site.question_deadline_minutes, question.created_at
     if row.is_reminder and question.escalated_at:
         has_next = question.escalations < len(site.asked_next)
@@ -120,28 +120,31 @@ def _answer_by(row: Delivery, question: Question, site: SiteSettings) -> datetim
 
 
 def link_to(question: Question, person: User) -> str:
-    """Return the path of a page where this person answers this question, and does nothing else."""
+    """Return the path of a page where this person can answer this question, and do nothing else."""
     token = signing.dumps([str(question.pk), person.pk], salt=SALT)
     return reverse("question-link", args=[question.pk, token])
 
 
 def holder_of(address: str, question: Question) -> User | None:
-    """Return the person with this address, to which overdue questions go, if one account has it and may see the
-    dialog. They answer by a link of their own.
+    """Return the person with this address, if exactly one account has it and may see the dialog.
+
+    Overdue questions go to this address. Its person answers by a link of their own.
     """
     holders = list(User.objects.filter(email__iexact=address, is_active=True)[:2])
     return holders[0] if len(holders) == 1 and may_see(holders[0], question.dialog) else None
 
 
 def person_of(question_id: UUID, token: str) -> User | None:
-    """Return whose link it is, while it holds: the question is open, and the link not too old."""
+    """Return the person of the link as long as it is valid: the question is open, and the link not too old."""
     if not Question.objects.filter(pk=question_id, state=Question.State.OPEN).exists():
         return None
     return _holder(question_id, token)
 
 
 def closed_meanwhile(question_id: UUID, token: str) -> Question | None:
-    """Return the question of a link that would hold if it were still open, for a holder who may see how it ended."""
+    """Return the question of a link that would be valid if the question were open, for a holder who may see how it
+    ended.
+    """
     person = _holder(question_id, token)
     rows = Question.objects.exclude(state=Question.State.OPEN).select_related("dialog", "resolved_by")
     question = rows.filter(pk=question_id, dialog__removed_at=None).first() if person else None

@@ -1,4 +1,4 @@
-"""The entry point of Celery. It only wakes; the database says what is to be done."""
+"""Celery's task for notices. It only wakes; the database says what has to be done."""
 
 from celery import shared_task
 from django.db import connections
@@ -9,7 +9,7 @@ from dialogs.store import wakeups
 
 @shared_task(name=wakeups.DELIVER)
 def deliver_notice(delivery_id: int) -> None:
-    """Send one notice. May be lost, late or delivered twice without harm."""
+    """Send one notice. The task may be lost, late or doubled without harm."""
     try:
         deliveries.deliver(delivery_id)
     finally:

@@ -19,7 +19,7 @@ WORKER = Path(__file__).parent / "static" / "js" / "push_worker.js"
 
 
 def push_settings(request: PersonRequest) -> dict[str, Any]:
-    """Return what the card Push notifications of the settings shows."""
+    """Return the variables of the settings' card Push notifications."""
     if not web_push.is_on():
         return {"push": {"is_on": False}}
     browsers, this = list(web_push.subscriptions_of(request.user)), push_browser.subscription_of(request)
@@ -55,7 +55,9 @@ def remove_push(request: PersonRequest, subscription_id: int) -> HttpResponse:
 
 @require_GET
 def push_worker(request: HttpRequest) -> HttpResponse:
-    """Answer the service worker. Its address is its scope, and must stay;
-    browsers ask for it without a session as well."""
+    """Answer with the service worker.
+
+    Its address is its scope and must stay, and browsers also ask for it without a session.
+    """
     script = WORKER.read_bytes()
     return HttpResponse(script, content_type="text/javascript; charset=utf-8", headers={"Cache-Control": "no-cache"})

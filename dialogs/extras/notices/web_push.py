@@ -1,4 +1,5 @@
-"""Notices of questions (Q4H) to browsers that have no page open, by Web Push, and the browsers that subscribed."""
+"""Notices of questions (Q4H) by Web Push, to browsers in which no page is open, and the
+subscriptions of such browsers."""
 
 import json
 import re
@@ -55,11 +56,10 @@ def is_on() -> bool:
 
 
 def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) -> PushSubscription:
-    """Notify this browser, which is nobody else's from now on. Raises ``Invalid``.
+    """Notify this browser, which belongs to nobody else from now on. Raises ``Invalid``.
 
-    The address comes from the browser, which may be anybody's program. It is checked here, and again whenever it
-    is called.
-    Another person's address is taken over only with the keys that go with it, which only that browser has.
+    The address comes from the browser, which may be anybody's program, so it is checked here, and again at each call.
+    Another person's address is taken over only with the keys that belong to it, which only that browser has.
     """
     if not is_on():
         raise Invalid("This server sends no push notifications: its operator has switched them off.")
@@ -78,7 +78,7 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
 
 
 def _check_keys(address: str, key: str, secret: str) -> dict[str, str]:
-    """Check the keys and return them in stored form."""
+    """Check the keys, and return them in stored form."""
     most = PushSubscription.ADDRESS_CHARS
     if len(address) > most or not re.fullmatch(r"https://[!-~]+", address):
         raise Invalid(f"A push service's address begins with https:// and has at most {most:,} ASCII characters.")
@@ -95,7 +95,7 @@ def _check_keys(address: str, key: str, secret: str) -> dict[str, str]:
 
 
 def browser_name(user_agent: str) -> str:
-    """Name a browser as its owner calls it."""
+    """Return a browser's name as its owner would call it."""
     browser = next((name for mark, name in BROWSERS.items() if mark in user_agent), "A browser")
     system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
     return f"{browser} on {system}" if system else browser
@@ -109,7 +109,7 @@ ASKED_BY_PUSH = Exists(PushSubscription.objects.filter(user=OuterRef("dialog__ow
 
 
 def browsers_to_reach(question: Question, person: User | None = None) -> list[PushSubscription]:
-    """Return the browsers of this person, or else of the one who is asked first: the dialog's owner."""
+    """Return the browsers of this person, or else of the dialog's owner, who is asked first."""
     asked = person or question.dialog.owner
     return list(subscriptions_of(asked)) if is_on() and asked.is_active else []
 
@@ -118,10 +118,10 @@ def browsers_to_reach(question: Question, person: User | None = None) -> list[Pu
 
 
 def public_key() -> str:
-    """Return the key with which browsers subscribe, of the pair that is made once for the site.
+    """Return the public key with which browsers subscribe, of the pair that is made once for the site.
 
-    A key that was sealed under a lost signing key is replaced, and with it the subscriptions, which hold for it
-    alone. Nobody comes here before they log in under the new signing key.
+    A key that was sealed under a lost signing key is replaced, and with it the subscriptions, which are valid for it
+    alone. Nobody gets here before they log in under the new signing key.
     """
     try:
         key = _key()
@@ -156,7 +156,7 @@ def _make_key() -> EllipticCurvePrivateKey:
 
 
 def send(row: Delivery) -> bool:
-    """Send the notice; False where it is no longer needed. Raises ``webhook.Failed``."""
+    """Send the notice, or return False if it is no longer needed. Raises ``webhook.Failed``."""
     question, browser = row.question, row.subscription
     if question is None or browser is None or question.state != Question.State.OPEN or not is_on():
         return False

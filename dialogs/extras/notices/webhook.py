@@ -1,4 +1,4 @@
-"""The operators' webhook: what it is told, and the call itself, signed where the site has a secret."""
+"""The operators' webhook: what it reports, and the call itself, which is signed if the site has a secret."""
 
 import hmac
 import json
@@ -24,7 +24,7 @@ FORMER_SIGNS = timedelta(days=1)  # the time in which the receiver can be given 
 
 
 class Failed(Exception):
-    """Raised when the call did not arrive or was refused. ``may_pass`` says that another try may succeed."""
+    """Raised when the call did not arrive, or was refused. ``may_pass`` says that another try may succeed."""
 
     def __init__(self, message: str, *, may_pass: bool) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 def question_body(question: Question) -> dict[str, Any]:
-    """Write the body about a question. ``text`` is what Slack and Mattermost show."""
+    """Return the body about a question. Slack and Mattermost show its ``text``."""
     dialog, path = question.dialog, f"/q4h/{question.pk}/"
     if question.state == Question.State.OPEN:
         place = f"A program in “{dialog}”" if question.is_from_outside else _place(dialog)
@@ -82,7 +82,7 @@ def _place(dialog: Dialog) -> str:
 
 
 def _line(sentence: str, path: str) -> str:
-    """Write a line. Three characters are masked by which a model's text could mention everybody or hide an
+    """Return a line, in which three characters are masked by which a model's text could mention everybody or hide an
     address.
     """
     sentence = sentence.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -96,7 +96,7 @@ def signature_of(secrets: Iterable[str], body: bytes, unix_seconds: int) -> str:
 
 
 def change_secret(site: SiteSettings, secret: str) -> None:
-    """Set the columns of the secret. The one before goes on signing for a while; typing the same again changes
+    """Set the columns of the secret. The former secret also signs for a while, and typing the same one again changes
     nothing.
     """
     try:
@@ -122,9 +122,9 @@ def _secrets_of(site: SiteSettings) -> Iterator[str]:
 
 
 def send(row: Delivery) -> bool:
-    """Call the address that the site has now; False where it has none any more. Raises ``Failed``.
+    """Call the site's present address, or return False if it has none any more. Raises ``Failed``.
 
-    The address was checked when it was saved; what its host name resolves to is checked again now.
+    The address was checked when it was saved, and the addresses of its host name are checked again now.
     """
     site = SiteSettings.current()
     if not site.webhook_url:
@@ -143,7 +143,7 @@ def send(row: Delivery) -> bool:
 
 
 def post(url: str, body: bytes, headers: dict[str, str], *, allow_private: bool) -> int:
-    """Return the status of the answer, whose redirects are not followed. Raises ``Failed`` without an answer."""
+    """Return the status of the answer, without following redirects. Raises ``Failed`` if there is none."""
     try:
         return outbound_http.post(url, body, headers, timeout_seconds=TIMEOUT_SECONDS, allow_private=allow_private)
     except outbound_http.Refused as error:

@@ -1,4 +1,4 @@
-"""Proposals and cleanup tasks in the admin. In this app, since accepting a proposal changes agents."""
+"""Proposals and cleanup tasks in the admin. They are in this app because accepting a proposal changes agents."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from remediation.models import CleanupTask, Proposal
 
 
 class ActionsAdmin(RecordAdmin):
-    """Actions on each selected row by itself: a refusal is shown and does not stop the others."""
+    """An admin whose actions treat each selected row by itself: a refusal is shown, and does not stop the others."""
 
     def run(
         self, request: HttpRequest, selected: QuerySet[Any], action: Callable[[int, User], object], past: str
@@ -48,7 +48,7 @@ class ProposalAdmin(ActionsAdmin):
 
     @admin.display(description="on past dialogs")
     def replay(self, proposal: Proposal) -> str:
-        """Show the trial of an open proposal; once it is closed, the settings in force are others."""
+        """Show the trial of an open proposal. A closed one would be compared with later settings."""
         if proposal.state != Proposal.State.OPEN:
             return "–"
         try:

@@ -1,6 +1,6 @@
-"""Cost of model calls, by day, model, agent and person: of reported tokens, by the catalog's prices of their time.
+"""The cost of model calls, by day, model, agent and person: of reported tokens, by the catalog's prices at the time.
 
-Days are those of the current time zone. Kept sums are of quarters of an hour, at which the days of every zone begin.
+Days are those of the current time zone. Stored sums are of quarters of an hour, at which the days of every zone begin.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ ALL: Chosen = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Sums of some calls. ``cost_usd`` leaves out those without a known price, which ``unpriced`` counts."""
+    """Sums of some calls. ``cost_usd`` leaves out calls without a known price, which ``unpriced`` counts."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -106,7 +106,7 @@ def calls(viewer: User, chosen: Chosen = ALL) -> QuerySet[Generation]:
 
 
 def dialogs(viewer: User, chosen: Chosen) -> list[tuple[Dialog, Cost]]:
-    """Return the dialogs of the newest of these calls, as far as this person may open them; what cost most first."""
+    """Return the dialogs of the newest of these calls that this person may open, the most expensive first."""
     newest = _newest(viewer, chosen).values("pk")[:ADDED_UP]
     rows = Generation.objects.filter(pk__in=newest).order_by().values_list("dialog").annotate(**_SUMS)
     sums = _rank({str(dialog): Cost(*added) for dialog, *added in rows})[:NEWEST]
@@ -127,7 +127,7 @@ def _add_up(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cos
 
 
 def _groups(chosen: Chosen) -> list[_Group]:
-    """Return the groups of calls: from stored sums, and from the calls since."""
+    """Return the groups of calls, from stored sums and from the calls since then."""
     first = _days()[0]
     live = _without_running(_calls_since(_not_summed_up(first))).filter(**_of(chosen, *_OF_CALLS)).order_by()
     beside: list[QuerySet[Any]] = [CallTotals.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
@@ -165,8 +165,7 @@ def _of(chosen: Chosen, agent: str, person: str) -> dict[str, str]:
 
 
 def sum_up_days() -> int:
-    """Keep the sums of the days of UTC that are over, each once no call of it runs any more.
-    Returns how many rows were made."""
+    """Store the sums of finished days of UTC, each once none of its calls is running, and return the number of rows."""
     now, made = timezone.now(), 0
     # The first day begins at this moment in the easternmost zone.
     first = datetime.combine(now.date() - timedelta(days=DAYS), time(), UTC)
@@ -198,7 +197,7 @@ def sum_up_days() -> int:
 
 
 def _not_summed_up(first: datetime) -> datetime:
-    """Return the moment from which no sums are kept: the end of a day of UTC, or ``first`` if that is later."""
+    """Return the moment from which there are no sums: the end of a day of UTC, or ``first`` if that is later."""
     last = CallTotals.objects.aggregate(last=Max("began_at"))["last"]
     return max(first, datetime.combine(last.astimezone(UTC), time(), UTC) + ONE_DAY) if last else first
 
@@ -215,10 +214,10 @@ def _day_of(column: str) -> Case:
 
 
 def _value_at(column: str, places: Sequence[tuple[datetime, Any]], kind: "Field[Any, Any]") -> Case:
-    """Map a moment to the value beside the last of these beginnings that it is not before. ``places`` begin with
-    the oldest.
+    """Map a moment to the value beside the last of these beginnings at or before it.
 
-    It uses comparisons, because SQLite asks Python for each row's date in a zone.
+    ``places`` begin with the oldest. Comparisons do this, because SQLite would ask Python for each row's date in a
+    zone.
     """
     cases = [When(**{f"{column}__gte": start, "then": Value(name)}) for start, name in reversed(places[1:])]
     return Case(*cases, default=Value(places[0][1]), output_field=kind)

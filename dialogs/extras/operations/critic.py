@@ -1,6 +1,5 @@
-"""The critic, which reads rewards and errors of the recent past, proposes changes, and applies what a person
-accepts.
-"""
+"""The critic, which reads rewards and errors of the recent past, proposes changes, and applies those that a person
+accepts."""
 
 from copy import copy
 from dataclasses import replace
@@ -34,7 +33,7 @@ ERRORS = (
 
 
 def review() -> int:
-    """Propose what the last week suggests. A proposal that is open, or was rejected within the week, is not
+    """Propose the changes that the last week suggests. A proposal that is open, or was rejected within the week, is not
     repeated.
     """
     drafts = propose(_rewrites(), _errors())

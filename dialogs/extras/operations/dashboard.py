@@ -1,6 +1,6 @@
-"""State of the whole server for its operators: one function per question, each a bounded number of queries.
+"""The state of the whole server for its operators: one function for each question, with a bounded number of queries.
 
-Rows carry no index on time. Their ids grow with it, so the first one since a moment is found by halving.
+Rows have no index on time. Their ids grow with it, so the first row since a moment is found by halving.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """The numbers at the top of the page. ``oldest_question`` is when the oldest open Q4H was asked."""
+    """The numbers at the top of the page. ``oldest_question`` is the time at which the oldest open Q4H was asked."""
 
     running: int
     queued: int
@@ -71,7 +71,7 @@ SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, 
 
 
 def dialogs_by_state(states: Iterable[State] = State) -> dict[str, int]:
-    """Count the dialogs in each of these states. An index has them; nearly all dialogs are at rest."""
+    """Count the dialogs in each of these states, by an index. Nearly all dialogs are at rest."""
     asked = [state.value for state in states]
     result = dict(Dialog.objects.filter(state__in=asked).order_by().values_list("state").annotate(Count("pk")))
     return {state: result.get(state, 0) for state in asked}
@@ -79,7 +79,7 @@ def dialogs_by_state(states: Iterable[State] = State) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Workers, sweepers and the queue as Redis knows them; ``None`` where it does not answer."""
+    """Workers, sweepers and the queue as Redis knows them, or ``None`` if it does not answer."""
 
     queue_depth: int | None
     heartbeats: list[Heartbeat] = field(default_factory=list)
@@ -112,7 +112,7 @@ def held_leases() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A dialog that does not get on, and since when."""
+    """A dialog without progress, with the time since when."""
 
     dialog: Dialog
     reason: str
@@ -120,7 +120,9 @@ class Stuck:
 
 
 def stuck_dialogs() -> list[Stuck]:
-    """List dialogs whose worker vanished, that nobody takes up, or whose call runs for minutes; the longest first."""
+    """Return dialogs whose worker vanished, that no worker takes, or whose call has been running for minutes, the
+    longest first.
+    """
     now = timezone.now()
     running = Generation.objects.filter(dialog=OuterRef("pk"), outcome="running", started_at__lt=Now() - RUNS_LONG)
     vanished = Q(state=State.GENERATING.value, lease_until__lt=Now())
@@ -151,7 +153,7 @@ def failed_dialogs() -> QuerySet[Dialog]:
 
 
 def backing_off() -> int:
-    """List dialogs that wait for a provider which asked for patience: slow, not stuck."""
+    """Return dialogs that wait because their provider asked for patience: they are slow, not stuck."""
     return Dialog.objects.filter(state__in=[State.QUEUED.value, State.GENERATING.value], wake_at__gt=Now()).count()
 
 
@@ -172,7 +174,7 @@ def proposals() -> QuerySet[Proposal]:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """Notices of one channel that did not get out in the last day."""
+    """Notices of one channel that were not delivered in the last day."""
 
     channel: str
     count: int
@@ -218,7 +220,7 @@ class ProviderHealth:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds of one model's kept calls, as the rows tell them; ``None`` where too few are known."""
+    """Milliseconds of one model's kept calls, or ``None`` where too few are known."""
 
     provider: str
     model: str
@@ -246,7 +248,9 @@ def first_generation_since(moment: datetime) -> int:
 
 
 def first_since(rows: QuerySet[Any], column: str, moment: datetime) -> int:
-    """Find by halving the id from which on rows began at ``moment`` or later, in about twenty look-ups of one row."""
+    """Return the id from which on rows began at ``moment`` or later. Halving finds it in about twenty look-ups of one
+    row.
+    """
     newest = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     low, high = 0, newest + 1  # the answer lies in between, both included
     while low < high:
@@ -298,7 +302,7 @@ def _latencies(generations: QuerySet[Generation]) -> list[Latency]:
 
 
 def percentiles(values: Sequence[float]) -> tuple[int | None, int | None]:
-    """Return the 50th and the 95th percentile, rounded; of a single value that value."""
+    """Return the 50th and the 95th percentile, rounded; both are the value itself if there is only one."""
     if not values:
         return None, None
     if len(values) == 1:
@@ -311,9 +315,9 @@ def percentiles(values: Sequence[float]) -> tuple[int | None, int | None]:
 
 
 def levels_by_hour() -> list[tuple[datetime, dict[str, int]]]:
-    """Count the generations of each hour by the level at which they ended, oldest first, for the last day.
+    """Count the generations of each hour of the last day by the level at which they ended, oldest first.
 
-    Hours are those of UTC, in the current zone's time, so none is missing or twice where clocks change.
+    Hours are those of UTC in the current zone's time, so that none is missing or doubled where clocks change.
     """
     first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=LEVEL_HOURS - 1)
     counted = (

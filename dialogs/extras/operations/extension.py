@@ -3,7 +3,7 @@ from dialogs.extras.operations import costs, critic
 
 
 def tidy() -> None:
-    """Keep the sums of days that are over, and let the critic review the week."""
+    """Store the sums of finished days, and let the critic review the week."""
     costs.sum_up_days()
     critic.review()
 

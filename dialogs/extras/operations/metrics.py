@@ -1,8 +1,8 @@
-"""Numbers for Prometheus, read from the rows, under the names of OpenTelemetry's GenAI
-conventions where these have one.
+"""Numbers for Prometheus, read from the rows, under the names of OpenTelemetry's GenAI conventions where these have
+one.
 
-Every web process reads the same rows and so tells the same numbers: take ``max``, not ``sum``, over instances. Counters
-go on over restarts. The past is added up once per process; after that a scrape reads only what came since.
+Every web process reads the same rows and so reports the same numbers: use ``max`` and not ``sum`` over instances.
+Counters survive restarts. A process adds the past up once, and after that a scrape reads only what came since.
 """
 
 import threading
@@ -41,7 +41,7 @@ OPERATION = "chat"
 
 
 def _of_generations(rows: QuerySet[Generation]) -> Sums:
-    """Sum generations up. Durations are summed in microseconds, so that sums of sums stay exact."""
+    """Sum generations up. Durations are summed in microseconds, so that sums of sums are exact."""
     model = ("provider", "model")
     seconds = [timedelta(seconds=bound) for bound in SECOND_BOUNDS]
     return (
@@ -58,8 +58,8 @@ def _of_generations(rows: QuerySet[Generation]) -> Sums:
 
 
 class RowsCollector(Collector):
-    """A collector that reads the rows at most every five seconds. Without a database it reports that, and nothing
-    else.
+    """A collector that reads the rows at most every five seconds. Without a database it reports
+    that, and nothing else.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class RowsCollector(Collector):
 
 
 def _settled_generations() -> int:
-    """Return the id under which all generations have ended."""
+    """Return the id below which all generations have ended."""
     running = Generation.objects.filter(outcome="running").aggregate(first=Min("pk"))["first"]
     newest = settled_below(Generation.objects.all())
     return newest if running is None else min(newest, running)
@@ -150,7 +150,7 @@ def _dialogs() -> Iterator[Metric]:
 
 
 def _levels_now() -> dict[str, int]:
-    """Count levels by the newest report; a dialog that awaits one after a rewrite is unknown, as its page says."""
+    """Count levels by the newest report. A dialog that awaits a report after a rewrite is unknown, as on its page."""
     newest = HealthSnapshot.objects.filter(generation__dialog=OuterRef("pk")).order_by("-generation_id")
     level = Case(
         When(report__in=["awaiting", "unavailable"], then=Value(Level.UNKNOWN.value)),
@@ -195,7 +195,7 @@ def _shares(sums: Sums) -> Metric:
 
 
 def _costs(sums: Sums) -> Metric:
-    """Return the costs of calls with a known price: a model has no sample as long as none of its calls has one."""
+    """Return the costs of calls with a known price. A model has no sample until one of its calls has a price."""
     metric = CounterMetricFamily(
         "dominds_cost_usd", "Cost of model calls by reported tokens and list prices, in USD.", labels=MODEL_LABELS
     )
@@ -253,7 +253,7 @@ def _counter(name: str, help_text: str, label: str, kinds: Iterable[str], sums: 
 
 
 def _from_redis() -> Iterator[Metric]:
-    """Return what Redis knows, or nothing while it is unavailable: an unknown queue is not an empty one."""
+    """Return what Redis knows, or nothing while it is away, since an unknown queue is not an empty one."""
     result = dashboard.parts()
     if result.queue_depth is None:
         return

@@ -17,14 +17,14 @@ Sums = Counter[tuple[str, ...]]
 
 @dataclass
 class Tally:
-    """Sums over rows that no longer change, kept, and over the newest ones, read again at each scrape."""
+    """Stored sums over rows that no longer change, with the newest rows, which each scrape reads again."""
 
     add_up: Callable[[QuerySet[Any]], Sums]
     settled_below: int = 0
     settled: Sums = field(default_factory=Counter)
 
     def totals(self, rows: QuerySet[Any], settled_below: int) -> Sums:
-        """Return everything so far. Rows with ids under ``settled_below`` are final."""
+        """Return all totals so far. Rows with ids below ``settled_below`` are final."""
         if settled_below > self.settled_below:
             self.settled += self.add_up(rows.filter(pk__gte=self.settled_below, pk__lt=settled_below))
             self.settled_below = settled_below
@@ -32,9 +32,7 @@ class Tally:
 
 
 def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequence[Any], name: str) -> Sums:
-    """Return for each combination of labels how many values lie at or under each bound, how many there are, and
-    their sum.
-    """
+    """Return for each combination of labels the number of values up to each bound, the number of all, and their sum."""
     asked = {f"under_{n}": Count("pk", filter=Q(measured__lte=bound)) for n, bound in enumerate(bounds)}
     result = rows.annotate(measured=column).filter(measured__isnull=False).order_by().values(*labels)
     sums: Sums = Counter()

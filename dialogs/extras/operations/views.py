@@ -1,4 +1,4 @@
-"""The operator's page, with the server's state and actions on stuck dialogs, and the page of costs."""
+"""The operators' page, with the server's state and actions on stuck dialogs, and the page of costs."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -73,7 +73,7 @@ MOST_LINES = 50  # lines of one table; names beyond them can still be typed into
 
 
 class StatisticsForm(forms.Form):
-    """The values by which the statistics are filtered; invalid ones are ignored."""
+    """The values by which the statistics are filtered. Invalid values are ignored."""
 
     day = forms.DateField(required=False)
     model = forms.CharField(max_length=201, required=False)
@@ -84,8 +84,9 @@ class StatisticsForm(forms.Form):
 @login_required
 @require_GET
 def statistics(request: PersonRequest) -> HttpResponse:
-    """Show a person's costs; operators may look at another's or everybody's. A bar or name leads to the same page,
-    filtered further.
+    """Show a person's costs; operators may also look at another person's, or everybody's.
+
+    A bar or name leads to the same page with a further filter.
     """
     form = StatisticsForm(request.GET)
     form.is_valid()
@@ -168,7 +169,7 @@ def _cost_caption(unpriced: int) -> str:
 
 
 def _in_dollars(cost: float, kind: str) -> str:
-    """Write a sum short at the axis, where all numbers are round."""
+    """Write a sum in short form at the axis, where all numbers are round."""
     words = in_usd(Decimal(str(cost)))
     return words if kind else words.rstrip("0").rstrip(".")
 
@@ -179,16 +180,15 @@ def _tokens(cost: costs.Cost) -> dict[str, float]:
 
 
 def _first_lines(table: costs.Table, chosen: costs.Chosen) -> tuple[str, list[tuple[str, costs.Cost, float, str]], int]:
-    """Return a table's name, its first lines, and how many others there are."""
+    """Return a table's name, its first lines, and the number of others."""
     lines = _lines(table, chosen)
     return table.by, lines, len(table.rows) - len(lines)
 
 
 def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Cost, float, str]]:
-    """Return each line with its percentage of the greatest, and the address that its name leads to, if there is
-    one.
+    """Return each line with its percentage of the greatest, and the address behind its name, if there is one.
 
-    Percentages are by cost where any is known, and else by tokens.
+    Percentages are by cost if any cost is known, and otherwise by tokens.
     """
     sizes = [float(cost.cost_usd) for _, cost in table.rows]
     sizes = sizes if any(sizes) else [float(cost.tokens) for _, cost in table.rows]

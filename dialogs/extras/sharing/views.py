@@ -1,4 +1,4 @@
-"""The sharing of a dialog, and the page that whoever has its link reads."""
+"""The form of sharing a dialog, and the page for holders of its link."""
 
 from uuid import UUID
 
@@ -57,7 +57,7 @@ def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 
 
 def _apply(request: PersonRequest, dialog: Dialog) -> str:
-    """Apply the form, and tell the person what was done."""
+    """Apply the form, and say what was done."""
     given = clean(SharingForm(request.POST))
     match given["action"]:
         case "link":
@@ -74,8 +74,8 @@ def _apply(request: PersonRequest, dialog: Dialog) -> str:
 
 @require_GET
 def show_shared(request: HttpRequest, token: str) -> HttpResponse:
-    """Show what was said to anyone who has the link, without navigation or buttons, and the same to those logged
-    in.
+    """Show the conversation to any holder of the link, without navigation or buttons, even to
+    people who are logged in.
     """
     dialog = sharing.dialog_of_link(token)
     entries, older = all_entries(dialog, before_of(request))

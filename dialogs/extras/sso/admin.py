@@ -12,7 +12,7 @@ from dominds.readonly_admin import StaffReads
 
 @admin.register(Identity)
 class IdentityAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    """Linked sign-ins. Superusers alone change them: whoever holds the identity gets the account."""
+    """Linked sign-ins. Superusers alone change them, since the holder of the identity gets the account."""
 
     list_display = ("user", "issuer", "subject")
     list_select_related = ("user",)

@@ -1,8 +1,8 @@
-"""Sign-in at OpenID providers: which account a person gets, which sign-ins they linked to it, and in which groups
-providers put them.
+"""Sign-in at OpenID providers: which account a person gets, which sign-ins they have linked to it, and into which
+groups the providers put them.
 
-An account is found by issuer and subject alone. Equal names and mail addresses prove nothing: there are providers
-where people choose their own.
+An account is found by issuer and subject alone. Equal names and mail addresses prove nothing, since people choose their
+own at some providers.
 """
 
 import re
@@ -41,7 +41,7 @@ def provider_numbered(number: int) -> Registration | None:
 
 
 def provider_of(identity: Identity) -> Registration | None:
-    """Return the provider of a sign-in; None if it is no longer configured."""
+    """Return the provider of a sign-in, or None if it is no longer configured."""
     return next((one for one in settings.OIDC_PROVIDERS if one.names(identity.issuer)), None)
 
 
@@ -77,8 +77,8 @@ def link(user: User, claims: Mapping[str, Any], provider: Registration) -> bool:
 
 
 def unlink(user: User, identity_id: int) -> Identity:
-    """Unlink a sign-in, with the groups that it alone brought. Raises ``NotFound``, and ``Conflict`` for the last
-    way in.
+    """Unlink a sign-in, with the groups that it alone gave. Raises ``NotFound``, and ``Conflict`` for the last way to
+    sign in.
     """
     with transaction.atomic():
         own = _lock_sign_ins(user)
@@ -93,7 +93,7 @@ def unlink(user: User, identity_id: int) -> Identity:
 
 
 def _lock_sign_ins(user: User) -> dict[int, Identity]:
-    """Return a person's sign-ins by their ids; nobody else links or unlinks one meanwhile."""
+    """Return a person's sign-ins by their ids, locked, so that nobody else links or unlinks one meanwhile."""
     User.objects.select_for_update().get(pk=user.pk)
     return {identity.pk: identity for identity in Identity.objects.filter(user=user)}
 
@@ -128,7 +128,7 @@ def _make_account(claims: Mapping[str, Any], provider: Registration) -> Identity
 
 
 def _free_name(claims: Mapping[str, Any]) -> str:
-    """Return the provider's name for the person, or one that is free."""
+    """Return the provider's name for the person, or a free one made from it."""
     wanted = claims.get("preferred_username") or str(claims.get("email", "")).partition("@")[0]
     return free_username(
         NOT_IN_NAMES.sub("-", User.normalize_username(str(wanted)))[:MOST_NAME_CHARS].strip("-") or "person"
@@ -136,7 +136,7 @@ def _free_name(claims: Mapping[str, Any]) -> str:
 
 
 def _mail_address(claims: Mapping[str, Any]) -> str:
-    """Return a verified mail address only: links that answer in a person's name are sent there."""
+    """Return a mail address only if it is verified, since links that answer in a person's name are sent there."""
     address = claims.get("email")
     if claims.get("email_verified") is not True or not isinstance(address, str):
         return ""
@@ -148,7 +148,7 @@ def _mail_address(claims: Mapping[str, Any]) -> str:
 
 
 def _follow_groups(identity: Identity, claimed: Any) -> None:
-    """Follow the claimed groups that exist here. Memberships that an operator or another sign-in gave stay."""
+    """Follow the claimed groups that exist here. Memberships given by an operator, or by another sign-in, stay."""
     names = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     names = [name for name in names[:MOST_GROUPS] if isinstance(name, str) and name.isprintable()]
     with transaction.atomic():

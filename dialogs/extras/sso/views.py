@@ -1,7 +1,7 @@
-"""Sign-in at OpenID providers: off to one by a link, and back with a code. Who is logged in links what they come back
-with to their account.
+"""Sign-in at OpenID providers: a link leads to a provider, which sends the browser back with a code. A person who is
+logged in links that sign-in to their account.
 
-That begins with a link, since the pages' policy lets a form lead to this server only, and a provider may send the
+It begins with a link, because the pages' policy lets a form lead to this server only, and a provider may send the
 browser on to any other. What the browser must bring back stands in a signed cookie of its own, so that nobody fills the
 table of sessions.
 """
@@ -43,7 +43,7 @@ LINK_SALT = "dialogs.link_sign_in"
 
 
 def providers(request: HttpRequest) -> dict[str, Any]:
-    """Return what the login page offers beside passwords."""
+    """Return the providers that the login page offers beside passwords."""
     return {"providers": settings.OIDC_PROVIDERS}
 
 
@@ -88,7 +88,7 @@ def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 @require_GET
 @never_cache
 def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
-    """Take a provider's answer. Each provider has its own address, so no answer is taken for another's (RFC 9700,
+    """Take a provider's answer. Each provider has its own address, so no answer passes for another's (RFC 9700,
     4.4.2.2).
     """
     provider = _registration(number)
@@ -117,14 +117,14 @@ def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 
 
 def link_token(user: User) -> str:
-    """Return a token for the address at which a person begins to link a sign-in. No other site knows it, so none
-    can begin that for them.
+    """Return a token for the address where a person begins to link a sign-in. No other site knows it, so none can begin
+    that for them.
     """
     return signing.dumps(user.pk, salt=LINK_SALT)
 
 
 def _links_of(request: HttpRequest) -> int | None:
-    """Return the person to whose account the sign-in is to be linked; None in the ordinary case."""
+    """Return the person to whose account the sign-in will be linked, or None in the ordinary case."""
     try:
         wanted: int = signing.loads(request.GET.get("link", ""), salt=LINK_SALT, max_age=LINK_SECONDS)
     except signing.BadSignature:

@@ -1,4 +1,4 @@
-"""Requests as they were sent, the timeline of a dialog's calls, and two requests compared."""
+"""Requests as they were sent, the timeline of a dialog's calls, and comparisons of two requests."""
 
 from typing import Any
 from uuid import UUID

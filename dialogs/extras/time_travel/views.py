@@ -1,4 +1,4 @@
-"""The former addresses of the timeline and of its calls, which lead to the context."""
+"""The former addresses of the timeline and of its calls, which redirect to the context."""
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -13,7 +13,7 @@ __all__ = ["call", "timeline"]
 
 @dialog_page
 def call(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
-    """Lead to the moment of a call, beside another one where the address names it."""
+    """Redirect to the moment of a call, beside another one if the address names it."""
     asked = request.GET.copy()
     asked["at"] = str(generation_id)
     return redirect(f"{reverse('context', args=[dialog.pk])}?{asked.urlencode()}")
