@@ -3,7 +3,7 @@ where it is carried out."""
 
 from django.contrib import admin
 
-from dominds.readonly_admin import NewestValues, RecordAdmin, shortened
+from dominds.readonly_admin import NewestValues, RecordAdmin, shorten
 from remediation.models import ContextEvent, ContextSettings, PreparedRewrite, RemediationRun, RemovedUnit
 
 
@@ -28,7 +28,7 @@ class RemovedUnitAdmin(RecordAdmin):
 
     @admin.display(description="text")
     def start(self, unit: RemovedUnit) -> str:
-        return shortened(unit.text)
+        return shorten(unit.text)
 
 
 @admin.register(PreparedRewrite)

@@ -13,7 +13,7 @@ from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Echo, Form, ModelInfo
 from dominds.llm.providers import anthropic_messages, openai_chat, openai_responses
 from dominds.llm.providers.kinds import kind_named
-from dominds.llm.providers.outgoing import NINE, fit, fit_history, fit_tools, restored, wire_id, wire_name
+from dominds.llm.providers.outgoing import NINE, fit, fit_history, fit_tools, restore_calls, wire_id, wire_name
 from dominds.llm.providers.schemas import Unfit, fit_schema
 from tests.dominds.llm.asking import HELLO, info, owner
 from tests.doubles import chat_rules, messages_content, messages_family, messages_rules, responses_rules
@@ -161,8 +161,8 @@ def test_what_comes_back_has_the_tools_own_names_and_keys() -> None:
     (inner,) = sent.parameters["properties"][outer]["properties"]
     assert not left_out
     call = ToolCall("a", sent.name, json.dumps({outer: {inner: "Ada"}}))
-    assert restored([call], (tool,)) == [ToolCall("a", "search.all", '{"$filter[0]":{"名":"Ada"}}')]
-    assert restored([ToolCall("b", "unknown", "{half")], (tool,)) == [ToolCall("b", "unknown", "{half")]
+    assert restore_calls([call], (tool,)) == [ToolCall("a", "search.all", '{"$filter[0]":{"名":"Ada"}}')]
+    assert restore_calls([ToolCall("b", "unknown", "{half")], (tool,)) == [ToolCall("b", "unknown", "{half")]
 
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
