@@ -28,7 +28,6 @@ from django.db.models import (
     QuerySet,
     TextField,
 )
-from django.db.models.base import ModelState
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import (
     FlatValuesListIterable,
@@ -124,10 +123,8 @@ def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
 def _model_shape(
     info: Mapping[str, Any], select: Sequence[Any], annotations: Sequence[tuple[str, int]] = ()
 ) -> Callable[[Sequence[Any]], Model | None]:
-    """Return what makes models of rows as Django's own iterable does, prepared once.
-
-    A row's columns become a model's own attributes as they stand; others are loaded on use. None stands for an
-    outer join without a row.
+    """Return what makes models of rows as Django's own iterable does, prepared once. None stands for an outer join
+    without a row.
     """
     model, columns = info["model"], info["select_fields"]
     start, stop = columns[0], columns[-1] + 1
@@ -141,10 +138,7 @@ def _model_shape(
     def shape(row: Sequence[Any]) -> Model | None:
         if row[key] is None:
             return None
-        instance = cast("Model", model.__new__(model))
-        state = ModelState()
-        state.adding, state.db = False, DEFAULT_DB_ALIAS
-        vars(instance).update(zip(names, row[start:stop], strict=True), _state=state)
+        instance = cast("Model", model.from_db(DEFAULT_DB_ALIAS, names, row[start:stop]))
         for shape_of_other, set_other, set_this in related:
             other = shape_of_other(row)
             set_other(instance, other)
