@@ -4,7 +4,8 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)  # raised over stored values of a wrong shape
-DAMAGED = (*UNREADABLE, ObjectDoesNotExist, ArithmeticError)  # also a row that is missing, and an impossible number
+# Also raised over a missing row, and over an impossible number.
+DAMAGED = (*UNREADABLE, ObjectDoesNotExist, ArithmeticError)
 
 
 class Refusal(Exception):

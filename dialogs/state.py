@@ -9,7 +9,7 @@ class State(StrEnum):
     QUEUED = "queued"
     GENERATING = "generating"
     WAITING = "waiting"  # an ordinary Q4H is open
-    SUSPENDED = "suspended"  # one of the runtime is: about a critical context, a budget or a refusal
+    SUSPENDED = "suspended"  # a question of the runtime is open: about a critical context, a budget or a refusal
     FAILED = "failed"  # the last message failed; retry is offered
     CLOSED = "closed"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 # The interpreter of a checkout, which `make run` makes.
 OWN_PYTHON = Path(__file__).resolve().parents[1] / ".venv" / "bin" / "python"
 TRACEBACK = "--traceback"
-RUNNING = frozenset({"web", "worker", "sweep"})  # commands that last, and log what a database says meanwhile
+RUNNING = frozenset({"web", "worker", "sweep"})  # commands that run on, and log what a database says
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def _manage(words: list[str]) -> None:
     if not RUNNING.intersection(words[1:2]):
         logging.getLogger("psycopg.pool").setLevel(
             logging.ERROR
-        )  # each try of a connection; the sentence below is enough
+        )  # silences each try to connect, since the sentence below is enough
     try:
         execute_from_command_line(words)
     except (OperationalError, ProgrammingError) as error:

@@ -32,7 +32,7 @@ ATTEMPTS_OF_ACCOUNT = 20  # from all addresses together
 ATTEMPTS_AT_PROVIDER = 30  # by one address, which a whole office may share
 MOST_NAME_CHARS = 150  # the length of Django's column
 WINDOW_SECONDS = 60  # counted from the first attempt
-HASHES_AT_ONCE = 2  # one takes a third of a second of a processor, which pages need as well
+HASHES_AT_ONCE = 2  # a hash takes a third of a second of a processor, which pages need as well
 WAIT_SECONDS = 15  # fifty people who come at once need ten
 TOO_MANY, BUSY = 429, 503  # HTTP
 _hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
@@ -72,7 +72,7 @@ def create_first_administrator(user: User) -> bool:
     """Save the prepared account as administrator, once, and return ``False`` if somebody else was faster."""
     with transaction.atomic():
         SiteSettings.objects.get_or_create(singleton=True)
-        SiteSettings.objects.select_for_update().get(singleton=True)  # one setup at a time
+        SiteSettings.objects.select_for_update().get(singleton=True)  # locks, so that only one setup runs at a time
         if not needs_setup():
             return False
         user.is_staff = user.is_superuser = True

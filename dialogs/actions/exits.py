@@ -80,7 +80,7 @@ class Exit:
     ``recommended`` exit, or else the first.
     """
 
-    name: str  # at most 16 characters: the question's row keeps it
+    name: str  # at most 16 characters, since the question's row stores it
     label: str
     help: str
     perform: Callable[[Change, Question, User, Options], None]

@@ -28,7 +28,7 @@ from dialogs.store.text import NUL
 
 LONGEST_FOLDER = 60  # characters
 UNDO_SECONDS = 3600
-DELETED_DAYS = 30  # for which a deleted dialog can be brought back
+DELETED_DAYS = 30  # days in which a deleted dialog can be brought back
 MOST_SHARED = 300  # each is a change of its own, which its pages hear of
 _SALT = "dialogs.undo"
 

@@ -56,7 +56,8 @@ def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.act(user, "cleared the agent's mind")
-        if change.dialog.damaged_at and not change.dialog.is_leased:  # at once: a worker would have to read it first
+        # Done here, since a worker would have to read the damaged dialog first.
+        if change.dialog.damaged_at and not change.dialog.is_leased:
             rounds.clear_within(change, package, cause=Round.Cause.PERSON)
             change.dialog.failure, change.dialog.damaged_at = "", None
             return change.dialog.state

@@ -121,7 +121,7 @@ def _demo_members(team: Team, demo: Team, problems: list[Problem]) -> dict[str, 
 
 def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
     agent = Agent.objects.filter(pk=agent_id).first() or Agent(pk=agent_id)
-    plain = Agent()  # for the fields that are not stated
+    plain = Agent()  # gives the values of fields that are not stated
     for name in FIELDS:
         setattr(agent, name, fields.get(name, getattr(plain, name)))
     others = fields_of_extensions()

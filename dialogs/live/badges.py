@@ -70,7 +70,7 @@ class Person:
         for listener, shown in tuple(self._shown.items()):
             badges = self._badges.get(listener.language)
             if badges is None:
-                self.count_badges()  # its page was opened while others' were counted
+                self.count_badges()  # the page was opened while badges were being counted for others
             elif badges != shown:
                 self._shown[listener] = badges
                 listener.on_frame(badges)

@@ -97,11 +97,11 @@ class PageSocket(AsyncWebsocketConsumer):
         self._is_current = False  # all events up to the opening have been sent: what follows is new
         self._live_text: deque[dict[str, Any]] = deque()
         self._live_text_lost = True  # it is to be sent from its beginning
-        self._live_text_waits = asyncio.Event()  # for its generation's start, which is to be read
+        self._live_text_waits = asyncio.Event()  # the start of its generation has to be read first
         self._started_generation = self._ended_generation = 0  # the newest whose start was sent, and whose end was
-        self._unannounced_generation = 0  # one whose live text came before its start
-        self._badges: dict[str, Any] | None = None  # to be sent
-        self._tool_line: dict[str, Any] | None = None  # to be sent once the page has the call
+        self._unannounced_generation = 0  # a generation whose live text came before its start
+        self._badges: dict[str, Any] | None = None  # waits to be sent
+        self._tool_line: dict[str, Any] | None = None  # waits until the page has the call
         self._flow = FlowControl(now)
         self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together ask one by one
         self._close_code = 0  # set when the socket is to be closed

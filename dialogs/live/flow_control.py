@@ -4,7 +4,7 @@ UNREAD_BYTES = 256 * 1024  # unacknowledged: nothing more is sent
 PING_BYTES = UNREAD_BYTES // 4  # between pings at most, so that a page that reads never waits for the next tick
 # A program that never acknowledges is paced by the clock instead.
 SILENT_BYTES_PER_SECOND = 32 * 1024
-SLOW_SECONDS = 10  # without an acknowledgement: nothing more is sent
+SLOW_SECONDS = 10  # nothing more is sent after so long without an acknowledgement
 DEAD_SECONDS = 60  # and then: the socket is closed
 UNREAD_PING_SECONDS = 2  # between pings, while something is unacknowledged
 PING_SECONDS = 25  # between pings otherwise

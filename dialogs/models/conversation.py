@@ -91,7 +91,7 @@ class Dialog(Drive, ContextState):
         # A program's request for a title or the like, which is no conversation.
         BACKGROUND = "background", "background prompts"
 
-    UNLISTED = (Origin.AGENT, Origin.BACKGROUND)  # not among the dialogs of people, unless they ask for them
+    UNLISTED = (Origin.AGENT, Origin.BACKGROUND)  # left out of people's lists unless they ask for them
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
@@ -205,7 +205,7 @@ class Dialog(Drive, ContextState):
     def __str__(self) -> str:
         if self.title:
             return self.title
-        if "agent" not in self._state.fields_cache:  # to ask for it would be a query for each row of a list
+        if "agent" not in self._state.fields_cache:  # reading the agent would cost a query for each row of a list
             return _("Dialog") if self.last_turn_seq else _("New dialog")
         name = _("Dialog with {agent}") if self.last_turn_seq else _("New dialog with {agent}")
         return name.format(agent=self.agent)
@@ -259,7 +259,7 @@ class Turn(models.Model):
         ANSWERING = "answering"
         ANSWERED = "answered"
         FAILED = "failed"
-        STOPPED = "stopped"  # also an assistant turn that a person cut off
+        STOPPED = "stopped"  # also the status of an assistant turn that a person cut off
         SUPERSEDED = "superseded"
         SUSPENDED = "suspended"
         # assistant turns

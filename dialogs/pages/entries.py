@@ -26,7 +26,7 @@ from remediation.policies.registry import rewriting
 PAGE_TURNS = 40
 RESULT_SHOWN_CHARS = 20_000
 HINT_CHARS = 120
-IMAGE_SHOWN_PX = 420, 280  # at most, of an attached image
+IMAGE_SHOWN_PX = 420, 280  # the greatest width and height of an attached image
 FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # a message is folded from this length on
 
 

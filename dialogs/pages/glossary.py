@@ -11,7 +11,7 @@ from django.utils.text import slugify
 
 from dialogs.pages.markdown import render
 
-_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")  # to other documents, which are no pages
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")  # links to other documents, which are no pages
 _ROW = re.compile(r"\| (.+?) \| (.+) \|")
 
 

@@ -54,7 +54,7 @@ class Line:
     is_new: bool
     stands_for: int
     why: str
-    stand_in: int | None  # its place, or None
+    stand_in: int | None  # the place of the text that stands for it, or None
     first_part: int | None = None  # the place of the first piece in whose place this new text stands
     made_by: int | None = None  # the rewrite that wrote this earlier summary
 

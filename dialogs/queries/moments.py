@@ -17,7 +17,7 @@ from remediation.models import RemediationRun
 from remediation.policies.registry import title_of
 
 MOST = 200  # moments that are shown at once
-NEXT = "next"  # in an address: the request that would be sent now
+NEXT = "next"  # stands in an address for the request that would be sent now
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     the next try, 0 for none.
     """
     if reply.lost:
-        lease.lost = True  # for good: this attempt's row is another worker's to end
+        lease.lost = True  # the attempt's row is now another worker's to end
         return 0.0
     try:
         return _store(lease, attempt, reply, _package_for(attempt, reply))
@@ -211,7 +211,7 @@ def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float
         return 0.0
     tries = f" Given up after {dialog.tries} tries." if dialog.tries > 1 else ""
     dialog.failure = (str(error) if error else reply.aborted) + tries
-    if error and error.retry_after_seconds:  # for programs, who are told when to ask again; the next message clears it
+    if error and error.retry_after_seconds:  # programs are told when to ask again; the next message clears it
         dialog.wake_at = Now() + timedelta(seconds=min(error.retry_after_seconds, LONGEST_ADVICE_SECONDS))
     change.end_message(Turn.Status.FAILED)
     return 0.0
@@ -250,7 +250,8 @@ def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dic
 
 
 def _reasoning_json(reply: Reply) -> dict[str, Any] | None:
-    text = storable(reply.reasoning).rstrip()  # its beginning stays: readers have counted from there
+    # The beginning is not stripped, since readers count characters from there.
+    text = storable(reply.reasoning).rstrip()
     return {"text": text, "ms": reply.reasoning_ms} if text else None
 
 

@@ -20,7 +20,7 @@ from remediation.decisions import Rewrite
 from remediation.loops import LOOP_REASON, NO_LOOP, Loop, LoopAction, ToolUse, judge_loop
 from remediation.models import CleanupTask, ContextEvent, RemediationRun
 
-WARNINGS_BEFORE_TASK = 3  # in an hour
+WARNINGS_BEFORE_TASK = 3  # warnings within an hour
 RECENT_REPLIES = 16
 RECENT = timedelta(hours=1)
 

@@ -33,7 +33,7 @@ from remediation.policies.policy import Policy
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 4  # in a process; threads of their own, so that no message waits for one of those that drive
+AT_ONCE = 4  # per process, in threads of their own, so that no message waits for a thread that drives
 MOST_WAITING = 100
 REST_SECONDS = (
     1.0  # after an answer: nobody has read it earlier, and a program that goes on at once would cut off each call

@@ -84,7 +84,8 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
             )
             dialog.repeats = {**dialog.repeats, UNFORCED: True}
         case RequestRefused() if type(error) is RequestRefused and attempt.forced and request.force:
-            dialog.repeats = {**dialog.repeats, UNFORCED: True}  # not all providers name what they refuse
+            # Set even for other refusals, since not all providers name the reason.
+            dialog.repeats = {**dialog.repeats, UNFORCED: True}
         case _:
             return is_new
     return True

@@ -144,7 +144,7 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
     if tool.needs_approval(dialog.agent.tool_approval):
         if approval := approval_of(dialog, tool.identity, call):
             call = replace(call, allowed_by=approval.resolved_by_id)
-            edited = approval.edited_arguments  # only of one that allowed this call alone
+            edited = approval.edited_arguments  # set only if a person allowed this call alone
         elif not is_unknown:
             return _ask(lease, call, tool, invocation)
     if edited:
@@ -173,7 +173,7 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
 def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
     """Have a person allow the call, which runs when the dialog is driven again."""
     with lease.change() as change:
-        if change.dialog.is_leased:  # not at the repetition of a commit that did succeed
+        if change.dialog.is_leased:  # false when a commit is repeated that had succeeded
             change.dialog.running_call, change.dialog.crashes = "", 0
             ask_for_approval(change, tool.identity, call, invocation.arguments)
             release(change)

@@ -24,7 +24,7 @@ from dialogs.state import State
 from dominds.web.middleware import Handler
 from remediation.spending import Spent, in_usd
 
-LEAST_RESERVED_USD = Decimal("0.01")  # for each call under way, whose cost nobody knows before its end
+LEAST_RESERVED_USD = Decimal("0.01")  # reserved for each call under way, whose cost is unknown before its end
 UNDER_WAY = (State.QUEUED.value, State.GENERATING.value)
 UNDER_WAY_SECONDS = 10  # after which another try is worth it
 
@@ -57,7 +57,8 @@ def paying_key(dialog_id: UUID) -> int | None:
     if key is None:
         return None
     if key.budget_usd is not None:
-        ApiKey.objects.select_for_update().filter(pk=key.pk).first()  # one at a time sees what is under way
+        # Locks, so that one caller at a time sees what is under way.
+        ApiKey.objects.select_for_update().filter(pk=key.pk).first()
         others = Dialog.objects.filter(key=key.pk, state__in=UNDER_WAY).exclude(pk=dialog_id)
         check_budget_of(key, others.count() * LEAST_RESERVED_USD)
     return key.pk
@@ -93,7 +94,7 @@ def costs_of_keys(keys: Collection[int]) -> Mapping[int, Spent]:
 
 def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
     """Return this month's model calls and embeddings; ``unknown`` counts calls without a cost. Months are UTC."""
-    free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # without a report
+    free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # outcomes that cost nothing without a report
     unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())
     calls = Generation.objects.filter(started_at__gte=month_begin()).annotate(unknown=unknown)
     embeddings = EmbeddingUse.objects.filter(began_at__gte=month_begin()).annotate(unknown=F("unpriced"))

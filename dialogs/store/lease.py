@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 LEASE_SECONDS = 12
 RENEW_SECONDS = 4
 POLL_SECONDS = 0.25
-FENCE_SECONDS = LEASE_SECONDS - 2  # without a renewal for this long, the worker stops by itself
+FENCE_SECONDS = LEASE_SECONDS - 2  # a worker stops by itself after so long without a renewal
 MAX_CRASHES = 3
 
 

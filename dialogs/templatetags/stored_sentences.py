@@ -121,7 +121,7 @@ def _group(form: str, at: int) -> str:
         any_words = ".+?" if name[1] in _LONG else r"\S+?"
         return f"(?P<{name[1]}_{at}>{any_words})"
 
-    ends = r"(?!\S)" if form.endswith(".") else ""  # not at the point of a number or of a file's name
+    ends = r"(?!\S)" if form.endswith(".") else ""  # a point inside a number or a file's name ends no sentence
     return _NAME.sub(fill, re.escape(form)) + ends
 
 

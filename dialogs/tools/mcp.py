@@ -41,7 +41,7 @@ def problem_with(name: str) -> str:
     """Return why an agent cannot list this name, or an empty text. No server is asked."""
     server_id, _, _ = name.removeprefix(PREFIX).partition("/")
     config = current_config()
-    if server_id in config.servers or server_id in config.off:  # one that is off may be on again tomorrow
+    if server_id in config.servers or server_id in config.off:  # a server that is off may be on again tomorrow
         return ""
     return f"there is no MCP server '{server_id}'; known are {', '.join(config.servers) or 'none'}"
 

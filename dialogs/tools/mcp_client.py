@@ -29,10 +29,10 @@ from dominds.unreachable import plain_reason
 
 log = structlog.get_logger(__name__)
 
-CONNECT_SECONDS = 15  # to start a program, or to connect to a host, and to say hello
+CONNECT_SECONDS = 15  # bounds starting a program or connecting to a host, and the first exchange
 LIST_SECONDS = 15
 CALL_SECONDS = 60
-GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
+GRACE_SECONDS = 5  # the loop may answer so long after its own time-outs
 MAX_TOOL_PAGES = 20
 ASKS_PERSON = "Elicitation not supported"  # the SDK's words, for a server that asks although it was told
 

@@ -98,7 +98,7 @@ class Server:
     blacklist: tuple[str, ...] = ()
     renames: tuple[Rename, ...] = ()
     per_dialog: bool = False  # a program of its own for each dialog; else one in each worker serves all of them
-    is_typed: bool = False  # its address, into a page: the rules of ``dominds.outbound_http`` hold
+    is_typed: bool = False  # somebody typed the address into a page, so the rules of ``dominds.outbound_http`` apply
 
     def offers(self, tool_name: str) -> bool:
         """Check whether agents may have this tool, by the rules of the original Dominds.

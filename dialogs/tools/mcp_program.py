@@ -20,7 +20,7 @@ from mcp.types import jsonrpc_message_adapter
 from dialogs.tools.mcp_config import Server, resolve_values
 from dominds import budgets
 
-EXIT_SECONDS = 2  # for a program to end by itself once its input is closed, and again after SIGTERM
+EXIT_SECONDS = 2  # a program may take so long to end once its input is closed, and again after SIGTERM
 
 Received = SessionMessage | Exception
 GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)

@@ -26,9 +26,9 @@ from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
 
-ACCEPT_SECONDS = 10.0  # for a host to accept a connection
-REST_SECONDS = 600  # without work, until a session that one dialog has for itself is closed
-SEND_SECONDS = 30.0  # for a host to take a request
+ACCEPT_SECONDS = 10.0  # a host may take so long to accept a connection
+REST_SECONDS = 600  # a single dialog's session is closed after so long without work
+SEND_SECONDS = 30.0  # a host may take so long to receive a request
 SILENT_SECONDS = 300.0  # between two pieces of an answer; each piece of work has a shorter bound of its own
 MAX_LOGGED_LINE_CHARS = 2_000
 

@@ -244,7 +244,7 @@ class _Column:
     def value(self, value: Any, db: BaseDatabaseWrapper) -> Any:
         if value is None:  # no field makes anything else of None
             return None
-        if type(value) is self.kind:  # not of a subclass
+        if type(value) is self.kind:  # exactly this type, and no subclass
             return value if self.made is None else self.made(value)
         return self.field.get_db_prep_save(value, db)
 

@@ -22,7 +22,7 @@ from dominds.llm.provider import (
 )
 from dominds.llm.retry import MAX_ADVISED_SECONDS, MAX_TRIES
 
-FAILURES = MAX_TRIES  # in a row, whichever dialogs they came from: no dialog reaches it alone before its own last try
+FAILURES = MAX_TRIES  # failures in a row over all dialogs; one dialog alone reaches this number only by its last try
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
 NOT_CALLED = "is not called for now"

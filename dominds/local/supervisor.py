@@ -176,7 +176,7 @@ def _end(processes: Sequence[Process], quit_after: float, kill_after: float) -> 
                 signal_group(process, signal.SIGQUIT)
         wait_all(processes, kill_after - quit_after)
     for process in processes:
-        signal_group(process, signal.SIGKILL)  # also what a part has left in its group
+        signal_group(process, signal.SIGKILL)  # also ends processes that a part has left in its group
         process.wait()
 
 

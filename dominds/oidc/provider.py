@@ -19,7 +19,7 @@ from dominds.llm.http import event_loop
 from dominds.llm.json_text import NotJson, parse
 from dominds.oidc.registration import Registration, SignInFailed
 
-DEADLINE_SECONDS = 12  # for all that one step asks of the provider, looking up its name included
+DEADLINE_SECONDS = 12  # bounds everything that one step asks of the provider, with the look-up of its name
 KEPT_SECONDS = 3600  # the provider's addresses and keys
 FRESH_SECONDS = 30  # keys that are younger are not fetched again for a token under an unknown one
 MOST_BYTES = 1_000_000  # bytes of one answer

@@ -39,7 +39,7 @@ class CompressedAnswers(GZipMiddleware):
 
 def compress_file(request: HttpRequest, response: HttpResponse) -> None:
     """Compress a static file once for everybody who asks for it."""
-    is_whole = response.status_code == 200  # not a range of it, and not the word that it has not changed
+    is_whole = response.status_code == 200  # excludes ranges, and the answer that the file has not changed
     if (
         not settings.COMPRESS_ANSWERS
         or not is_whole

@@ -7,7 +7,8 @@ from typing import Any
 
 from dominds import budgets
 
-RECEIVE_SECONDS = budgets.RECEIVE_SECONDS.most  # for a request, head and body, and a second more for each
+# Seconds for a request, head and body, and one more for every ``BYTES_PER_SECOND`` bytes of it.
+RECEIVE_SECONDS = budgets.RECEIVE_SECONDS.most
 BYTES_PER_SECOND = 32_768  # so that a long body may come over a slow line, and a byte a second may not
 IDLE_SECONDS = 60  # between two requests of a connection, as Twisted has it before the first; so proxies keep theirs
 REFUSAL = (

@@ -30,7 +30,7 @@ class Canary:
 
     send: Callable[[], object]
     full: Callable[[], bool]
-    end: Callable[[int], object] = os._exit  # not sys.exit: a thread cannot end the others
+    end: Callable[[int], object] = os._exit  # sys.exit would end this thread alone
     every_seconds: float = EVERY_SECONDS
     unheard: int = 0
     _stopping: threading.Event = field(default_factory=threading.Event)

@@ -19,7 +19,7 @@ from dominds import waits
 
 log = structlog.get_logger(__name__)
 
-KEPT_SECONDS = 300  # without a heartbeat for this long a part is forgotten
+KEPT_SECONDS = 300  # a part is forgotten after so long without a heartbeat
 LATE_SECONDS = 30  # three missed
 _NAMES = "dominds:parts"
 _TIMEOUT_SECONDS = 2

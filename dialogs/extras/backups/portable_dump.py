@@ -61,7 +61,7 @@ def _snapshot(using: str) -> Iterator[None]:
             yield
         return
     with connection.cursor() as cursor:
-        cursor.execute("BEGIN DEFERRED")  # not atomic(): that would take the only place for a writer
+        cursor.execute("BEGIN DEFERRED")  # atomic() would take the only place for a writer
         try:
             yield
         finally:

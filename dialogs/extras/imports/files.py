@@ -19,9 +19,10 @@ log = structlog.get_logger(__name__)
 FORMATS = (own_export, chatgpt, claude, open_webui, librechat, message_lists)
 MOST_BYTES = 500_000_000  # the JSON texts of one file together, each of which is read whole
 MOST_MEMBERS = 1_000  # files of one archive
-BYTES_PER_PART = 8  # at least, of a file over ``SMALL_BYTES``; in exports a part takes 30 and more
+BYTES_PER_PART = 8  # the least for files over ``SMALL_BYTES``; parts of real exports take 30 and more
 SMALL_BYTES = 1_000_000
-CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")  # in an archive; large exports have several
+# Names in an archive; large exports have several such files.
+CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
     "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and "

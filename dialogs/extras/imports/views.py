@@ -76,7 +76,7 @@ def progress(request: PersonRequest) -> HttpResponse:
 def _import(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:
     results: list[Imported] = []
     result = conversations_apart(file, "The file", MOST_BYTES)
-    with closing(result):  # its process ends with it
+    with closing(result):  # closing the generator ends its process
         for one in import_conversations(result, request.user, agent.pk, dry_run=dry_run):
             results.append(one)
             if sum(not other.reason for other in results) == MOST_AT_ONCE:

@@ -65,7 +65,7 @@ def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) 
         raise Invalid("This server sends no push notifications: its operator has switched them off.")
     given = {"user": user, "browser": browser_name(browser), **_check_keys(address, key, secret)}
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)  # one at a time counts
+        User.objects.select_for_update().get(pk=user.pk)  # locks, so that one subscription at a time is counted
         others = PushSubscription.objects.filter(user=user).exclude(address=address)
         if others.count() >= budgets.PUSH_BROWSERS.most:
             raise Invalid(
@@ -214,7 +214,7 @@ def _text(row: Delivery, question: Question) -> bytes:
         "title": _shorten(question_mail.title_of(row, question), MOST_TITLE),
         "body": _shorten(question_mail.text_of(question), MOST_TEXT),
         "path": reverse("question", args=[question.pk]),
-        "tag": str(question.pk),  # in place of the one about the same question that is still shown
+        "tag": str(question.pk),  # replaces a notice about the same question that is still shown
         "again": row.is_reminder,
     }
     return json.dumps(shown, ensure_ascii=False).encode()

@@ -68,7 +68,7 @@ def dashboard(request: PersonRequest) -> HttpResponse:
     return render(request, template, context)
 
 
-EVERYBODY = "*"  # in place of a person's name, which operators begin with their own
+EVERYBODY = "*"  # stands for everybody in place of a person's name
 MOST_LINES = 50  # lines of one table; names beyond them can still be typed into the address
 
 

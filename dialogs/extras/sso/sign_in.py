@@ -24,7 +24,7 @@ from dominds.oidc.registration import Registration, SignInFailed
 
 log = structlog.get_logger(__name__)
 
-TRIES = 3  # to make an account while others are made
+TRIES = 3  # tries to make an account while others are being made
 MOST_NAME_CHARS = 120  # Django takes 150, so a number fits behind the name
 MOST_GROUPS = 1000  # groups in one claim
 MOST_IDENTITIES = 20  # linked sign-ins of one person

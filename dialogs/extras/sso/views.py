@@ -36,7 +36,7 @@ from dominds.oidc.registration import Registration, SignInFailed
 
 log = structlog.get_logger(__name__)
 
-SIGN_IN_SECONDS = 600  # at the provider, with passwords and second factors to look for
+SIGN_IN_SECONDS = 600  # the time at the provider, in which people look for passwords and second factors
 SIGN_IN_SALT = "dialogs.sign_in"
 LINK_SECONDS = 3600  # that the settings lie open
 LINK_SALT = "dialogs.link_sign_in"

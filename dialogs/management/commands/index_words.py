@@ -33,7 +33,8 @@ class Command(BaseCommand):
                 _extend(cursor)
             cursor.execute("SET statement_timeout = 0")
             for name, (model, column) in COLUMNS.items():
-                cursor.execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{name}"')  # also what was cut off while it was made
+                # Also drops an index that was left half made.
+                cursor.execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{name}"')
                 if not drop:
                     table = model._meta.db_table
                     cursor.execute(

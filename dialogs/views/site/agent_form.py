@@ -131,7 +131,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         now = f"{agent.provider}/{agent.model}" if agent.provider else ""
         self.models = models_for_agents()
         values = [f"{model.provider_id}/{model.model_id}" for _name, models in self.models for model in models]
-        self.lost_model = now if now not in values else ""  # its server is gone, or its key
+        self.lost_model = now if now not in values else ""  # the model's server or key is gone
         cast(forms.ChoiceField, self.fields["answers_with"]).choices = [
             (value, value) for value in (*values, self.lost_model) if value
         ]

@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 MAX_CONNECTIONS = 2000
 KEEPALIVE_SECONDS = 30.0
-NAME_LOOKUPS = 32  # at once: one that hangs must not keep others waiting
+NAME_LOOKUPS = 32  # look-ups at once, since one that hangs must not keep others waiting
 CLOSING_SECONDS = 1.0
 
 

@@ -33,7 +33,7 @@ from dominds.unreachable import plain_reason
 
 Awaited = TypeVar("Awaited")
 
-CONNECT_TRIES = 3  # only while nothing was sent; every other retry is the driver's, through rows
+CONNECT_TRIES = 3  # tried again only while nothing was sent; all other retries are the driver's
 COMPLAINT_BYTES = 1_000_000  # read of an answer that refuses the request
 DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
 TICK_SECONDS = 0.2
@@ -109,7 +109,7 @@ class Exchange:
                 raise await self._unless_cut(self._refusal(self._response))
         except BROKEN as error:
             self.raise_if_cut()  # then what became of the connection is no news
-            raise self._failure_to_open(error) from None  # its text may quote headers
+            raise self._failure_to_open(error) from None  # the text of the original error may quote headers
 
     async def _connect(self) -> aiohttp.ClientResponse:
         """Send the request, with a few quick retries where no connection was made."""

@@ -24,7 +24,7 @@ class Forcing(StrEnum):
     NONE = "none"
     NAMED = "named"  # the tool by its name
     REQUIRED = "required"  # any tool; only a list of one names it
-    ALLOWED = "allowed"  # one of a sublist, while the list stays whole and cached
+    ALLOWED = "allowed"  # one tool of a sublist, while the whole list stays cached
 
 
 class Echo(StrEnum):
@@ -134,7 +134,7 @@ class ProviderKind:
     form: Form = Form()
     can_force: bool = False  # the assumption for a model of which the catalog says nothing
     takes_several_system: bool = False  # messages in the beginning, of which ``Request.instructions`` are the first
-    embeds: bool = False  # at /embeddings, in OpenAI's wire
+    embeds: bool = False  # answers at /embeddings in OpenAI's format
     forcing: Forcing = Forcing.NAMED
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
@@ -177,7 +177,7 @@ class ModelInfo:
     thinking: Thinking = Thinking.UNKNOWN
     most_effort: str = ""  # the greatest effort that it takes; empty: any
     is_bound: bool = False
-    alternates: bool = False  # its template wants user and assistant in turn
+    alternates: bool = False  # the template requires that user and assistant take turns
     nine_ids: bool = False  # ids of calls have nine characters, as Mistral's templates want
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"

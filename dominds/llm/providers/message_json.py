@@ -7,7 +7,7 @@ from dominds.llm.messages import Message
 from dominds.weighted_cache import Bounded
 
 REMEMBERED_BYTES = 20_000_000
-BYTES_PER_MESSAGE = 200  # for the objects that a comparison needs
+BYTES_PER_MESSAGE = 200  # memory of the objects that a comparison needs
 PASSING = 3  # newest messages, where reminders, guidance and the like stand for one request only
 
 
