@@ -184,7 +184,7 @@ def test_a_photograph_of_the_camera_is_sent(stack: Stack, person: User, browser:
     phone.close()
 
 
-def test_an_export_is_sent_from_its_page_which_says_how_far_it_is(
+def test_an_import_page_shows_how_far_an_export_has_come(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:
     open_dialog("short")

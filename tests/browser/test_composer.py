@@ -100,7 +100,7 @@ def test_an_accepted_text_leaves_the_composer_when_the_socket_is_first(
     answered(page, 2)
 
 
-def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
+def test_reminders_survive_typing_and_show_in_the_other_tab(
     open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
 ) -> None:
     open_dialog("short")
@@ -130,7 +130,7 @@ def test_a_failure_is_told_also_when_its_button_has_gone(open_dialog: Opener, pa
     expect(page.locator(".toast")).to_have_text("No connection to the server. Nothing was changed.")
 
 
-def test_the_banner_of_a_question_is_one_line_while_its_card_is_in_sight(
+def test_a_questions_banner_is_short_while_its_card_is_visible(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:
     open_dialog("asks")

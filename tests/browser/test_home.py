@@ -13,9 +13,7 @@ from tests.browser.conftest import LogIn, Opener, answered, check_axe, eventuall
 from tests.harness.stack import Stack, eventually
 
 
-def test_a_message_that_does_not_arrive_is_kept_and_makes_one_dialog(
-    stack: Stack, person: User, page: Page, log_in: LogIn
-) -> None:
+def test_a_lost_first_message_stays_and_makes_one_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> None:
     """The first try is cut off after the server has taken it, the second before."""
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/?agent=short")

@@ -66,7 +66,7 @@ def test_whoever_is_faster_than_the_network_answers_the_chosen_question(
     expect(page.get_by_label("Your answer")).to_be_focused()
 
 
-def test_an_offered_answer_is_one_click_in_the_dialog_and_in_the_inbox(
+def test_an_offered_answer_takes_one_click(
     open_dialog: Opener, person: User, stack: Stack, page: Page, complaints: list[str]
 ) -> None:
     open_dialog("asks")

@@ -17,7 +17,7 @@ from tests.harness.stack import Stack, eventually
     ["/", "/dialogs/", "/q4h/", "/models/", "/settings/", "dialog", "context/"],
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_is_wider_than_a_phone_and_none_breaks_the_content_policy(
+def test_pages_fit_a_phone_and_the_content_policy(
     open_dialog: Opener, page: Page, stack: Stack, path: str, scheme: Scheme, complaints: list[str]
 ) -> None:
     dialog = open_dialog("short")

@@ -26,9 +26,7 @@ def test_code_is_numbered_and_copied_without_its_numbers(
     assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") == "none"
 
 
-def test_an_image_is_shown_by_a_click_and_stays_a_link_where_it_fails(
-    page: Page, open_dialog: Opener, complaints: list[str]
-) -> None:
+def test_a_click_shows_an_image_or_leaves_its_link(page: Page, open_dialog: Opener, complaints: list[str]) -> None:
     with picture_host({"/chart.png": picture()}) as host:
         open_dialog("echo")
         send(page, f"![the chart]({host.url}/chart.png) and ![nothing]({host.url}/missing.png)")

@@ -293,7 +293,7 @@ def test_stop_in_the_middle_keeps_what_was_said(open_dialog: Opener, page: Page,
     answered(page)
 
 
-def test_the_page_of_a_lost_connection_says_so_and_keeps_what_is_written(
+def test_a_lost_connection_is_shown_and_typed_text_stays(
     open_dialog: Opener, page: Page, context: BrowserContext
 ) -> None:
     dialog = open_dialog("short")

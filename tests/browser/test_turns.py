@@ -169,7 +169,7 @@ def test_versions_switch_in_place_by_keys_alone(
     expect(page.locator(".turn-assistant")).to_have_count(4)
 
 
-def test_a_version_is_a_plain_link_without_scripts_and_without_the_server(
+def test_versions_are_plain_links_without_scripts(
     open_dialog: Opener, page: Page, browser: Browser, person: User, log_in: LogIn
 ) -> None:
     open_dialog("short")

@@ -112,7 +112,7 @@ def reader(name: str) -> Brain:
     return answer
 
 
-def test_a_result_that_would_overflow_marks_a_restart_and_is_kept_whole(
+def test_an_overflowing_result_is_kept_whole_and_marks_a_restart(
     lmstudio: LocalDouble, settings: Any, caplog: Any
 ) -> None:
     dialog = talked(lmstudio, 4, tools=["read_file"])
@@ -323,7 +323,7 @@ def test_no_model_is_asked_for_a_rewrite_that_cannot_pay(lmstudio: LocalDouble) 
     assert len(replies(lmstudio)) == len(lmstudio.bodies) == 2
 
 
-def test_an_overflow_is_answered_by_the_policy_and_not_by_a_forced_clear(serve: Serve) -> None:
+def test_an_overflow_is_the_policys_and_forces_no_clear(serve: Serve) -> None:
     server = serve(window=LIMIT, api_type="lmstudio")
     refused: list[Prompt] = []
 

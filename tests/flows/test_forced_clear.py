@@ -364,7 +364,7 @@ def test_a_rate_limit_that_speaks_of_tokens_is_no_overflow(serve: Serve) -> None
     assert not dialog.overflowed
 
 
-def test_the_log_of_discarded_outputs_is_kept_seven_days_or_switched_off(serve: Serve, settings: Any) -> None:
+def test_discarded_outputs_are_logged_for_seven_days(serve: Serve, settings: Any) -> None:
     from dialogs.store import discarded_log
 
     SiteSettings.objects.create(keep_discarded_outputs=False)

@@ -166,9 +166,7 @@ def test_reasoning_is_in_no_request_summary_package_index_or_title(minds: Minds,
     assert shown == [f"/d/{dialog.pk}/", f"{at}/turns?limit=1000", f"{at}/events?limit=1000", "export.json"]
 
 
-def test_reasoning_that_fills_the_window_is_cut_and_the_answer_begun_anew(
-    minds: Minds, monkeypatch: Any, caplog: Any
-) -> None:
+def test_reasoning_that_fills_the_window_is_begun_anew(minds: Minds, monkeypatch: Any, caplog: Any) -> None:
     """Nothing was said yet that it could go on from."""
     thought, thought_about = prose(500, 6_000), set[str]()
 

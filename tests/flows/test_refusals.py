@@ -111,7 +111,7 @@ def test_a_small_window_is_used_up_without_a_refusal(minds: Minds) -> None:
         assert forced and all(16 <= body["max_tokens"] <= 4_000 for body in forced)
 
 
-def test_a_paste_that_leaves_no_room_is_answered_after_a_clear_without_it(minds: Minds) -> None:
+def test_a_paste_without_room_is_answered_after_a_clear(minds: Minds) -> None:
     paste = "The shelf holds books on bees and boats. " * 1_500
     with VLLMDouble(Story(heeds=""), window=32_768) as double:
         dialog = vllm(minds, double)

@@ -74,7 +74,7 @@ def test_a_title_that_was_typed_meanwhile_stays(server: LocalDouble) -> None:
     assert dialog.generations.count() == 2
 
 
-def test_no_call_is_made_for_a_typed_title_or_where_it_is_switched_off(server: LocalDouble) -> None:
+def test_a_typed_title_or_the_switch_saves_the_call(server: LocalDouble) -> None:
     _, renamed = begun(server)
     messages.rename(renamed.pk, "My own")
     SiteSettings.objects.create(write_titles=False)

@@ -57,7 +57,7 @@ def dialog(script: Script) -> Dialog:
     return dialog
 
 
-def test_a_fork_begins_with_all_up_to_the_turn_and_goes_on_by_itself(dialog: Dialog) -> None:
+def test_a_fork_copies_up_to_the_turn_and_goes_on(dialog: Dialog) -> None:
     before = rows_of(dialog)
     made = fork(at(dialog, 4))
     assert turns_of(made) == turns_of(dialog)[:4]
@@ -85,7 +85,7 @@ def test_a_fork_at_a_message_offers_to_answer_it(dialog: Dialog) -> None:
     assert seen(made) == ["one", "Yes.", "two", "Yes."]
 
 
-def test_another_answer_is_a_dialog_that_takes_the_place_of_the_first(dialog: Dialog, script: Script) -> None:
+def test_another_answer_replaces_its_dialog_in_the_list(dialog: Dialog, script: Script) -> None:
     script({"text": "No."})
     Dialog.objects.filter(pk=dialog.pk).update(pinned_at=dialog.created_at)
     made = regenerate(at(dialog, 6))
@@ -200,7 +200,7 @@ def test_rounds_reminders_and_pins_come_along(dialog: Dialog) -> None:
     assert older.round_number == 1 and older.rounds.count() == 1
 
 
-def test_a_fork_amid_tool_calls_takes_their_results_and_runs_none_again(script: Script) -> None:
+def test_a_fork_amid_tool_calls_runs_none_again(script: Script) -> None:
     calls = [{"name": "add_reminder", "arguments": {"content": text}} for text in ("milk", "bread")]
     script({"tool_calls": calls}, {"text": "Noted."})
     dialog = make_dialog()
@@ -215,7 +215,7 @@ def test_a_fork_amid_tool_calls_takes_their_results_and_runs_none_again(script: 
     assert turns_of(fork(at(dialog, 5))) == turns_of(dialog)
 
 
-def test_what_waits_for_a_person_can_be_left_before_and_not_amid(script: Script) -> None:
+def test_a_waiting_dialog_is_forked_before_its_open_call(script: Script) -> None:
     dialog, _ = asked_dialog(script)
     with pytest.raises(Conflict, match="waits for its result"):
         fork(at(dialog, 2))
@@ -256,7 +256,7 @@ def test_who_forks_owns_the_fork(dialog: Dialog) -> None:
     assert dialog.archived_at is None, "nothing vanishes from a list by the act of another"
 
 
-def test_a_fork_reads_the_large_results_of_the_turns_that_it_took_along(dialog: Dialog) -> None:
+def test_a_fork_reads_the_large_results_of_its_copied_turns(dialog: Dialog) -> None:
     kept = Artifact.objects.create(dialog=dialog, tool_call_id="call-1", text="all of it")
     Turn.objects.filter(dialog=dialog, seq=2).update(role="tool", tool_call_id="call-1")
     first, second = fork(at(dialog, 1)), fork(at(dialog, 2))

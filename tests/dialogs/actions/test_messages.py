@@ -34,13 +34,13 @@ def test_what_cannot_be_stored_is_refused(dialog: Dialog, text: str) -> None:
     assert dialog.turns.count() == 0
 
 
-def test_a_message_of_exactly_a_million_bytes_is_taken_and_one_more_is_not(dialog: Dialog) -> None:
+def test_a_message_may_have_exactly_a_million_bytes(dialog: Dialog) -> None:
     assert messages.post_message(dialog.pk, "ä" * 500_000).seq == 1
     with pytest.raises(TooLarge, match="1,000,001 bytes"):
         messages.post_message(dialog.pk, "ä" * 500_000 + "b")
 
 
-def test_the_same_client_id_gets_the_same_answer_and_makes_one_turn(dialog: Dialog) -> None:
+def test_a_repeated_client_id_makes_one_turn(dialog: Dialog) -> None:
     first = messages.post_message(dialog.pk, "Hi", "id-1")
     assert messages.post_message(dialog.pk, "Hi", "id-1") == first
     drive(dialog.pk)

@@ -70,7 +70,7 @@ def test_the_chosen_model_answers_and_then_the_agents_own_again(dialog: Dialog, 
     assert event_data(dialog, "model") == [{"provider": "test", "model": name} for name in ("small", "model")]
 
 
-def test_offered_is_what_has_its_key_and_the_one_in_use_is_marked(dialog: Dialog, person: Client) -> None:
+def test_models_with_a_key_are_offered_and_the_present_one_marked(dialog: Dialog, person: Client) -> None:
     assert "far" not in {model.model_id for model in offered_models()}
     for headers in (HTMX, {}):
         page = person.get(f"/d/{dialog.pk}/models/", headers=headers).content.decode()
@@ -80,7 +80,7 @@ def test_offered_is_what_has_its_key_and_the_one_in_use_is_marked(dialog: Dialog
     assert "locked/far" not in person.get(f"/d/{dialog.pk}/turn/2/actions/").content.decode()
 
 
-def test_nothing_is_chosen_while_an_answer_is_under_way_or_after_the_end(dialog: Dialog) -> None:
+def test_no_model_is_chosen_during_an_answer_or_after_closing(dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "two")
     with pytest.raises(Conflict, match="The dialog is queued"):
         model_choice.choose(dialog.pk, "test", "small", dialog.owner)
@@ -94,7 +94,7 @@ def test_nothing_is_chosen_while_an_answer_is_under_way_or_after_the_end(dialog:
     assert dialog.model == "" and not event_data(dialog, "model")
 
 
-def test_the_same_model_and_one_before_the_first_message_leave_no_line(dialog: Dialog) -> None:
+def test_a_choice_without_effect_leaves_no_line(dialog: Dialog) -> None:
     model_choice.choose(dialog.pk, "test", "model", dialog.owner)
     fresh = messages.create_dialog(dialog.owner, dialog.agent_id)
     model_choice.choose(fresh.pk, "", "small", dialog.owner)

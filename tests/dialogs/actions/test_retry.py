@@ -18,9 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("kind", ["auth", "refused"])
-def test_an_error_that_will_not_pass_fails_the_message_with_its_reason(
-    script: Script, dialog: Dialog, kind: str
-) -> None:
+def test_a_lasting_error_fails_the_message_with_its_reason(script: Script, dialog: Dialog, kind: str) -> None:
     script({"error": {"kind": kind, "message": "No, says the model."}})
     results = send(dialog, "Hi")
     assert (results.state, results.failure) == ("failed", "No, says the model.")
@@ -81,7 +79,7 @@ def test_a_failed_message_does_not_hold_up_the_next(script: Script, dialog: Dial
     assert user_turns(dialog) == [("Hi", "failed"), ("Ho", "answered")]
 
 
-def test_a_message_from_before_a_clear_is_retried_in_the_new_round(script: Script, dialog: Dialog) -> None:
+def test_a_message_before_a_clear_is_retried_in_its_round(script: Script, dialog: Dialog) -> None:
     script({"error": {"kind": "refused", "message": "No."}}, {"match": "Go on", "text": "yes"})
     send(dialog, "Hi")
     rewrite_requests.clear(dialog.pk, "Go on", dialog.owner)

@@ -94,7 +94,7 @@ def test_a_clear_by_hand_starts_a_round_and_generates_nothing(script: Script) ->
     assert "Goal: go on" in seen(dialog)[0].text
 
 
-def test_a_stream_that_fills_the_window_is_cut_compacted_and_goes_on(script: Script) -> None:
+def test_an_answer_that_fills_the_window_goes_on_after_compaction(script: Script) -> None:
     script(
         {"match": "Go on exactly", "text": " And that is the end."},
         {"match": "write a book", "text": "word " * 6_000, "usage": "estimate"},

@@ -61,7 +61,7 @@ def test_stop_in_the_middle_keeps_what_was_said_once(script: Script, dialog: Dia
     assert dialog.generations.get().outcome == "stopped"
 
 
-def test_stop_is_for_the_message_under_way_and_not_for_the_queue(script: Script, dialog: Dialog) -> None:
+def test_stop_ends_the_present_message_and_not_the_queue(script: Script, dialog: Dialog) -> None:
     script({"match": "first", **SLOW}, {"text": "second"})
     messages.post_message(dialog.pk, "the first")
     driving = Driving(dialog.pk)

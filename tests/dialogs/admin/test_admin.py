@@ -98,7 +98,7 @@ def test_staff_list_and_search_every_table_and_edit_no_history(
         assert not options.has_delete_permission(request)
 
 
-def test_a_page_of_each_row_is_read_and_nothing_in_it_runs(browser: Client, asked: Question) -> None:
+def test_pages_of_rows_run_nothing_of_their_texts(browser: Client, asked: Question) -> None:
     dialog = asked.dialog
     rows = [dialog, dialog.turns.first(), dialog.generations.first(), dialog.events.first(), dialog.rounds.first()]
     for row in [*rows, dialog.generations.get().snapshot]:  # type: ignore[attr-defined]
@@ -109,7 +109,7 @@ def test_a_page_of_each_row_is_read_and_nothing_in_it_runs(browser: Client, aske
     assert page.context["cl"].result_count == dialog.turns.count()
 
 
-def test_it_wears_the_design_of_the_pages_and_the_theme_of_who_looks(browser: Client, operator: User) -> None:
+def test_it_has_the_pages_design_and_the_readers_theme(browser: Client, operator: User) -> None:
     PersonSettings.objects.create(user=operator, theme="dark")
     address = reverse("admin:dialogs_agent_changelist")
     page = browser.get(address).content.decode()

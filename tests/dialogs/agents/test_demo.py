@@ -57,7 +57,7 @@ def clean(dialog: Dialog) -> bool:
     return not dialog.generations.filter(outcome="failed").exists() and not dialog.failure
 
 
-def test_the_guide_shows_a_question_a_rewrite_and_recall_within_six_messages(talk: Talk) -> None:
+def test_the_guide_shows_its_features_within_six_messages(talk: Talk) -> None:
     dialog = talk("demo", lambda dialog: dialog.state == "waiting", most=2)
     question = Question.objects.get(dialog=dialog, state="open")
     questions.answer(question.pk, dialog.owner, question.choices[0])

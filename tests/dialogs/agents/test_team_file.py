@@ -131,7 +131,7 @@ def test_a_second_synchronisation_changes_nothing(minds: Minds) -> None:
     assert list(Agent.objects.order_by("pk").values()) == before
 
 
-def test_a_field_that_is_no_longer_stated_goes_back_to_its_default(minds: Minds) -> None:
+def test_a_field_no_longer_stated_returns_to_its_default(minds: Minds) -> None:
     minds("members: {anna: {provider: test, model: big, priority: 1, instructions: x}}")
     synchronise()
     minds(f"members: {{anna: {ANNA}}}")
@@ -277,7 +277,7 @@ def test_a_team_may_take_a_demo_agents_id(minds: Minds) -> None:
         assert (demo.provider, demo.is_demo, demo.enabled) == ("test", False, True)
 
 
-def test_an_agent_of_the_admin_under_a_demo_id_is_left_alone_and_told(minds: Minds) -> None:
+def test_a_page_agent_under_a_demo_id_stays_and_is_reported(minds: Minds) -> None:
     Agent.objects.create(pk="demo", name="Mine", provider="test", model="big")
     (problem,) = synchronise().problems
     assert problem.path == "members.demo"
@@ -299,7 +299,7 @@ def test_there_is_one_default(minds: Minds, content: str, default: str) -> None:
     assert [agent.pk for agent in Agent.objects.filter(is_default=True)] == [default]
 
 
-def test_a_default_chosen_in_the_admin_stays_when_the_file_names_none(minds: Minds) -> None:
+def test_a_chosen_default_stays_if_the_file_names_none(minds: Minds) -> None:
     minds(f"members: {{anna: {ANNA}, ben: {ANNA}}}")
     synchronise()
     Agent.objects.update(is_default=False)

@@ -36,7 +36,7 @@ from tests.dialogs.live.sockets import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_socket_brings_every_event_after_its_cursor_once_and_in_order(script: Script) -> None:
+def test_a_socket_sends_each_later_event_once_in_order(script: Script) -> None:
     dialog = make_dialog()
     answer(dialog)
     last = Dialog.objects.get(pk=dialog.pk).last_event_seq
@@ -67,7 +67,7 @@ def test_html_comes_beside_the_data_and_shows_what_the_page_shows(script: Script
     go(scenario)
 
 
-def test_each_page_of_a_person_gets_pieces_and_badges_in_its_own_language(script: Script) -> None:
+def test_each_page_gets_pieces_in_its_own_language(script: Script) -> None:
     dialog = make_dialog()
     answer(dialog)
     path = path_of(dialog)
@@ -210,7 +210,7 @@ def test_live_text_brings_the_event_of_its_generation_and_waits_for_it(script: S
     go(scenario)
 
 
-def test_live_text_takes_the_place_of_another_only_after_the_end_of_that(script: Script, redis_client: Redis) -> None:
+def test_live_text_follows_only_after_the_answer_before(script: Script, redis_client: Redis) -> None:
     dialog = make_dialog()
     answer(dialog)
 
@@ -291,7 +291,7 @@ def test_a_page_that_stops_reading_costs_no_memory_and_misses_nothing(script: Sc
     go(scenario)
 
 
-def test_a_page_that_reads_is_asked_before_it_would_be_waited_for(script: Script) -> None:
+def test_a_reading_page_is_pinged_before_it_is_waited_for(script: Script) -> None:
     """So it never waits for a tick of two seconds until it may go on."""
     dialog = make_dialog()
     for number in range(12):

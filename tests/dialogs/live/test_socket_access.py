@@ -95,7 +95,7 @@ def test_logging_out_closes_the_sockets_of_that_session_only(script: Script) -> 
     go(scenario)
 
 
-def test_who_leaves_the_group_of_a_dialog_gets_no_more_of_it(script: Script) -> None:
+def test_leaving_a_group_ends_its_dialogs_sockets(script: Script) -> None:
     dialog, member = make_dialog(), UserFactory.create()
     group = Group.objects.create(name="Harbour")
     group.user_set.set([dialog.owner, member])

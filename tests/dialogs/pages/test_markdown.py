@@ -153,7 +153,7 @@ def test_headings_of_a_reply_stand_below_those_of_the_page() -> None:
     assert render("# One\n###### Six") == "<h3>One</h3>\n<h6>Six</h6>\n"
 
 
-def test_cells_are_aligned_by_class_since_the_page_allows_no_inline_style() -> None:
+def test_cells_are_aligned_by_class() -> None:
     html = render("| a | b |\n|:-:|--:|\n| 1 | 2 |")
     assert 'class="center"' in html
     assert 'class="right"' in html

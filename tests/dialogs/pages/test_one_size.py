@@ -113,7 +113,7 @@ def test_a_sent_message_changes_the_size_on_all_pages_at_once(rewritten: Dialog)
     assert panel is not None and panel.est_tokens == context_report.context_of(dialog)["est_tokens"]
 
 
-def test_without_a_policy_a_programs_request_has_the_size_that_pages_tell(script: Script) -> None:
+def test_pages_tell_a_programs_request_size_without_policy(script: Script) -> None:
     script(ANSWER, context_length=60_000)
     dialog = make_dialog(context_policy="none")
     Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)

@@ -125,7 +125,7 @@ def test_half_a_surrogate_pair_in_an_answer_is_replaced_and_stored(script: Scrip
     assert turns(dialog)[-1] == ("assistant", "complete", "broken ? here " * 20)
 
 
-def test_a_drive_has_a_seat_while_it_works_and_none_while_its_model_talks(script: Script) -> None:
+def test_a_drive_gives_its_seat_back_while_the_model_talks(script: Script) -> None:
     script({"text": "word " * 100, "chunk_delay_ms": 100})
     dialog = make_dialog()
     messages.post_message(dialog.pk, "Hi")

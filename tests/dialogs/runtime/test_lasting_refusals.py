@@ -93,7 +93,7 @@ def test_pages_offer_the_exits_that_help(script: Script, operator: User) -> None
     assert dialog.questions.get().action == "retry"
 
 
-def test_a_retry_that_is_refused_again_asks_once_more_and_then_goes_on(script: Script, operator: User) -> None:
+def test_a_retry_refused_again_asks_once_more(script: Script, operator: User) -> None:
     script(GONE)
     dialog = say(make_dialog(), "one", "two")
     for asked in (2, 3):
@@ -145,7 +145,7 @@ def test_the_same_refusal_of_the_next_message_suspends(script: Script) -> None:
     assert open_question(dialog).text.startswith("No such beta. It said the same twice in a row. Message 2 ")
 
 
-def test_a_key_that_is_refused_twice_suspends_whatever_id_the_request_had(script: Script) -> None:
+def test_a_key_refused_twice_suspends_under_any_request_id(script: Script) -> None:
     dialog = make_dialog()
     for request_id in ("req_011CT7", "req_9f02ab"):
         script({"error": {"kind": "auth", "message": f"This key is disabled ({request_id})."}})

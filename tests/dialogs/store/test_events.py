@@ -173,7 +173,7 @@ def test_an_exchange_adds_to_a_row_and_reads_by_one_statement(script: Script) ->
     assert len(queries) == 1
 
 
-def test_the_admin_shows_each_event_of_a_row_and_finds_rows_by_any_of_them(dialog: Dialog, client: Client) -> None:
+def test_the_admin_finds_rows_by_any_of_their_events(dialog: Dialog, client: Client) -> None:
     store(dialog, ("title", {"title": "<b>One</b>"}), ("state", {"state": "failed", "failure": "Too long."}))
     other = make_dialog()
     store(other, *notices(2))

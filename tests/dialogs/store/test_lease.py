@@ -83,7 +83,7 @@ def test_a_worker_that_was_passed_over_can_commit_nothing(asked: Dialog) -> None
     assert not asked.turns.filter(text="stale").exists()
 
 
-def test_a_worker_that_comes_back_before_anybody_took_over_may_go_on(asked: Dialog) -> None:
+def test_a_paused_worker_goes_on_if_nobody_took_over(asked: Dialog) -> None:
     slow = take_and_vanish(asked)
     with slow.change() as change:
         change.event("notice", text="still mine")

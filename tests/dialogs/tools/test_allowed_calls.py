@@ -221,7 +221,7 @@ def test_arguments_are_shown_as_they_are(asking: Dialog, script: Script) -> None
     assert [status for status, _ in results(asking)] == ["ok"]
 
 
-def test_arguments_nested_too_deep_to_be_laid_out_are_shown_as_they_came(asking: Dialog) -> None:
+def test_deeply_nested_arguments_are_shown_as_they_came(asking: Dialog) -> None:
     text = '{"a": ' + "[" * 1_000 + '"end"' + "]" * 1_000 + "}"
     with open_change(asking.pk) as change:
         ask_for_approval(change, "desk", Call("id", "desk_book", text, ()), orjson.loads(text))

@@ -163,7 +163,7 @@ def test_one_entry_is_named(script: Script, arguments: dict[str, int]) -> None:
     assert use(make_dialog(), "read_archive", **arguments).failed
 
 
-def test_the_archive_is_offered_to_every_agent_and_may_be_asked_again() -> None:
+def test_every_agent_may_ask_the_archive_repeatedly() -> None:
     tools = builtin_tools()
     for name in ("search_archive", "read_archive", "read_artifact"):
         assert tools[name].always

@@ -110,7 +110,7 @@ def test_a_new_name_reaches_the_page_and_its_list() -> None:
     assert dialog.title == "New name"
 
 
-def test_a_folder_holds_dialogs_in_the_navigation_and_is_its_owners_alone() -> None:
+def test_a_folder_is_its_owners_alone() -> None:
     dialog, operator = titled("Berths"), make_operator()
     client, move = browser_of(dialog.owner), f"/d/{dialog.pk}/folder/"
     titled("Elsewhere", dialog.owner)
@@ -152,7 +152,7 @@ def folders_of(dialogs: list[Dialog]) -> set[str | None]:
     return set(Dialog.objects.filter(pk__in=[dialog.pk for dialog in dialogs]).values_list("folder", flat=True))
 
 
-def test_a_folder_is_renamed_archived_and_removed_and_each_can_be_undone() -> None:
+def test_each_action_on_a_folder_can_be_undone() -> None:
     dialogs = in_folder("Harbour dues", "Berths", "Cranes")
     other = titled("Elsewhere", dialogs[0].owner)
     client = browser_of(other.owner)
@@ -189,7 +189,7 @@ def test_a_folder_is_renamed_archived_and_removed_and_each_can_be_undone() -> No
     assert folders_of([*dialogs, other]) == {"Moved since", "Harbour dues", None}
 
 
-def test_a_whole_folder_is_exported_and_shared_with_a_group_of_its_owners() -> None:
+def test_a_whole_folder_is_exported_and_shared() -> None:
     dialogs = in_folder("Harbour dues", "Berths", "Cranes")
     owner, member = dialogs[0].owner, UserFactory.create()
     client = browser_of(owner)

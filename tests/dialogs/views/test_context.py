@@ -130,7 +130,7 @@ def test_instructions_that_leave_no_room_are_named_as_such(script: Script, hand:
     assert "est. 0 tokens" not in preview + panel
 
 
-def test_a_huge_turn_is_cut_on_the_page_and_whole_at_its_own_address(script: Script) -> None:
+def test_a_huge_turn_is_whole_at_its_own_address(script: Script) -> None:
     huge = {"path": "x" * 60_000}
     script(
         {"match": "again", "text": "END of the answer. " * 4_000},
@@ -234,7 +234,7 @@ def test_reminders_are_edited_on_the_page(script: Script) -> None:
     assert not dialog.reminders.exists()
 
 
-def test_one_way_to_make_room_is_advised_and_undo_says_what_it_brought_back(script: Script) -> None:
+def test_a_way_to_make_room_is_advised_and_undone(script: Script) -> None:
     script({"text": "A long answer about the importer. " * 60}, context_length=9_000)
     dialog = send(make_dialog(context_policy="summarize"), *("one", "two", "three", "four", "five", "six", "seven"))
     client = browser_of(dialog.owner)

@@ -108,7 +108,7 @@ def slow_user(settings: Any) -> User:
     return user
 
 
-def test_of_many_wrong_passwords_at_once_few_are_hashed_and_two_at_a_time(slow_user: User) -> None:
+def test_many_wrong_passwords_at_once_are_hardly_hashed(slow_user: User) -> None:
     answers = passwords(80, slow_user.username)
     assert SlowHasher.checked <= 10
     assert SlowHasher.most <= 2

@@ -51,7 +51,7 @@ def test_who_comes_second_learns_who_was_first(script: Script) -> None:
     assert questions.questions_of(dialog.owner).get().answer == "EUR"
 
 
-def test_a_critical_question_has_no_answer_box_and_five_exits_for_who_may(script: Script) -> None:
+def test_a_critical_question_offers_five_exits_and_no_answer(script: Script) -> None:
     dialog, question = suspended_dialog(script)
     owner, staff = browser_of(dialog.owner), browser_of(make_operator())
     page = owner.get(f"/q4h/{question.pk}/").content.decode()
@@ -96,7 +96,7 @@ def test_an_exit_without_what_it_needs_changes_nothing(script: Script, form: dic
     assert Dialog.objects.get(pk=dialog.pk).state == "suspended"
 
 
-def test_an_answer_is_the_persons_own_turn_with_a_link_to_the_question(script: Script) -> None:
+def test_an_answer_is_a_turn_that_links_its_question(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client = browser_of(dialog.owner)
     asking = dialog.turns.get(role="assistant")
@@ -131,7 +131,7 @@ def _turn(page: str, seq: int) -> str:
     return match[0]
 
 
-def test_the_inbox_holds_the_chosen_question_and_goes_on_with_the_next(script: Script) -> None:
+def test_the_inbox_goes_on_with_the_next_question(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client, piece = browser_of(dialog.owner), {**HTMX, "HX-Target": "reader"}
     html = in_one_line(client.get(f"/q4h/?at={question.pk}").content.decode())

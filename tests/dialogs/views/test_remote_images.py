@@ -65,7 +65,7 @@ def test_a_host_that_refuses_or_sends_elsewhere_is_not_followed(
     assert len(host.asked) == 1
 
 
-def test_each_person_gets_so_many_a_minute_and_learns_when_to_try_again(
+def test_remote_images_are_limited_per_person_and_minute(
     dialog: Dialog, host: PictureHost, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PRIVATE_IMAGES = True
@@ -79,7 +79,7 @@ def test_each_person_gets_so_many_a_minute_and_learns_when_to_try_again(
     assert asked(dialog, address, user=other).status_code == 200
 
 
-def test_the_bytes_of_a_person_stay_within_their_bound_also_at_once(
+def test_simultaneous_fetches_stay_within_a_persons_bytes(
     dialog: Dialog, host: PictureHost, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PRIVATE_IMAGES = True
@@ -133,9 +133,7 @@ def test_an_address_within_this_network_is_refused_by_itself(dialog: Dialog, hos
     assert answer.status_code == 400 and b"DOMINDS_PRIVATE_IMAGES" in answer.content and not host.asked
 
 
-def test_only_what_an_answer_names_is_fetched_and_for_its_readers_alone(
-    dialog: Dialog, host: PictureHost, settings: Any
-) -> None:
+def test_only_images_of_answers_are_fetched_for_their_readers(dialog: Dialog, host: PictureHost, settings: Any) -> None:
     settings.PRIVATE_IMAGES = True
     address = f"{host.url}/a.png?x=1&y=2"
     assert asked(dialog, f"{host.url}/a.png").status_code == 404  # named by the message, not by the answer

@@ -93,7 +93,7 @@ def test_versions_are_shown_where_another_version_shares_the_turn(person: Client
     assert in_one_line(strangers.get(f"/d/{made.pk}/").content.decode()).count('aria-label="Versions"') == 2
 
 
-def test_a_branch_by_somebody_else_is_no_version_for_who_may_not_see_it(dialog: Dialog) -> None:
+def test_a_hidden_branch_is_no_version(dialog: Dialog) -> None:
     operator = make_operator()
     browser_of(operator).post(f"/d/{dialog.pk}/regenerate/", {"seq": 4, "request_id": "r"})
     made = Dialog.objects.get(forked_from=dialog)

@@ -233,7 +233,7 @@ def test_a_dialog_that_waits_for_its_provider_says_why(script: Script) -> None:
     assert "Waiting for the provider… The provider takes no more requests just now." in page
 
 
-def test_a_failure_says_by_its_kind_why_and_how_often_it_was_tried(script: Script) -> None:
+def test_a_failure_says_why_and_how_often_it_was_tried(script: Script) -> None:
     script(*[{"error": {"kind": "timeout", "message": "The host was silent.", "retry_after": 0.01}}] * 3)
     dialog = make_dialog()
     send(dialog, "Hi")

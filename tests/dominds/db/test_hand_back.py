@@ -75,7 +75,7 @@ def test_elsewhere_it_is_logged_and_goes_on(settings: Any, caplog: pytest.LogCap
 
 
 @pytest.mark.postgresql
-def test_both_ends_of_a_connection_to_postgresql_notice_a_peer_that_is_gone() -> None:
+def test_both_ends_of_postgresqls_connections_notice_a_lost_peer() -> None:
     """The tests' server is reached by a Unix socket, where the kernel knows; so what is asked for counts."""
     connection.ensure_connection()
     info = connection.connection.info

@@ -67,7 +67,7 @@ def databases(folder: Path, seconds: float) -> ConnectionHandler:
 
 
 @pytest.mark.usefixtures("django_db_unblocked")
-def test_writers_are_served_in_order_and_a_failed_one_gives_its_turn_back(tmp_path: Path) -> None:
+def test_writers_take_turns_in_order_even_after_failures(tmp_path: Path) -> None:
     handler = databases(tmp_path, 20)
     with handler["default"].cursor() as cursor:
         cursor.execute("CREATE TABLE served (number INTEGER)")

@@ -108,7 +108,7 @@ def test_the_part_that_others_need_stops_last(supervisor: Supervisor, tmp_path: 
     assert (tmp_path / "order").read_text().split() == ["web", "redis"]
 
 
-def test_output_is_passed_on_by_name_and_a_quiet_parts_is_kept(supervisor: Supervisor, log_lines: list[str]) -> None:
+def test_output_is_passed_on_by_name_or_kept(supervisor: Supervisor, log_lines: list[str]) -> None:
     supervisor.start(shell("web", "echo hello; exec sleep 60"))
     quiet = supervisor.start(shell("redis", "echo psst; exec sleep 60", quiet=True))
     eventually(lambda: "[web] hello" in log_lines and "psst" in quiet.lines)

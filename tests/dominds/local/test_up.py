@@ -296,7 +296,7 @@ def test_a_command_ends_with_one_sentence_without_its_database(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("command", ["up", "web", "worker", "sweep"])
-def test_a_redis_that_does_not_answer_ends_the_start_with_one_sentence(command: str, tmp_path: Path) -> None:
+def test_a_silent_redis_ends_the_start_with_a_sentence(command: str, tmp_path: Path) -> None:
     """`up` printed a line for each try of each part, for ever."""
     ended = manage(tmp_path, command, REDIS_URL=f"redis://:secret@{NOBODY}/0", PORT=str(free_port()))
     expected = (

@@ -42,7 +42,7 @@ def test_probes_answer_by_address_and_pages_only_by_name(client: Client) -> None
 
 
 @pytest.mark.django_db
-def test_numbers_are_open_on_loopback_and_else_for_staff_or_the_token(client: Client, settings: Any) -> None:
+def test_metrics_are_open_on_loopback_and_guarded_elsewhere(client: Client, settings: Any) -> None:
     assert b"django_http_requests" in client.get("/metrics").content
     settings.LOOPBACK_ONLY = False
     assert client.get("/metrics").status_code == 404

@@ -59,7 +59,7 @@ def test_two_origins_are_none() -> None:
     assert not is_own(twice)
 
 
-def test_behind_a_proxy_its_word_on_the_scheme_counts_and_else_nobodys(settings: Any) -> None:
+def test_the_scheme_of_a_proxy_counts_only_behind_one(settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["dominds.example.org"]
     page, host = "https://dominds.example.org", "dominds.example.org"
     assert not is_own(handshake(page, host, x_forwarded_proto="https"))

@@ -84,7 +84,7 @@ def test_sending_to_a_frozen_redis_does_not_block_for_ever(stack: Stack, redis: 
     assert (word, seconds < 15) == ("failed", True)
 
 
-def test_a_worker_hears_again_after_redis_was_killed_and_came_back_empty(stack: Stack, redis: RedisServer) -> None:
+def test_a_worker_hears_again_after_redis_came_back_empty(stack: Stack, redis: RedisServer) -> None:
     started = worker(stack)
     consumes(stack, redis, 5)
     redis.kill()

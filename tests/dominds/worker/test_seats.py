@@ -61,7 +61,7 @@ def test_whose_model_talks_has_given_its_seat_back(begun: Callable[..., Dialog])
     assert all(dialog.talks.wait(10) for dialog in talking)
 
 
-def test_an_answer_that_has_come_goes_before_a_dialog_that_has_not_begun(begun: Callable[..., Dialog]) -> None:
+def test_a_finished_answer_goes_before_a_new_dialog(begun: Callable[..., Dialog]) -> None:
     first = begun("first")
     assert first.seated.wait(10)
     first.may_talk.set()

@@ -79,7 +79,7 @@ def test_postgresql_comes_back_as_it_was(dialog: Dialog, tmp_path: Path, prefer_
     assert newer.pk not in {row[0] for model, lines in before if model == "dialogs.Reminder" for row in lines}
 
 
-def test_sqlite_comes_back_as_it_was_and_the_portable_form_fits_both(dialog: Dialog, tmp_path: Path, lite: str) -> None:
+def test_both_backup_forms_of_sqlite_come_back(dialog: Dialog, tmp_path: Path, lite: str) -> None:
     before = rows()
     across = tmp_path / "across"
     back_up(across, using="default", prefer_portable=True)
@@ -209,7 +209,7 @@ def test_a_backup_cannot_write_outside_of_minds(dialog: Dialog, tmp_path: Path, 
     assert (written, kept) == ([], [])
 
 
-def test_a_backup_of_the_other_database_is_refused_with_the_way_out(dialog: Dialog, tmp_path: Path, lite: str) -> None:
+def test_a_backup_of_another_database_is_refused_with_advice(dialog: Dialog, tmp_path: Path, lite: str) -> None:
     file = tmp_path / "backup"
     back_up(file, using=lite)
     with pytest.raises(BackupFailed, match="--portable"):

@@ -150,7 +150,7 @@ def test_two_workers_send_one_notice_once(script: Script, post: MailServer) -> N
     assert post.mails.empty()
 
 
-def test_mails_speak_the_language_and_tell_the_time_of_who_gets_them(script: Script, post: MailServer) -> None:
+def test_mails_use_the_readers_language_and_clock(script: Script, post: MailServer) -> None:
     SiteSettings.objects.create(question_deadline_minutes=30)
     question = ask(script)
     owner, client = question.dialog.owner, browser_of(question.dialog.owner)
@@ -198,9 +198,7 @@ def test_who_asks_by_a_key_is_called_a_program(script: Script, post: MailServer)
     assert mail["Subject"] == "Needs you: a program in “Ship it?”" and "A program asks in" in mail.get_content()
 
 
-def test_without_a_public_address_a_check_warns_and_mails_hold_no_links(
-    script: Script, post: MailServer, settings: Any
-) -> None:
+def test_without_a_public_address_mails_have_no_links(script: Script, post: MailServer, settings: Any) -> None:
     assert checks.mails_have_links() == []
     settings.PUBLIC_URL = ""
     assert "DOMINDS_PUBLIC_URL is not" in str(checks.mails_have_links()[0])

@@ -137,9 +137,7 @@ def test_a_browser_that_is_gone_is_forgotten(dialog: Dialog, service: PushServic
     assert list_undelivered() == []
 
 
-def test_a_service_that_is_busy_is_asked_again_and_one_that_refuses_is_not(
-    dialog: Dialog, service: PushService
-) -> None:
+def test_a_busy_push_service_is_asked_again(dialog: Dialog, service: PushService) -> None:
     browser = subscribed(service, browser_of(dialog.owner))
     service.fails = [429, 503]
     ask(dialog)
@@ -232,7 +230,7 @@ def test_nobody_removes_the_browser_of_another(service: PushService) -> None:
     assert PushSubscription.objects.count() == 1
 
 
-def test_the_key_is_made_once_sealed_and_replaced_with_its_signing_key(service: PushService, settings: Any) -> None:
+def test_the_push_key_is_sealed_and_follows_the_signing_key(service: PushService, settings: Any) -> None:
     subscribed(service, browser_of(UserFactory.create()))
     key, sealed = web_push.public_key(), SiteSettings.current().sealed_push_key
     assert (web_push.public_key(), len(key), key in sealed) == (key, 87, False)
@@ -253,7 +251,7 @@ def test_without_its_signing_key_a_notice_waits(dialog: Dialog, service: PushSer
     ]
 
 
-def test_the_worker_is_served_for_the_whole_site_and_never_from_a_cache() -> None:
+def test_the_service_worker_is_never_served_from_a_cache() -> None:
     answer = Client().get("/push-worker.js")
     assert (answer.status_code, answer["Content-Type"]) == (200, "text/javascript; charset=utf-8")
     assert answer["Cache-Control"] == "no-cache"

@@ -148,7 +148,7 @@ def test_everybody_else_sees_their_own(client: Client) -> None:
         ),
     ],
 )
-def test_days_are_those_of_the_readers_zone_from_calls_and_from_sums(
+def test_days_of_costs_are_those_of_the_readers_zone(
     zone: str, now: str, moments: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dialog = make_dialog()
@@ -192,7 +192,7 @@ def test_the_page_names_the_zone_of_its_days() -> None:
     assert "days (Asia/Kolkata):" in browser.get("/statistics/").content.decode(), "the choice comes first"
 
 
-def test_where_no_price_is_known_a_line_says_so_in_place_of_an_empty_chart() -> None:
+def test_unknown_prices_are_said_in_place_of_a_chart() -> None:
     dialog = make_dialog()
     browser = browser_of(dialog.owner)
     page = in_one_line(browser.get("/statistics/").content.decode())

@@ -33,7 +33,7 @@ def test_three_warnings_in_an_hour_raise_one_cleanup_task(breaking: Dialog) -> N
     assert CleanupTask.objects.get(dialog=breaking).state == "open"
 
 
-def test_an_over_hit_of_a_priority_one_agent_raises_the_task_at_once(script: Script) -> None:
+def test_a_priority_one_over_hit_raises_the_task_at_once(script: Script) -> None:
     script({"text": "ok", "usage": "estimate"})
     dialog = make_dialog(context_policy="breaking", context_limit=3_500, priority=1)
     send(dialog, "first " * 400)

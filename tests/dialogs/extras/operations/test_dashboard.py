@@ -213,7 +213,7 @@ def test_a_call_that_runs_for_minutes_is_shown(script: Script) -> None:
     assert "runs for minutes" in dashboard.stuck_dialogs()[0].reason
 
 
-def test_an_operator_gives_a_message_up_and_a_late_worker_cannot_write(script: Script) -> None:
+def test_after_giving_up_a_late_worker_cannot_write(script: Script) -> None:
     dialog, operator = stuck_dialog(script), make_operator()
     interventions.fail(dialog.pk, operator)
     dialog.refresh_from_db()

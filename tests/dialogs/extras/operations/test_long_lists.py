@@ -81,7 +81,7 @@ def test_pages_find_calls_of_a_dialog_by_index_or_keys_alone(address: str, table
     assert any(has in sql for sql in result), result
 
 
-def test_the_time_line_shows_the_newest_calls_of_its_dialog_in_their_order() -> None:
+def test_the_timeline_shows_a_dialogs_newest_calls_in_order() -> None:
     old = an_old_dialog(calls=300, newer=2_700)
     shown = [moment.generation.pk for moment in moments(old, limit=20)]
     assert shown == sorted(Generation.objects.filter(dialog=old).values_list("pk", flat=True))[-20:]
@@ -113,7 +113,7 @@ def test_an_odd_place_to_go_on_from_is_no_error(until: str) -> None:
     assert NewestFirst(Generation.objects.newest_of(dialog.pk), 5, until=until).count == 0
 
 
-def test_words_are_looked_for_among_the_newest_unless_all_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_searched_among_the_newest_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = titled(30)
     Turn.objects.create(dialog=rows[1], seq=1, position=1, round_number=1, role="user", status="answered", text="heron")
     browser = browser_of(make_operator())
@@ -127,7 +127,7 @@ def test_words_are_looked_for_among_the_newest_unless_all_is_asked_for(monkeypat
     assert '<strong class="cut">29 of many<' in browser.get("/dialogs/?whose=all&q=29+of").content.decode()
 
 
-def test_a_search_over_all_dialogs_is_of_the_newest_messages_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_of_all_dialogs_says_what_it_covers(monkeypatch: pytest.MonkeyPatch) -> None:
     dialog = make_dialog()
     Turn.objects.bulk_create(
         Turn(
@@ -199,7 +199,7 @@ def test_tabs_of_questions_count_no_further_than_they_show() -> None:
     assert own.count("data-row=") == 1
 
 
-def test_recent_dialogs_are_ones_own_and_those_of_ones_groups_by_activity() -> None:
+def test_recent_dialogs_include_those_of_groups() -> None:
     rows = titled(4)
     group, other = Group.objects.create(name="team"), make_dialog()
     rows[0].owner.groups.add(group)

@@ -85,7 +85,7 @@ def test_without_an_issuer_there_is_no_other_sign_in() -> None:
     assert {Client().get(f"/login/{name}/").status_code for name in ("provider", "callback")} == {404}
 
 
-def test_the_first_sign_in_makes_an_account_and_later_ones_find_it(provider: Provider) -> None:
+def test_later_sign_ins_find_the_account_of_the_first(provider: Provider) -> None:
     client = Client()
     button = '<a class="button wide-button" href="/login/provider/1/?next=/q4h/">Sign in with Harbour ID</a>'
     assert button in in_one_line(client.get("/login/", {"next": "/q4h/"}).content.decode())
@@ -134,7 +134,7 @@ def test_what_the_browser_keeps_is_its_own_and_short_lived(provider: Provider, s
     assert query["redirect_uri"] == ["https://dominds.example.org/login/callback/"]
 
 
-def test_groups_of_the_claim_are_followed_and_those_of_an_operator_stay(provider: Provider) -> None:
+def test_claimed_groups_are_followed_and_an_operators_stay(provider: Provider) -> None:
     harbour, pilots, given = (Group.objects.create(name=name) for name in ("harbour", "pilots", "given"))
     provider.person["groups"] = ["harbour", "pilots", "no such group", "given", 7]
     sign_in(Client())
@@ -166,7 +166,7 @@ def test_an_equal_name_or_mail_address_takes_over_no_account(provider: Provider,
     assert User.objects.get(pk=local.pk).password == local.password
 
 
-def test_links_that_answer_for_a_person_go_to_a_verified_address_alone(provider: Provider) -> None:
+def test_answering_links_go_to_verified_addresses_alone(provider: Provider) -> None:
     provider.person |= {"email_verified": False, "preferred_username": None}
     sign_in(Client())
     assert User.objects.get(identities__subject=ADA["sub"]).email == ""

@@ -123,7 +123,7 @@ def test_agents_are_the_operators_pages(script: Script) -> None:
         assert person.post(address, WRITER).status_code == 404
 
 
-def test_an_agent_is_given_single_tools_and_a_page_says_what_it_can_do(operator: Client, settings: Any) -> None:
+def test_an_agents_page_says_what_its_single_tools_do(operator: Client, settings: Any) -> None:
     (Path(settings.MINDS_DIR) / "llm.yaml").open("a").write(
         "  keyless:\n    apiType: openai-compatible\n    baseUrl: https://keyless.example.com/v1\n"
         "    apiKeyEnvVar: NO_SUCH_KEY\n    models:\n      far: {context_length: 8000}\n"

@@ -81,7 +81,7 @@ def test_who_is_removed_is_out_everywhere_and_may_be_brought_back(admin: User) -
     assert theirs.get("/").status_code == 200 and owner_of(key) == person
 
 
-def test_groups_are_made_filled_and_deleted_and_say_what_members_may_do(admin: User) -> None:
+def test_groups_are_made_filled_and_deleted(admin: User) -> None:
     client, person = browser_of(admin), UserFactory.create()
     address = client.post("/people/groups/", {"name": "Harbour"})["Location"]
     group = Group.objects.get()

@@ -164,7 +164,7 @@ JSON_SCHEMA = {"type": "json_schema", "json_schema": SCHEMA}
         (QWEN, {"stop": ["\n\n", "Observation:"]}, {"stop": ["\n\n", "Observation:"]}),
     ],
 )
-def test_what_a_request_asks_for_is_sent_in_the_words_of_the_models_format(
+def test_requested_parameters_are_sent_in_the_models_own_words(
     name: str, asked: dict[str, Any], params: dict[str, Any]
 ) -> None:
     model = shipped(name)

@@ -28,7 +28,7 @@ def test_less_is_asked_for_as_the_prompt_grows(est_prompt: int | None, room: int
     assert output_room(MODEL, est_prompt) == room
 
 
-def test_the_window_of_now_and_what_is_wanted_go_before_the_catalog() -> None:
+def test_the_present_window_and_wanted_output_beat_the_catalog() -> None:
     assert output_room(MODEL, 1_000, window=4_096) == 3_032  # the margin is 64 at least
     assert output_room(MODEL, 1_000, wanted=4_000) == 4_000
     assert output_room(MODEL, 1_000, wanted=3) == LEAST_OUTPUT_TOKENS

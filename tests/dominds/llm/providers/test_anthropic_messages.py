@@ -231,7 +231,7 @@ def test_neighbours_are_merged_and_the_cache_ends_before_additions() -> None:
     assert body["max_tokens"] == 8192
 
 
-def test_the_newest_user_message_is_cached_and_guidance_behind_it_is_not() -> None:
+def test_guidance_behind_the_newest_message_is_not_cached() -> None:
     [message] = body_of(USER, GUIDANCE)["messages"]
     assert ["cache_control" in block for block in message["content"]] == [True, False]
 

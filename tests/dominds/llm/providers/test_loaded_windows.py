@@ -132,7 +132,7 @@ def test_a_list_without_end_is_read_to_its_bound(server: ModelServer, kind: Any)
     assert "more than 4,000,000 bytes, unpacked. DOMINDS_LISTING_BYTES sets this limit." in limit.reason
 
 
-def test_a_list_byte_by_byte_is_waited_for_no_longer_than_a_silent_one(server: ModelServer) -> None:
+def test_a_slow_list_is_waited_for_like_a_silent_one(server: ModelServer) -> None:
     server.will(stream_of(*[b" "] * 100, pause_seconds=0.2))
     asked_at = time.monotonic()
     limit = vllm.loaded_limit(f"{server.url}/v1", "m")

@@ -68,9 +68,7 @@ NAMED = {"type": "function", "function": {"name": "clear_mind"}}
         (VLLM, {}, NAMED),
     ],
 )
-def test_a_tool_is_forced_as_the_model_allows_and_the_list_stays_whole(
-    kind: ProviderKind, fields: dict[str, Any], choice: Any
-) -> None:
+def test_a_forced_tool_leaves_the_list_whole(kind: ProviderKind, fields: dict[str, Any], choice: Any) -> None:
     body = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), info(kind, **fields)))
     assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
     assert body.get("tool_choice") == choice

@@ -151,9 +151,7 @@ NAMES = [name for name, _ in ALL]
 
 
 @pytest.mark.parametrize(("name", "start"), ALL, ids=NAMES)
-def test_rounds_of_calls_a_rewrite_and_a_forced_tool_are_never_refused(
-    name: str, start: Callable[[str], Double]
-) -> None:
+def test_usual_rounds_of_calls_are_never_refused(name: str, start: Callable[[str], Double]) -> None:
     model = shipped(name)
     with start(model.model_id) as double:
         talk = Talk(at(model, double))
@@ -331,9 +329,7 @@ FORCED: list[tuple[str, Callable[[str], Double]]] = [
 
 
 @pytest.mark.parametrize(("name", "start"), FORCED, ids=[name for name, _ in FORCED])
-def test_a_model_that_cannot_be_forced_says_so_in_a_way_that_is_known(
-    name: str, start: Callable[[str], Double]
-) -> None:
+def test_refusals_to_be_forced_are_recognised(name: str, start: Callable[[str], Double]) -> None:
     model = replace(shipped(name), supports_tool_choice=True, forced_tool="named", thinking_off={})
     with start(model.model_id) as double:
         talk = Talk(at(model, double), messages=(Message(Role.USER, "Call clear_mind."),))
@@ -364,7 +360,7 @@ WINDOWS: list[Callable[[str], Double]] = [
 
 
 @pytest.mark.parametrize("start", WINDOWS)
-def test_a_prompt_that_is_too_long_is_an_overflow_in_every_vendors_words(start: Callable[[str], Double]) -> None:
+def test_every_vendors_words_for_an_overflow_are_recognised(start: Callable[[str], Double]) -> None:
     with start("m") as double:
         model = at(info(VLLM, max_tokens_field="max_completion_tokens"), double)
         with pytest.raises(ContextOverflow) as caught:
