@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from dialogs.context.served import Served, served_or_unknown
 from dialogs.errors import Conflict
 from dialogs.extras.v1.errors import ApiError, invalid
-from dialogs.extras.v1.finding import Incoming
 from dialogs.extras.v1.history import conversation_of
+from dialogs.extras.v1.matching.incoming import Incoming
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.placing import places
 from dialogs.extras.v1.posting import post

@@ -16,9 +16,9 @@ from django.db.models.lookups import Exact
 from dialogs.actions import imported_turns, messages
 from dialogs.actions.attachments import named_by, store_images, text_with
 from dialogs.context.lineage import owner_of
-from dialogs.extras.v1.finding import Candidate
 from dialogs.extras.v1.history import ClientMessage, Conversation
 from dialogs.extras.v1.likeness import exchanges_of
+from dialogs.extras.v1.matching.incoming import Candidate
 from dialogs.models import Agent, Dialog, Event, Turn
 from dialogs.state import State
 from dialogs.store.copying import check_number, copy_rewrites, copy_rows

@@ -14,10 +14,10 @@ from dialogs.actions.messages import check_open, visible_dialog
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Forbidden
 from dialogs.extras.v1.errors import invalid
-from dialogs.extras.v1.finding import AT_HEAD, RESULT_FOLLOWS, Candidate, Incoming, after_head, calls_in_text, find
+from dialogs.extras.v1.finding import after_head, asks_for_title, find
 from dialogs.extras.v1.forks import copyable, fork, take_place
 from dialogs.extras.v1.history import ClientMessage, Conversation
-from dialogs.extras.v1.lifetime import asks_for_title
+from dialogs.extras.v1.matching.incoming import AT_HEAD, RESULT_FOLLOWS, Candidate, Incoming, calls_in_text
 from dialogs.models import Dialog, Turn
 from dialogs.permissions import ACT_IN_ALL, may
 from dialogs.runtime.outcomes import generation_of_call

@@ -22,10 +22,11 @@ from dialogs.context.view import view_of_turns
 from dialogs.errors import Conflict
 from dialogs.extras.v1 import lifetime, options
 from dialogs.extras.v1.errors import invalid
-from dialogs.extras.v1.finding import Incoming
+from dialogs.extras.v1.finding import is_background
 from dialogs.extras.v1.forks import message_of
 from dialogs.extras.v1.history import LEADS, ClientMessage, Conversation, placed
 from dialogs.extras.v1.likeness import keys_of
+from dialogs.extras.v1.matching.incoming import Incoming
 from dialogs.extras.v1.placing import Held, Named, Place
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.transcripts import ANSWER_TO_AGENT
@@ -72,7 +73,7 @@ def _prepare(place: Place) -> _Prepared:
         served=served,
         results=judge_results(dialog, served, results) if dialog else _judged_of_new(incoming, results),
         client=_client(incoming),
-        is_background=place.is_aside or (not is_in_conversation and lifetime.is_background(incoming)),
+        is_background=place.is_aside or (not is_in_conversation and is_background(incoming)),
     )
 
 

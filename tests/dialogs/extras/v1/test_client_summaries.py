@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from dialogs.extras.v1 import conversations, runs
-from dialogs.extras.v1.finding import RESULT_FOLLOWS
 from dialogs.extras.v1.history import Call, ClientMessage
+from dialogs.extras.v1.matching.incoming import RESULT_FOLLOWS
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.runtime.driver import drive

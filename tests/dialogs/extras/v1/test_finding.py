@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.extras.v1 import conversations
-from dialogs.extras.v1.finding import RESULT_FOLLOWS
 from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.matching.incoming import RESULT_FOLLOWS
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.transcripts import CANDIDATES
 from dialogs.models import ApiKey, Dialog, Turn
