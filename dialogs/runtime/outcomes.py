@@ -47,6 +47,7 @@ from remediation.tokens.calibration import calibrate
 
 LONGEST_ADVICE_SECONDS = 86_400.0
 MAX_RESTARTS = 3  # rewrites for one message of an agent that is not guided
+MOST_NAME_CHARS = 120  # of a called tool, as its result is stored
 log = structlog.get_logger(__name__)
 
 
@@ -242,9 +243,16 @@ def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, p
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:
-    """Return calls under ids of the runtime's own, since some providers repeat an id in later answers, or send none."""
+    """Return calls under ids of the runtime's own, since some providers repeat an id in later answers, or send none.
+
+    Models make up names of any length and letters.
+    """
     return [
-        {"id": f"call_{generation.pk}_{number}", "name": call.name, "arguments": storable(call.arguments)}
+        {
+            "id": f"call_{generation.pk}_{number}",
+            "name": storable(call.name)[:MOST_NAME_CHARS],
+            "arguments": storable(call.arguments),
+        }
         for number, call in enumerate(calls, 1)
     ] or None
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,8 @@ from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.messages import ANY_TOOL
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-MAX_ID = 120
+MAX_ID = 120  # characters of an id, and of the name of a call that was made, as they are stored
+KEPT_OF_ID = 60
 MAX_END_USER = 200
 MAX_NAME = 64
 FILES = ("image_url", "file")
@@ -317,16 +319,20 @@ def _calls(value: Any, param: str) -> tuple[Call, ...]:
     for index, item in enumerate(value):
         function = _mapping(_mapping(item, f"{param}[{index}]").get("function"), f"{param}[{index}].function")
         name, arguments = function.get("name"), function.get("arguments", "{}")
-        if not isinstance(name, str) or not TOOL_NAME.fullmatch(name) or not isinstance(arguments, str):
+        if not isinstance(name, str) or not isinstance(arguments, str):
             raise invalid("A call needs a function with a name and arguments as text.", f"{param}[{index}].function")
+        # Models make up names that no tool may have; their calls stay in the history of their clients.
+        name = _storable(name, f"{param}[{index}].function.name")[:MAX_ID]
         calls.append(Call(_id(item.get("id"), f"{param}[{index}].id"), name, _storable(arguments, param)))
     return tuple(calls)
 
 
 def _id(value: Any, param: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_ID:
-        raise invalid(f"{param} must be a text of 1 to {MAX_ID} characters.", param)
-    return _storable(value, param)
+    """Return a call's id, a long one shortened: LiteLLM puts whole signatures of thoughts into ids."""
+    if not isinstance(value, str) or not value:
+        raise invalid(f"{param} must be a text that is not empty.", param)
+    text = _storable(value, param)
+    return text if len(text) <= MAX_ID else f"{text[:KEPT_OF_ID]}~{sha256(text.encode()).hexdigest()[:32]}"
 
 
 # Tools

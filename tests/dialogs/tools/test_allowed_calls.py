@@ -94,6 +94,14 @@ def test_a_tool_that_is_gone_when_it_is_allowed_does_not_run(asking: Dialog, scr
     assert (asking.state, status) == ("idle", "error") and "There is no tool" in text
 
 
+@pytest.mark.parametrize("name", ["read file", "x" * 300, "查询" * 100, "nul\x00"])
+def test_a_name_that_no_tool_has_is_answered_and_stored(asking: Dialog, script: Script, name: str) -> None:
+    script({"match": "go", "tool_calls": [{"name": name, "arguments": {}}]}, {"text": "Then not."})
+    send(asking, "go")
+    ((status, text),) = results(asking)
+    assert (asking.state, status) == ("idle", "error") and "There is no tool" in text
+
+
 def test_a_setting_that_changes_holds_for_the_next_call(asking: Dialog, script: Script) -> None:
     script({"match": "go", "tool_calls": [BOOK, REMEMBER]}, {"text": "Done."})
     send(asking, "go")

@@ -14,6 +14,7 @@ from dialogs.extras.v1.compacted import Compacted, unpack
 from dialogs.extras.v1.compaction import Teller, is_due, tell_text, teller_for
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.messages.answer import NO_THREADS, MessageWriter
+from dialogs.extras.v1.messages.client_tools import CLIENT_TOOLS
 from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
 from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping, worded
@@ -178,19 +179,23 @@ def _is_deferred(tool: Any, loaded: set[str]) -> bool:
 
 def _tool(value: Any, param: str) -> dict[str, Any]:
     tool = mapping(value, param)
-    if tool.get("type") not in (None, "custom"):
+    kind = "custom" if tool.get("type") is None else tool["type"]
+    known = CLIENT_TOOLS.get(kind) if isinstance(kind, str) else None
+    if kind != "custom" and not known:
         raise invalid(
-            f"{tool['type']!r} is a tool of Anthropic's: only tools with an input_schema run here.", f"{param}.type"
+            f"{kind!r} is a tool that runs at Anthropic: those with an input_schema, bash, text editor and memory run "
+            "at their clients.",
+            f"{param}.type",
         )
     check_offered("tool", tool, param)
-    description = worded(tool.get("description"), f"{param}.description")
+    description, schema = known or (worded(tool.get("description"), f"{param}.description"), tool.get("input_schema"))
     if examples := listed(tool.get("input_examples"), f"{param}.input_examples"):
         shown = (f"Example of its input: {dump(example).decode()}" for example in examples)
         description = "\n".join((description, *shown)).strip()
     function = {
         "name": tool.get("name"),
         "description": description,
-        "parameters": tool.get("input_schema"),
+        "parameters": schema,
         "strict": tool.get("strict"),
     }
     return {"type": "function", "function": function}

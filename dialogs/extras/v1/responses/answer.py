@@ -29,6 +29,7 @@ ECHOED: dict[str, Any] = {  # fields of a request that its response repeats, wit
     "store": True,
 }
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+CALLS = ("function_call", "custom_tool_call")  # whose arguments are told by events of their own
 SEALED = "dominds"  # in the place of encrypted reasoning, which comes back unread
 
 
@@ -159,6 +160,10 @@ class ResponseWriter:
 
     def _call_events(self, call: Call) -> list[bytes]:
         item = self._tools.item(call)
+        if item["type"] not in CALLS:
+            opened = self._open_item("tc", {**item, "status": "in_progress"})
+            self._response["output"][-1]["status"] = "completed"
+            return [opened, self._item_event("done")]
         is_custom = item["type"] == "custom_tool_call"
         name, event = ("input", "custom_tool_call_input") if is_custom else ("arguments", "function_call_arguments")
         opened = self._open_item("ctc" if is_custom else "fc", {**item, name: "", "status": "in_progress"})

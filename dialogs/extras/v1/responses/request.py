@@ -15,6 +15,7 @@ from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.responses.answer import ResponseWriter
+from dialogs.extras.v1.responses.client_tools import BY_CALL, BY_OUTPUT, id_of_output
 from dialogs.extras.v1.responses.stored import Place, Stored
 from dialogs.extras.v1.responses.tools import Tools, call_of
 from dialogs.extras.v1.wire import ChatBody, Prior, Reading, Sent, listed, mapping
@@ -50,6 +51,7 @@ LOGPROBS = "message.output_text.logprobs"
 TRIGGER = "compaction_trigger"
 ENCRYPTED = "reasoning.encrypted_content"
 USUAL_TIERS = (None, "auto", "default")
+CALLS = ("function_call", "custom_tool_call", *BY_CALL)
 LEFT_OUT = ("reasoning", "web_search_call", "tool_search_call", "tool_search_output")
 
 
@@ -184,12 +186,14 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any, tell: Teller) 
         match item.get("type", "message"):
             case "message":
                 chat.say(str(item.get("role")), _content(item.get("content"), f"{param}.content"), param)
-            case "function_call" | "custom_tool_call":
+            case str(kind) if kind in CALLS:
                 check_offered("call", item, param)
                 _add_call(chat, item, param)
             case "function_call_output" | "custom_tool_call_output":
                 output = _content(item.get("output"), f"{param}.output")
                 chat.say("tool", output, param, tool_call_id=item.get("call_id"))
+            case str(kind) if kind in BY_OUTPUT:
+                chat.say("tool", BY_OUTPUT[kind].output(item, param), param, tool_call_id=id_of_output(item))
             case "item_reference":
                 _add_stored(chat, key, item.get("id"), known, param)
             case "compaction":

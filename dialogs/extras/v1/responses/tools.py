@@ -1,7 +1,8 @@
 """Tools of ``/v1/responses`` as functions, and calls of these as the items that the client knows.
 
-A tool in a namespace becomes a function with both names, one that takes free text a function with one text. Those that
-run on OpenAI's servers are left out: agents' programs send them along with their own in each request.
+A tool in a namespace becomes a function with both names, one that takes free text a function with one text, a shell of
+the client's a function of commands. Those that run on OpenAI's servers are left out: agents' programs send them along
+with their own in each request.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.options import check_offered
+from dialogs.extras.v1.responses.client_tools import BY_CALL, CLIENT_TOOLS, function_of, is_run_by_client
 from dialogs.extras.v1.wire import listed, mapping, worded
 from dominds.llm.json_text import arguments_object, dump
 
@@ -19,11 +21,12 @@ FREE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "req
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A tool as the client names it; ``is_custom`` ones take free text."""
+    """A tool as the client names it; ``is_custom`` ones take free text, and ``is_known`` ones are known by a type."""
 
     name: str
     namespace: str = ""
     is_custom: bool = False
+    is_known: bool = False
 
     @property
     def function(self) -> str:
@@ -31,6 +34,8 @@ class Named:
 
     def item(self, call: Call) -> dict[str, Any]:
         """Return the client's item for a call, without id and status."""
+        if self.is_known:
+            return {**CLIENT_TOOLS[self.name].item(arguments_object(call.arguments)), "call_id": call.id}
         space = {"namespace": self.namespace} if self.namespace else {}
         if self.is_custom:
             text = arguments_object(call.arguments).get("input")
@@ -54,11 +59,16 @@ class Tools:
                 case "function" | "custom":
                     check_offered("tool", tool, f"{param}[{index}]")
                     self._add(tool, namespace, f"{param}[{index}]")
+                case str(kind) if is_run_by_client(tool, f"{param}[{index}]"):
+                    check_offered("tool", tool, f"{param}[{index}]")
+                    self.functions.append({"type": "function", "function": function_of(tool, f"{param}[{index}]")})
+                    self.named[kind] = Named(kind, is_known=True)
                 case "namespace":
                     inner = worded(tool.get("name"), f"{param}[{index}].name")
                     self.add(tool.get("tools"), f"{param}[{index}].tools", inner)
                 case kind:
-                    self.left_out.append(str(kind))
+                    place = mapping(tool.get("environment"), f"{param}[{index}].environment").get("type")
+                    self.left_out.append(f"{kind} in {place}" if place else str(kind))
 
     def _add(self, tool: dict[str, Any], namespace: str, param: str) -> None:
         is_custom = tool["type"] == "custom"
@@ -90,8 +100,10 @@ class Tools:
                     "type": "function",
                     "function": {"name": Named(name, str(value.get("namespace") or "")).function},
                 }
+            case {"type": "shell" | "apply_patch" as name}:
+                return {"type": "function", "function": {"name": name}}
             case {"type": "allowed_tools", "mode": mode, "tools": list(tools)}:
-                allowed = {str(tool.get("name")) for tool in tools if isinstance(tool, dict)}
+                allowed = {str(tool.get("name") or tool.get("type")) for tool in tools if isinstance(tool, dict)}
                 self.functions = [tool for tool in self.functions if tool["function"]["name"] in allowed]
                 return mode
             case None | str():
@@ -104,6 +116,9 @@ class Tools:
 
 def call_of(item: dict[str, Any], param: str) -> dict[str, Any]:
     """Return a call that comes back, as chat completions have it."""
+    if known := BY_CALL.get(item["type"]):
+        function = {"name": known, "arguments": CLIENT_TOOLS[known].arguments(item, param)}
+        return {"id": item.get("call_id"), "type": "function", "function": function}
     is_custom = item["type"] == "custom_tool_call"
     name, namespace = (worded(item.get(field), f"{param}.{field}") for field in ("name", "namespace"))
     named = Named(name, namespace, is_custom)

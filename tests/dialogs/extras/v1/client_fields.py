@@ -12,6 +12,7 @@ from openai.types import chat, responses
 from openai.types.chat.chat_completion_content_part_image_param import ImageURL
 from openai.types.chat.chat_completion_content_part_param import File, FileFile
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from openai.types.responses import response_input_item_param as items
 from openai.types.responses.namespace_tool_param import NamespaceToolParam
 from openai.types.responses.namespace_tool_param import ToolFunction as NamespacedFunction
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
@@ -30,6 +31,7 @@ IMAGE = f"data:image/png;base64,{coded(picture())}"
 TEXT = "data:text/plain;base64,SGVsbG8="
 CALL = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
 HI = {"role": "user", "content": "Hi"}
+SKILL = {"name": "ships", "path": "/skills/ships", "description": "Counts ships."}
 BREAKS = {"prompt_cache_breakpoint": {"type": "explicit"}}
 CACHED = {"cache_control": {"type": "ephemeral"}}
 
@@ -332,6 +334,62 @@ def response_part_kinds() -> Iterator[Kind]:
     )
 
 
+def response_shell_kinds() -> Iterator[Kind]:
+    """Tools that OpenAI's models know by their types and clients run, with their calls and outputs."""
+    for kind, name in ((responses.FunctionShellToolParam, "shell"), (responses.ApplyPatchToolParam, "apply_patch")):
+        yield Kind(
+            kind,
+            lambda tool: {"model": "a", "input": "Hi", "tools": [tool]},
+            {"type": name},
+            {"environment": {"type": "local", "skills": [SKILL]}} if name == "shell" else {},
+            {"allowed_callers": ["programmatic"]},
+        )
+    marks = {"id": "i", "status": "completed"}
+    meant = {"caller": {"type": "program", "caller_id": "p"}}
+    commands = {"action": {"commands": ["ls"]}}
+    yield Kind(
+        items.ShellCall,
+        of_item,
+        {"type": "shell_call", "call_id": "a", **commands},
+        refused=meant,
+        harmless={**marks, "environment": {"type": "local"}},
+    )
+    lines = [{"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 1}}]
+    yield Kind(
+        items.ShellCallOutput,
+        of_item,
+        {"type": "shell_call_output", "call_id": "a", "output": lines},
+        harmless={**marks, "caller": {"type": "direct"}, "max_output_length": 99},
+    )
+    patch = {"operation": {"type": "delete_file", "path": "a.txt"}}
+    yield Kind(
+        items.ApplyPatchCall,
+        of_item,
+        {"type": "apply_patch_call", "call_id": "a", **patch},
+        refused=meant,
+        harmless=marks,
+    )
+    yield Kind(
+        items.ApplyPatchCallOutput,
+        of_item,
+        {"type": "apply_patch_call_output", "call_id": "a"},
+        {"output": "There is no such file.", "status": "failed"},
+        harmless={"id": "i", "caller": {"type": "direct"}},
+    )
+    yield Kind(
+        items.LocalShellCall,
+        of_item,
+        {"type": "local_shell_call", "call_id": "a", "action": {"type": "exec", "command": ["ls"], "env": {}}},
+        harmless=marks,
+    )
+    yield Kind(
+        items.LocalShellCallOutput,
+        of_item,
+        {"type": "local_shell_call_output", "id": "a", "output": "a.txt"},
+        harmless={"status": "completed"},
+    )
+
+
 def message_kinds() -> Iterator[Kind]:
     yield Kind(
         MessageCreateParamsBase,
@@ -463,9 +521,39 @@ def message_block_kinds() -> Iterator[Kind]:
             "input_examples": [{"city": "Rome"}],
             "strict": True,
         },
-        {"allowed_callers": ["code_execution_20260120"], "type": "bash_20250124"},
+        {"allowed_callers": ["code_execution_20260120"], "type": "code_execution_20260120"},
         {**CACHED, "eager_input_streaming": True},
     )
+
+
+def message_tool_kinds() -> Iterator[Kind]:
+    """Tools whose schemas Anthropic's models know, and clients run."""
+    for types, kind, name, more in (
+        ((messages_types.ToolBash20250124Param, beta_types.BetaToolBash20241022Param), "bash_20250124", "bash", {}),
+        (
+            (messages_types.ToolTextEditor20250124Param, beta_types.BetaToolTextEditor20241022Param),
+            "text_editor_20250124",
+            "str_replace_editor",
+            {},
+        ),
+        ((messages_types.ToolTextEditor20250429Param,), "text_editor_20250429", "str_replace_based_edit_tool", {}),
+        (
+            (messages_types.ToolTextEditor20250728Param,),
+            "text_editor_20250728",
+            "str_replace_based_edit_tool",
+            {"max_characters": 9_000},  # the client cuts what it shows
+        ),
+        ((messages_types.MemoryTool20250818Param,), "memory_20250818", "memory", {}),
+    ):
+        yield Kind(
+            types[0],
+            lambda tool: {"model": "a", "max_tokens": 9, "messages": [HI], "tools": [tool]},
+            {"type": kind, "name": name},
+            {"defer_loading": True, "input_examples": [{"command": "view"}], "strict": True},
+            {"allowed_callers": ["code_execution_20260120"]},
+            {**CACHED, **more},
+            also=types[1:],
+        )
 
 
 def in_beta(kind: Kind) -> Kind:
@@ -477,8 +565,8 @@ def in_beta(kind: Kind) -> Kind:
 
 PROTOCOLS = (
     (chat_request, (*chat_message_kinds(), *chat_part_kinds())),
-    (of_response, (*response_kinds(), *response_item_kinds(), *response_part_kinds())),
-    (chat_request_of, tuple(map(in_beta, (*message_kinds(), *message_block_kinds())))),
+    (of_response, (*response_kinds(), *response_item_kinds(), *response_part_kinds(), *response_shell_kinds())),
+    (chat_request_of, tuple(map(in_beta, (*message_kinds(), *message_block_kinds(), *message_tool_kinds())))),
 )
 KINDS = {kind.type.__name__: replace(kind, reader=reader) for reader, kinds in PROTOCOLS for kind in kinds}
 # Objects in fields that are read, whose own fields need no judgement, and why.
@@ -507,6 +595,8 @@ UNREAD: dict[str, str] = {
     **dict.fromkeys(("BetaClearToolUses20250919EditParam", "BetaClearThinking20251015EditParam"), _SEEN_TO),
     **dict.fromkeys(("FileSearchToolParam", "ComputerToolParam", "ComputerUsePreviewToolParam"), _THEIRS),
     **dict.fromkeys(("WebSearchToolParam", "WebSearchPreviewToolParam", "Mcp", "CodeInterpreter"), _THEIRS),
-    **dict.fromkeys(("ProgrammaticToolCalling", "ImageGeneration", "LocalShell", "FunctionShellToolParam"), _THEIRS),
-    **dict.fromkeys(("ToolSearchToolParam", "ApplyPatchToolParam"), _THEIRS),
+    **dict.fromkeys(("ProgrammaticToolCalling", "ImageGeneration", "ToolSearchToolParam"), _THEIRS),
+    **dict.fromkeys(("LocalShell", "LocalEnvironmentParam", "ShellCallAction", "LocalShellCallAction"), _WHOLE),
+    **dict.fromkeys(("ApplyPatchCallOperationCreateFile", "ApplyPatchCallOperationDeleteFile"), _WHOLE),
+    **dict.fromkeys(("ApplyPatchCallOperationUpdateFile", "ResponseFunctionShellCallOutputContentParam"), _WHOLE),
 }

@@ -10,8 +10,9 @@ from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.forks import title_of
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.messages.answer import error_body
+from dialogs.extras.v1.messages.client_tools import CLIENT_TOOLS
 from dialogs.extras.v1.messages.request import chat_request_of
-from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.extras.v1.parsing import ChatRequest, chat_request
 from dialogs.extras.v1.responses.request import read
 from dialogs.extras.v1.responses.tools import Tools, call_of
 from dialogs.extras.v1.wire import SHOWN, Sent
@@ -199,7 +200,7 @@ def test_thinking_is_shown_where_it_was_asked_for(thinking: Any, wanted: bool) -
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "messages.0.tool_call_id"),
         ({"system": 5}, "system"),
-        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0.type"),
+        ({"tools": [{"type": "computer_20251124", "name": "computer"}]}, "tools.0.type"),
         ({"tools": [{"name": "a b"}]}, "tools[0].function.name"),
         ({"tool_choice": {"type": "some"}}, "tool_choice.type"),
         ({"mcp_servers": [{"url": "https://example.org"}]}, "mcp_servers"),
@@ -270,6 +271,92 @@ def test_calls_come_back_by_the_names_that_the_client_gave() -> None:
     assert tools.item(Call("a", "patch", "no JSON"))["input"] == "no JSON"
 
 
+KNOWN_BY_TYPE: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
+    (
+        {"type": "shell", "environment": {"type": "local"}},
+        {"type": "shell_call", "action": {"commands": ["ls", "false"], "timeout_ms": 9}},
+        {
+            "type": "shell_call_output",
+            "output": [
+                {"stdout": "a.txt\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
+                {"stdout": "", "stderr": "No.", "outcome": {"type": "exit", "exit_code": 1}},
+                {"stdout": "", "stderr": "", "outcome": {"type": "timeout"}},
+            ],
+        },
+        "a.txt\nNo.\n[exit code 1]\n[timed out]",
+    ),
+    (
+        {"type": "apply_patch"},
+        {"type": "apply_patch_call", "operation": {"type": "update_file", "path": "a.txt", "diff": "@@\n-a\n+b"}},
+        {"type": "apply_patch_call_output", "status": "failed", "output": "There is no a.txt."},
+        "failed: There is no a.txt.",
+    ),
+    (
+        {"type": "local_shell"},
+        {"type": "local_shell_call", "action": {"type": "exec", "env": {}, "command": ["ls"]}},
+        {"type": "local_shell_call_output", "output": "a.txt"},
+        "a.txt",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tool", "item", "output", "told"), KNOWN_BY_TYPE, ids=lambda one: str(one)[10:20])
+def test_shells_and_patches_run_at_the_client(tool: Any, item: Any, output: Any, told: str) -> None:
+    named = {"id" if "local" in tool["type"] else "call_id": "c"}
+    items = [{"role": "user", "content": "Hi"}, {**item, "call_id": "c", "status": "completed"}, {**output, **named}]
+    result = of_response({**RESPONSE, "tools": [tool], "tool_choice": "required", "input": items})
+    assert [(one["name"], result.required_tool) for one in result.tools] == [(tool["type"], tool["type"])]
+    call, answer = result.messages[1].calls[0], result.messages[2]
+    assert (answer.call_id, answer.text) == ("c", told)
+    tools = Tools()
+    tools.add([tool], "tools")
+    assert tools.item(call) == {**item, "call_id": "c"}
+
+
+def test_a_shell_elsewhere_than_at_the_client_is_left_out() -> None:
+    shell = {"type": "shell", "environment": {"type": "container_auto"}}
+    with pytest.raises(ApiError, match="shell in container_auto"):
+        of_response({**RESPONSE, "tools": [shell]})
+    both = [shell, {"type": "function", "name": "look", "parameters": SCHEMA}]
+    assert [tool["name"] for tool in of_response({**RESPONSE, "tools": both}).tools] == ["look"]
+
+
+@pytest.mark.parametrize("name", ["read file", "", "get_weather<|channel|>", "x" * 300, "查询天气"])
+@pytest.mark.parametrize("call_id", ["c", "call_1__thought__" + "Eo8B" * 900])
+def test_a_history_may_hold_whatever_a_model_made_up(name: str, call_id: str) -> None:
+    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+    used = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+    item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": "{}"}
+    user = {"role": "user", "content": "Hi"}
+    told = [
+        chat_request(
+            {
+                "model": "demo",
+                "messages": [
+                    user,
+                    {"role": "assistant", "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": call_id, "content": "There is no such tool."},
+                ],
+            }
+        ),
+        chat_request_of(
+            {
+                **MESSAGE,
+                "messages": [
+                    user,
+                    {"role": "assistant", "content": [used]},
+                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id}]},
+                ],
+            }
+        ),
+        of_response({**RESPONSE, "input": [user, item, {"type": "function_call_output", "call_id": call_id}]}),
+    ]
+    for request in told:
+        made, result = request.messages[1].calls[0], request.messages[2]
+        assert made.id == result.call_id and len(made.id) <= 120
+        assert name.startswith(made.name) and len(made.name) <= 120
+
+
 def test_codex_is_read_as_it_asks() -> None:
     """The shape of its requests for a model that it knows: tools as an item,
     two messages of the user's, no tools elsewhere."""
@@ -314,6 +401,12 @@ def test_a_list_of_allowed_tools_offers_these_alone() -> None:
     choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "b"}]}
     result = of_response({**RESPONSE, "tools": tools, "tool_choice": choice})
     assert ([tool["name"] for tool in result.tools], result.required_tool) == (["b"], "b")
+
+
+@pytest.mark.parametrize("kind", CLIENT_TOOLS)
+def test_tools_of_anthropics_that_clients_run_are_offered_with_their_schema(kind: str) -> None:
+    (tool,) = chat_request_of({**MESSAGE, "tools": [{"type": kind, "name": "it"}]}).tools
+    assert tool["name"] == "it" and tool["description"] and tool["parameters"]["properties"]["command"]
 
 
 @pytest.mark.parametrize(
