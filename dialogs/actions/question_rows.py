@@ -4,7 +4,7 @@ A call is asked for by an ordinary question, so that every way of answering ques
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -54,6 +54,18 @@ def ask_for_approval(change: Change, tool: str, call: Call, arguments: Mapping[s
     open_question(change, Question.Kind.QUESTION, text, **about)
 
 
+def ask_for_tool(change: Change, tool: str, call: Call, text: str, choices: Sequence[str]) -> None:
+    """Ask what a tool wants to know in the middle of a call. ``tool`` is its identity."""
+    about = {"tool_call_id": call.id, "asked_by": tool, "choices": list(choices)}
+    open_question(change, Question.Kind.QUESTION, text, **about)
+
+
+def answers_for_tool(dialog: Dialog, tool: str, call: Call) -> dict[str, str]:
+    """Return what a person said to what a tool asked in this call, by question."""
+    asked = dialog.questions.filter(state=Question.State.ANSWERED, asked_by=tool, tool_call_id=call.id)
+    return dict(asked.filter(created_at__gte=_made_at(dialog, call)).values_list("text", "answer"))
+
+
 def _render_arguments(call: Call, arguments: Mapping[str, Any]) -> str:
     """Return the arguments as JSON in which every character is visible, so that they cannot pass for others."""
     try:
@@ -64,14 +76,15 @@ def _render_arguments(call: Call, arguments: Mapping[str, Any]) -> str:
 
 
 def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
-    """Return the question by which a person allowed this call, or all calls of this tool in this dialog.
-
-    A question from before the reply was about another call with the same id.
-    """
+    """Return the question by which a person allowed this call, or all calls of this tool in this dialog."""
     answered = dialog.questions.filter(state=Question.State.ANSWERED, approves=tool)
-    made_at = dialog.turns.filter(position=call.position).values("created_at")[:1]
-    this_one = Q(answer=ALLOW, tool_call_id=call.id, created_at__gte=made_at)
+    this_one = Q(answer=ALLOW, tool_call_id=call.id, created_at__gte=_made_at(dialog, call))
     return answered.filter(Q(answer=ALLOW_ALWAYS) | this_one).order_by("-created_at").first()
+
+
+def _made_at(dialog: Dialog, call: Call) -> Any:
+    """Return when a call was made, for a query: a question from before it was about another call of the same id."""
+    return dialog.turns.filter(position=call.position).values("created_at")[:1]
 
 
 def edited_in(question: Question, arguments: str) -> str:

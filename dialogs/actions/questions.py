@@ -25,6 +25,7 @@ AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # h
 LONGEST_QUESTION = 20_000  # characters, of one from outside
 MOST_CHOICES, LONGEST_CHOICE = 8, 200  # answers that a question offers; characters of each
 ASK_HUMAN = "ask_human"  # the tool whose call an ordinary question is
+NOT_ANSWERED = Result("Not run: its server asked a person, who cancelled the question without an answer.", failed=True)
 CANCELLED = "[The person cancelled this question without an answer. Decide yourself, or ask differently.]"
 
 
@@ -156,8 +157,12 @@ def _end_within(change: Change, question: Question, user: User, state: str, resu
 
 
 def _hand_to_agent(change: Change, question: Question, text: str) -> None:
-    """Let the agent go on. A call that was just allowed has no result yet, and runs now."""
-    if not question.approves:
+    """Let the agent go on. A call that was just allowed, or whose tool asked, has no result yet, and runs now."""
+    if question.asked_by:
+        if question.state == Question.State.CANCELLED:
+            by = question.resolved_by_id
+            store_result(change, question.tool_call_id, question.tool, NOT_ANSWERED, author_id=by)
+    elif not question.approves:
         store_result(change, question.tool_call_id, ASK_HUMAN, Result(text))
     elif refusal := refusal_in(question.answer):
         by = question.resolved_by_id

@@ -46,6 +46,13 @@ class Question(models.Model):
     edited_arguments = models.TextField(
         blank=True, default="", db_default="", help_text="JSON that a person allowed in place of the call's arguments"
     )
+    asked_by = models.CharField(
+        max_length=120,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the tool that asks it in the middle of its call",  # Tool.identity
+    )
     clear_episode = models.PositiveIntegerField(null=True)
     draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
     answer = models.TextField(blank=True)
@@ -78,7 +85,7 @@ class Question(models.Model):
     @property
     def tool(self) -> str:
         """Return the name of the tool whose call the question is about, or an empty text."""
-        return self.approves.rpartition("/")[2]
+        return (self.approves or self.asked_by).rpartition("/")[2]
 
     @property
     def arguments(self) -> str:

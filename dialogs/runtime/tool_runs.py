@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from dialogs.actions.question_rows import approval_of, ask_for_approval
+from dialogs.actions.question_rows import answers_for_tool, approval_of, ask_for_approval, ask_for_tool
 from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
@@ -23,7 +23,7 @@ from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
 from dialogs.tools.registry import offered_to
 from dialogs.tools.retrying import run_with_retries
-from dialogs.tools.tool import Invocation, Progress, Stopped, Tool, ToolArgumentsInvalid, read_arguments
+from dialogs.tools.tool import AsksPerson, Invocation, Progress, Stopped, Tool, ToolArgumentsInvalid, read_arguments
 from dominds.llm.json_text import is_whole
 from dominds.llm.stream import CUT_SHORT
 from remediation.config import RetryPolicy
@@ -157,9 +157,13 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
     if not tool.repeatable:
         with lease.change() as change:
             change.dialog.running_call = call.id
+    if tool.source:
+        invocation = replace(invocation, answers=answers_for_tool(dialog, tool.identity, call))
     connection.close()
     try:
         result = _run_outside(lease, tool, invocation)
+    except AsksPerson as asks:
+        return _ask_for_tool(lease, call, tool, asks)
     except Stopped:
         if tool.repeatable:
             return _store(lease, call, Result(STOPPED, failed=True))
@@ -176,6 +180,17 @@ def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
         if change.dialog.is_leased:  # false when a commit is repeated that had succeeded
             change.dialog.running_call, change.dialog.crashes = "", 0
             ask_for_approval(change, tool.identity, call, invocation.arguments)
+            release(change)
+    return Ran.ASKED
+
+
+@commits
+def _ask_for_tool(lease: Lease, call: Call, tool: Tool, asks: AsksPerson) -> Ran:
+    """Have a person answer what a tool asks in the middle of its call; it runs once more when they have."""
+    with lease.change() as change:
+        if change.dialog.is_leased:  # not at the repetition of a commit that did succeed
+            change.dialog.running_call, change.dialog.crashes = "", 0
+            ask_for_tool(change, tool.identity, call, asks.text, asks.choices)
             release(change)
     return Ran.ASKED
 
@@ -206,7 +221,7 @@ def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
     try:
         with lease.interruptible(lambda: progress.stop() if lease.stopping else None):  # a drain waits for its end
             return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
-    except Stopped:
+    except (Stopped, AsksPerson):
         raise
     except Exception as error:  # noqa: BLE001  a tool's bug is the tool's result, not the dialog's end; _failure_result logs it
         return _failure_result(tool, invocation, error)

@@ -227,6 +227,7 @@ class _Caller:
                 call.progress,
                 dialog=str(call.dialog_id),
                 repeatable=self.repeatable,
+                answers=call.answers,
             )
         except McpFailed:
             _listings.pop(self.server.server_id, None)  # the server may be another one by now

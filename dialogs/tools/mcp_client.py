@@ -20,9 +20,10 @@ from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool
 from pydantic import ValidationError
 
 from dialogs.tools import mcp_config
+from dialogs.tools.elicitation import Asking
 from dialogs.tools.mcp_config import McpFailed, Server
-from dialogs.tools.mcp_session import ACCEPT_SECONDS, Place, Session, connect, hear_changes
-from dialogs.tools.tool import Progress, Stopped
+from dialogs.tools.mcp_session import ACCEPT_SECONDS, ASKS_PERSON, Place, Session, connect, hear_changes, says_forgotten
+from dialogs.tools.tool import AsksPerson, Progress, Stopped
 from dominds import waits
 from dominds.redaction import redact
 from dominds.unreachable import plain_reason
@@ -34,7 +35,7 @@ LIST_SECONDS = 15
 CALL_SECONDS = 60
 GRACE_SECONDS = 5  # the loop may answer so long after its own time-outs
 MAX_TOOL_PAGES = 20
-ASKS_PERSON = "Elicitation not supported"  # the SDK's words, for a server that asks although it was told
+SESSION_CODES = (-32000, -32001)  # of servers' own errors about their transport
 
 T = TypeVar("T")
 
@@ -56,16 +57,27 @@ def call_tool(
     *,
     dialog: str = "",
     repeatable: bool = False,
+    answers: Mapping[str, str] | None = None,
 ) -> CallToolResult:
-    """Run one tool. Raises ``McpFailed`` or ``Stopped``, after which it is unknown whether the call took effect.
+    """Run one tool. Raises ``McpFailed`` or ``Stopped``, after which it is unknown whether the call took effect, and
+    ``AsksPerson`` if the server asks something to which the ``answers`` say nothing.
 
     If the server has a session for each dialog, that of ``dialog`` is used. The call runs again in a new session if the
     server no longer knows the old one, or if the connection was lost during a ``repeatable`` call.
     """
     progress = progress or Progress()
     place = Place(server, dialog if server.per_dialog else "")
-    work = _sessions.call_tool(place, name, dict(arguments), progress, seconds, repeatable=repeatable)
-    return _sessions.run(work, CONNECT_SECONDS + seconds, progress)
+    asking = Asking(server.server_id, name, answers or {})
+    work = _sessions.call_tool(place, name, dict(arguments), progress, seconds, asking, repeatable=repeatable)
+    try:
+        answer = _sessions.run(work, CONNECT_SECONDS + seconds, progress)
+    except McpFailed:
+        if asking.open is None:
+            raise
+    else:
+        if asking.open is None:
+            return answer
+    raise AsksPerson(asking.open.text, asking.open.choices)  # whatever it says of a call that was cancelled
 
 
 def close() -> None:
@@ -135,6 +147,7 @@ class _Sessions:
         arguments: dict[str, Any],
         watched: Progress,
         seconds: float,
+        asking: Asking,
         *,
         repeatable: bool,
     ) -> CallToolResult:
@@ -145,27 +158,32 @@ class _Sessions:
         async def called(client: Client) -> CallToolResult:
             return await client.call_tool(name, arguments, progress_callback=report)
 
-        return await self._work(place, called, seconds, repeatable=repeatable)
+        return await self._work(place, called, seconds, asking, repeatable=repeatable)
 
     async def _work(
-        self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float, *, repeatable: bool
+        self,
+        place: Place,
+        work: Callable[[Client], Awaitable[T]],
+        seconds: float,
+        *asking: Asking,
+        repeatable: bool,
     ) -> T:
         """Do one piece of work, and repeat it in a new session if the first was lost and nothing can be done twice."""
         try:
-            return await self._work_once(place, work, seconds)
+            return await self._work_once(place, work, seconds, *asking)
         except _SessionLost as lost:
             if not lost.undone and not repeatable:
                 raise
-        return await self._work_once(place, work, seconds)
+        return await self._work_once(place, work, seconds, *asking)
 
-    async def _work_once(self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float) -> T:
-        """Do one piece of work in the server's session.
-
-        A broken session is not used again. A session whose server refused the work for a reason goes on, since the
-        server may hold something in it.
-        """
+    async def _work_once(
+        self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float, *asking: Asking
+    ) -> T:
+        """Do one piece of work in the server's session. A session that broke is not used again; one whose server
+        refused the work with a reason goes on, since the server may hold something in it."""
         session, server_id = self._session(place), place.server.server_id
         session.users += 1
+        session.asking += asking
         try:
             client = await asyncio.shield(session.client)  # others may be waiting for it, too
             async with asyncio.timeout(seconds):
@@ -180,14 +198,16 @@ class _Sessions:
             if session.too_much:
                 self._drop(session)
                 raise McpFailed(reason) from error
-            if session.forgotten or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
+            is_forgotten = session.forgotten or _tells_forgotten(error)
+            if is_forgotten or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
                 self._drop(session)
-                raise _SessionLost(reason, undone=session.forgotten) from error
+                raise _SessionLost(reason, undone=is_forgotten) from error
             if not isinstance(error, MCPError | ValidationError):
                 self._drop(session)
             raise McpFailed(reason) from error
         finally:
             session.users -= 1
+            session.asking = [one for one in session.asking if one not in asking]
             session.rested_since = time.monotonic()
             session.close_when_idle()
 
@@ -246,13 +266,20 @@ class _SessionLost(McpFailed):
         self.undone = undone
 
 
+def _tells_forgotten(error: Exception) -> bool:
+    """Check whether a server refused a call by its session, in an answer that is no HTTP error. What a tool itself
+    fails with has other codes.
+    """
+    return isinstance(error, MCPError) and error.code in SESSION_CODES and says_forgotten(str(error).encode())
+
+
 def _reason(error: BaseException) -> str:
     """Return the innermost reason, since task groups wrap each error in a group of one."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     if ASKS_PERSON in str(error):
         return (
-            "it asks a person in the middle of the call, and nobody is there to answer it. "
+            "it asks a person in the middle of the call, while it serves other calls, and so cannot get an answer. "
             "Ask them with ask_human, and call it again with what they say"
         )
     if isinstance(error, httpx2.ConnectTimeout):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,15 +18,23 @@ from mcp.client.session import IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp.types import ToolListChangedNotification
+from mcp.types import INVALID_REQUEST, ElicitRequestParams, ElicitResult, ErrorData, ToolListChangedNotification
 
 from dialogs.tools import mcp_config, mcp_lenient, mcp_program
-from dialogs.tools.mcp_config import McpFailed, Server, resolve_values
+from dialogs.tools.elicitation import Asking
+from dialogs.tools.mcp_config import McpFailed, Server, resolved
 from dominds import budgets, outbound_http
 from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
 
+ASKS_PERSON = "A person is to be asked, and several calls are under way"
+# What servers say of a session that they know no more, where they do not answer 404 as the protocol has it.
+FORGOTTEN = re.compile(
+    rb"\b(no valid|invalid|unknown|expired|missing|no) (mcp[- ])?session\b|\bserver not initialized\b"
+    rb"|\bsession( id)? (was |is |has )?(not (found|valid)|invalid|unknown|expired|terminated|closed|required|missing)",
+    re.I,
+)
 ACCEPT_SECONDS = 10.0  # a host may take so long to accept a connection
 REST_SECONDS = 600  # a single dialog's session is closed after so long without work
 SEND_SECONDS = 30.0  # a host may take so long to receive a request
@@ -61,6 +70,7 @@ class Session:
     dropped: bool = False
     too_much: str = ""  # says which bound an answer passed, since the SDK reports only a closed connection
     forgotten: bool = False  # the server answered 404: it knows this session no more, and did nothing in it
+    asking: list[Asking] = field(default_factory=list)  # by calls under way
     changed: Callable[[], object] = lambda: None  # hears that the server's list of tools is another one now
     rested_since: float = field(default_factory=time.monotonic)
 
@@ -80,6 +90,12 @@ class Session:
                     await self.closing.wait()
             if self.users == 0 and time.monotonic() - self.rested_since >= REST_SECONDS:
                 return
+
+    def respond(self, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        """Answer what the server asks a person. Of several calls under way it is not known which one asks."""
+        if len(self.asking) != 1:
+            return ErrorData(code=INVALID_REQUEST, message=ASKS_PERSON)
+        return self.asking[0].respond(params)
 
     def over_budget(self, what: str) -> None:
         self.too_much = what
@@ -107,13 +123,17 @@ async def connect(session: Session) -> AsyncIterator[Client]:
         if isinstance(message, ToolListChangedNotification):
             session.changed()
 
+    async def ask(_: object, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        return session.respond(params)
+
     def leave_out(tool: str, reason: str) -> None:
         mcp_config.leave_out(server.server_id, tool, reason)
 
     if server.command:
         with _stderr_logged(server.server_id) as stderr:
             program = mcp_program.running(server, stderr, session.over_budget, session.closing.set)
-            async with Client(mcp_lenient.lenient(program, leave_out), message_handler=hear) as client:
+            lenient = mcp_lenient.lenient(program, leave_out)
+            async with Client(lenient, message_handler=hear, elicitation_callback=ask) as client:
                 yield client
         return
     if server.is_typed:
@@ -126,6 +146,7 @@ async def connect(session: Session) -> AsyncIterator[Client]:
                 streamable_http_client(server.url, http_client=http, max_sse_event_size=None), leave_out
             ),
             message_handler=hear,
+            elicitation_callback=ask,
         ) as client,
     ):
         yield client
@@ -138,20 +159,26 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
 
     async def bound(response: httpx2.Response) -> None:
         asked = response.request
-        if response.status_code == 404 and asked.method == "POST" and "mcp-session-id" in asked.headers:
-            session.forgotten = True
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity":
             session.too_much = f"it packed its answer ({encoding}), which was not asked for."
             raise McpFailed(session.too_much)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Counted(response.stream, session)
+        if asked.method == "POST" and "mcp-session-id" in asked.headers:
+            words = await response.aread() if response.status_code == 400 else b""
+            session.forgotten = session.forgotten or response.status_code in (404, 410) or says_forgotten(words)
 
     return httpx2.AsyncClient(
         headers={**resolve_values(session.server.headers), "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(SEND_SECONDS, connect=ACCEPT_SECONDS, read=SILENT_SECONDS),
         event_hooks={"response": [bound]},
     )
+
+
+def says_forgotten(words: bytes) -> bool:
+    """Check whether a refusal is about the session, and not about what was asked in it."""
+    return bool(FORGOTTEN.search(words))
 
 
 class _Counted(httpx2.AsyncByteStream):

@@ -7,7 +7,7 @@ import structlog
 from django.db import OperationalError
 
 from dialogs.store.change import LeaseLost
-from dialogs.tools.tool import Invocation, Stopped, Tool
+from dialogs.tools.tool import AsksPerson, Invocation, Stopped, Tool
 from remediation.config import RetryPolicy
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ def run_with_retries(
         try:
             return run()
         except Exception as error:
-            if isinstance(error, Stopped) or (
+            if isinstance(error, (Stopped, AsksPerson)) or (
                 tool.inside is not None and isinstance(error, (LeaseLost, OperationalError))
             ):
                 raise

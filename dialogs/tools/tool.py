@@ -24,6 +24,14 @@ class Stopped(Exception):
     """Raised when a person pressed stop while the tool ran."""
 
 
+class AsksPerson(Exception):
+    """A tool cannot go on before a person has said something. It runs once more, with their answer."""
+
+    def __init__(self, text: str, choices: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.text, self.choices = text, choices
+
+
 class Progress:
     """The link between a running tool and the people who watch it.
 
@@ -59,10 +67,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
+    """One run of a call. ``answers`` are what a person said to what its tool asked, by question."""
+
     dialog_id: UUID
     call_id: str
     arguments: Mapping[str, Any]
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
+    answers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

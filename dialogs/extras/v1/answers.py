@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from time import monotonic
 
 import structlog
 from asgiref.sync import sync_to_async
@@ -11,7 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
 from dialogs.accounts import api_keys
-from dialogs.api.sse import stream_response
+from dialogs.api.sse import KEEP_ALIVE, stream_response
 from dialogs.extras.v1 import compaction, conversations, lifetime, runs
 from dialogs.extras.v1.calls import give_back_connection, key_in, key_of, problem_of
 from dialogs.extras.v1.compacted import Compacted
@@ -20,7 +21,7 @@ from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.health import Report, add_headers, report_of
 from dialogs.extras.v1.parsing import ChatRequest, body_of
 from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece
-from dialogs.extras.v1.relay import KeyEnded, Relay
+from dialogs.extras.v1.relay import KEEP_ALIVE_SECONDS, KeyEnded, Relay
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece, Prior, Reading, Sent, Writer
 from dialogs.live.db_threads import in_db_thread
@@ -39,23 +40,22 @@ Reader = Callable[[Sent], Reading]
 async def answer_by(request: HttpRequest, read: Reader) -> HttpResponseBase:
     """Answer a request of the protocol that ``read`` reads. Raises ``ApiError`` or ``Refusal``."""
     key, reading, begun = await sync_to_async(begin)(request, read)
-    compacted: tuple[Compacted, ...] = ()
-    if isinstance(begun, Prior):
-        run, outcome = await compact(key, begun, reading)
-        if reading.is_compaction:
-            return await _only(reading, run, outcome)
-        compacted = (outcome.compacted,)
-        reading, run = await sync_to_async(_begin_behind)(key, reading)
-    else:
-        run = begun
-    wanted, writer = reading.request, reading.writer(run)
-    relay = Relay(
-        run,
-        lambda: api_keys.key_of(key_in(request)) is not None,
-        live_text=wanted.stream,
-        notices_as_text=wanted.notices == "text",
-        reasoning=wanted.include_reasoning,
-    )
+    if isinstance(begun, Run):
+        return await _answer(request, reading, begun)
+    run = await _begin_compaction(key, begun, reading)
+    outcomes = outcomes_of(run, begun)
+    first = await anext(outcomes)  # what fails by then is told by the status
+    if isinstance(first, KeepAlive) and reading.request.stream:
+        return _with_dialog(stream_response(stream_behind(request, key, reading, run, outcomes)), run)
+    outcome = first if isinstance(first, Outcome) else await _last(outcomes)
+    if reading.is_compaction:
+        return await _answer_compacted(reading, run, outcome)
+    return await _answer(request, *await sync_to_async(_begin_behind)(key, reading), outcome.compacted)
+
+
+async def _answer(request: HttpRequest, reading: Reading, run: Run, *compacted: Compacted) -> HttpResponseBase:
+    """Answer by a run, behind what stands for its compacted past."""
+    wanted, writer, relay = reading.request, reading.writer(run), _relay_of(request, reading, run)
     try:
         if wanted.stream:
             pieces = relay.pieces()
@@ -72,8 +72,22 @@ async def answer_by(request: HttpRequest, read: Reader) -> HttpResponseBase:
     except (asyncio.CancelledError, KeyEnded):  # a client that does not wait for it, or may not, stops it
         _abandon(run)
         raise
-    answer[DIALOG_HEADER] = str(run.dialog_id)
     add_headers(answer, report)
+    return _with_dialog(answer, run)
+
+
+def _relay_of(request: HttpRequest, reading: Reading, run: Run) -> Relay:
+    return Relay(
+        run,
+        lambda: api_keys.key_of(key_in(request)) is not None,
+        live_text=reading.request.stream,
+        notices_as_text=reading.request.notices == "text",
+        reasoning=reading.request.include_reasoning,
+    )
+
+
+def _with_dialog(answer: HttpResponseBase, run: Run) -> HttpResponseBase:
+    answer[DIALOG_HEADER] = str(run.dialog_id)
     return answer
 
 
@@ -105,9 +119,16 @@ def _read(request: HttpRequest, read: Reader) -> tuple[ApiKey, Reading, Prior | 
     return key, reading, reading.prior() if reading.prior and reading.is_due() else None
 
 
+# -- compactions -------------------------------------------------------------------------------------------------------
+
+
 async def compact(key: ApiKey, prior: Prior, reading: Reading) -> tuple[Run, Outcome]:
     """Have a conversation rewritten, and wait for that. It goes on where its client does not wait."""
+    run = await _begin_compaction(key, prior, reading)
+    return run, await _last(outcomes_of(run, prior))
 
+
+async def _begin_compaction(key: ApiKey, prior: Prior, reading: Reading) -> Run:
     def begin() -> Run:
         try:
             return compaction.begin(key, prior)
@@ -117,27 +138,76 @@ async def compact(key: ApiKey, prior: Prior, reading: Reading) -> tuple[Run, Out
         finally:
             give_back_connection()
 
-    run = await sync_to_async(begin)()
+    return await sync_to_async(begin)()
+
+
+async def outcomes_of(
+    run: Run, prior: Prior, quiet_seconds: float = KEEP_ALIVE_SECONDS
+) -> AsyncGenerator[KeepAlive | Outcome, None]:
+    """Yield the outcome of a rewrite, and before it a keep-alive whenever so much time has passed."""
+    quiet_since = monotonic()
     while (outcome := await in_db_thread(compaction.outcome_of, run, prior)) is None:
         await asyncio.sleep(COMPACTION_POLL_SECONDS)
-    return run, outcome
+        if monotonic() - quiet_since >= quiet_seconds:
+            quiet_since = monotonic()
+            yield KeepAlive()
+    yield outcome
 
 
-async def _only(reading: Reading, run: Run, outcome: Outcome) -> HttpResponseBase:
+async def _last(outcomes: AsyncIterator[KeepAlive | Outcome]) -> Outcome:
+    async for outcome in outcomes:
+        if isinstance(outcome, Outcome):
+            return outcome
+    raise AssertionError("a rewrite ends or raises")
+
+
+async def stream_behind(
+    request: HttpRequest, key: ApiKey, reading: Reading, run: Run, outcomes: AsyncIterator[KeepAlive | Outcome]
+) -> AsyncIterator[bytes]:
+    """Yield comments as long as a rewrite takes, and then the events of the answer. Nothing else may come before these,
+    and a comment may in every protocol.
+    """
+    try:
+        yield KEEP_ALIVE
+        async for outcome in outcomes:
+            if isinstance(outcome, KeepAlive):
+                yield KEEP_ALIVE
+                continue
+            if reading.is_compaction:
+                for event in _compaction_events(reading.writer(run), outcome, await in_db_thread(report_of, run)):
+                    yield event
+                return
+            reading, run = await sync_to_async(_begin_behind)(key, reading)
+            pieces, as_comment = _relay_of(request, reading, run).pieces(), reading.request.notices == "comment"
+            written = _stream(request, run, reading.writer(run), (outcome.compacted,), pieces, as_comment=as_comment)
+            async with aclosing(written) as events:
+                async for event in events:
+                    yield event
+    except Exception as error:  # noqa: BLE001  the status is sent already: told in the stream, logged there
+        for event in reading.writer(run).failed(problem_of(request, error)):
+            yield event
+
+
+async def _answer_compacted(reading: Reading, run: Run, outcome: Outcome) -> HttpResponseBase:
     """Answer with a compaction alone."""
-    report = await in_db_thread(report_of, run)
-    writer = reading.writer(run)
-    pieces = (outcome.compacted, Ended("compaction", (), outcome.usage, report))
-    events = [*writer.begin(), *(event for piece in pieces for event in writer.piece(piece))]
+    report, writer = await in_db_thread(report_of, run), reading.writer(run)
+    events = _compaction_events(writer, outcome, report)
 
     async def stream() -> AsyncIterator[bytes]:
         for event in events:
             yield event
 
     answer = stream_response(stream()) if reading.request.stream else JsonResponse(writer.whole())
-    answer[DIALOG_HEADER] = str(run.dialog_id)
     add_headers(answer, report)
-    return answer
+    return _with_dialog(answer, run)
+
+
+def _compaction_events(writer: Writer, outcome: Outcome, report: Report) -> list[bytes]:
+    pieces = (outcome.compacted, Ended("compaction", (), outcome.usage, report))
+    return [*writer.begin(), *(event for piece in pieces for event in writer.piece(piece))]
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
 
 
 def _begin_run(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
@@ -175,7 +245,7 @@ async def _stream(
     others: AsyncGenerator[Piece, None],
     *,
     as_comment: bool,
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Yield server-sent events; an error after the first pieces is an event, too."""
     complete = isinstance(first[-1], Ended)
     try:

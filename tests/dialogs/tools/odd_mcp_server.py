@@ -85,7 +85,7 @@ def call(number: Any, name: str, arguments: Any) -> None:
         say({"id": number, "error": {"code": -32602, "message": "not like this"}})
         return
     if name == "asks":
-        form = {"type": "object", "properties": {"region": {"type": "string"}}}
+        form = {"type": "object", "properties": {"region": {"type": "string"}}, "required": ["region"]}
         say({"id": "q", "method": "elicitation/create", "params": {"message": "Which one?", "requestedSchema": form}})
         answer = next(reply for reply in map(json.loads, sys.stdin) if reply.get("id") == "q")
         say({"id": number, "error": answer["error"]} if "error" in answer else {"id": number, "result": answer})

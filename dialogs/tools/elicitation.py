@@ -1,0 +1,134 @@
+"""Questions that MCP servers ask in the middle of a call: how a person reads one, and what their answer says to the
+server.
+
+The call is not held while a person thinks: it is cancelled, and made once more when the answer is there.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from jsonschema import Draft202012Validator
+
+if TYPE_CHECKING:
+    from mcp.types import ElicitRequestParams, ElicitResult
+
+YES, NO, DONE = "Yes", "No", "Done"
+WORDS = {"done": True, "yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
+MOST_CHOICES = 8  # more stand in the text
+LINE = re.compile(r"^\s*([\w.-]+)\s*[:=]\s*(.*?)\s*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question for a person, with answers to choose from where there are few."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Asking:
+    """What a server asked in one call. ``answers`` are a person's, by question; ``open`` is one without."""
+
+    server_id: str
+    tool: str
+    answers: Mapping[str, str] = field(default_factory=dict)
+    open: Asked | None = None
+
+    def respond(self, params: "ElicitRequestParams") -> "ElicitResult":
+        """Answer the server by what a person said, or cancel the call until they do."""
+        from mcp.types import ElicitRequestURLParams, ElicitResult
+
+        text = f"The tool server {self.server_id} asks, for {self.tool}: {params.message}"
+        if isinstance(params, ElicitRequestURLParams):
+            schema: Mapping[str, Any] = {}
+            question = Asked(f"{text}\n\nOpen {params.url} and follow it there.", (DONE, NO))
+        else:
+            schema = params.requested_schema
+            question = _question(text, schema)
+        asked = question
+        while (answer := self.answers.get(asked.text)) is not None:
+            if not schema.get("properties"):
+                return ElicitResult(action="accept" if WORDS.get(answer.strip().lower()) else "decline")
+            try:
+                return ElicitResult(action="accept", content=content_of(schema, answer))
+            except ValueError as problem:
+                asked = replace(question, text=f"{question.text}\n\n“{answer}” does not fit: {problem}")
+        self.open = asked
+        return ElicitResult(action="cancel")
+
+
+def _question(text: str, schema: Mapping[str, Any]) -> Asked:
+    fields = dict(schema.get("properties") or {})
+    if not fields:
+        return Asked(text, (YES, NO))
+    if len(fields) == 1:
+        ((name, field),) = fields.items()
+        choices = (YES, NO) if field.get("type") == "boolean" else tuple(_options(field))
+        if choices and len(choices) <= MOST_CHOICES and field.get("type") != "array":
+            return Asked(text, choices)
+        return Asked(f"{text}\n\n{_described(name, field)}")
+    lines = [f"- {_described(name, field)}" for name, field in fields.items()]
+    return Asked("\n".join((text, "", "Answer with a line for each, as in “name: value”:", *lines)))
+
+
+def _described(name: str, field: Mapping[str, Any]) -> str:
+    about = [str(field[key]) for key in ("title", "description") if field.get(key)]
+    if options := list(_options(field)):
+        about.append(f"one of {', '.join(options)}")
+    return f"{name}: {'; '.join(about)}" if about else name
+
+
+def _options(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a field may have, by what people read of each."""
+    inner = field.get("items") if field.get("type") == "array" else field
+    field = inner if isinstance(inner, Mapping) else {}
+    if titled := field.get("oneOf") or field.get("anyOf"):
+        return {str(one.get("title") or one.get("const")): one.get("const") for one in titled}
+    values = field.get("enum") or ()
+    return dict(zip(map(str, field.get("enumNames") or values), values, strict=False))
+
+
+def content_of(schema: Mapping[str, Any], answer: str) -> dict[str, Any]:
+    """Read a person's words as the fields that a server wants. Raises ``ValueError``, which says what does not fit."""
+    fields = dict(schema.get("properties") or {})
+    given = _given(fields, answer)
+    content = {name: field["default"] for name, field in fields.items() if "default" in field}
+    content |= {name: _value(fields[name], value) for name, value in given.items() if name in fields}
+    problem = next(Draft202012Validator(dict(schema)).iter_errors(content), None)
+    if problem is not None:
+        raise ValueError(problem.message)
+    return content
+
+
+def _given(fields: Mapping[str, Any], answer: str) -> dict[str, Any]:
+    try:
+        document = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        document = None
+    if isinstance(document, dict):
+        return document
+    if len(fields) == 1:
+        return dict.fromkeys(fields, answer.strip())
+    return dict(LINE.findall(answer))
+
+
+def _value(field: Mapping[str, Any], given: Any) -> Any:
+    """Read one value by its field's type. What cannot be read stays, and is refused by the schema."""
+    if not isinstance(given, str):
+        return given
+    options = {name.lower(): value for name, value in _options(field).items()}
+    match field.get("type"):
+        case "array":
+            return [options.get(part.strip().lower(), part.strip()) for part in given.split(",")]
+        case "boolean":
+            return WORDS.get(given.lower(), given)
+        case "integer" | "number" as kind:
+            try:
+                return int(given) if kind == "integer" else float(given)
+            except ValueError:
+                return given
+    return options.get(given.lower(), given)
