@@ -19,10 +19,26 @@ from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
 from dominds.llm.json_text import dump
 from dominds.llm.models.prices import PER, cost_of, price_of
-from dominds.llm.provider import AccessDenied, AuthFailed, ProviderError, RequestRefused
+from dominds.llm.provider import (
+    AccessDenied,
+    AnswerTooLarge,
+    AuthFailed,
+    ContextOverflow,
+    ProviderError,
+    RequestRefused,
+    TooLargeForRate,
+)
 from dominds.llm.usage import Usage, usage_from
 
 AWAY_SECONDS = 5
+LASTING: tuple[tuple[type[ProviderError], int, str], ...] = (  # what the same request would meet again
+    (RequestRefused, 400, "refused_by_provider"),
+    (ContextOverflow, 400, "context_length_exceeded"),
+    (TooLargeForRate, 429, "rate_limit_exceeded"),
+    (AnswerTooLarge, 500, "generation_failed"),
+    (AccessDenied, 403, "provider_permission"),
+    (AuthFailed, 401, "provider_authentication"),
+)
 SMALLEST = Decimal("1e-10")  # USD, as the column has it
 
 
@@ -60,19 +76,19 @@ def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
         answer = embed(model, body)
     except BaseException as error:
         _settle(use, -reserved)
-        if isinstance(error, RequestRefused):
-            raise ApiError(400, "refused_by_provider", str(error)) from None
-        if isinstance(error, AccessDenied):
-            raise ApiError(403, "provider_permission", str(error)) from None
-        if isinstance(error, AuthFailed):
-            raise ApiError(401, "provider_authentication", str(error)) from None
         if isinstance(error, ProviderError):
-            wait = math.ceil(error.retry_after_seconds or AWAY_SECONDS)
-            away: dict[str, Any] = {"retry_after_seconds": wait, "repeatable": True}
-            raise ApiError(503, "provider_unavailable", str(error), **away) from None
+            raise _problem(error) from None
         raise
     _note(use, model, answer.get("usage"), began, reserved)
     return answer
+
+
+def _problem(error: ProviderError) -> ApiError:
+    for kind, status, code in LASTING:
+        if isinstance(error, kind):
+            return ApiError(status, code, str(error), param="input" if kind is ContextOverflow else None)
+    wait = math.ceil(error.retry_after_seconds or AWAY_SECONDS)
+    return ApiError(503, "provider_unavailable", str(error), retry_after_seconds=wait, repeatable=True)
 
 
 def _most_cost(model: ModelInfo, body: dict[str, Any], at: datetime) -> Decimal:
