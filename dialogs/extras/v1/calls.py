@@ -112,7 +112,9 @@ def problem_of(request: HttpRequest, error: Exception) -> ApiError:
 
 
 def key_in(request: HttpRequest) -> str:
-    return bearer_of(request.headers.get("Authorization", "")) or request.headers.get("x-api-key", "")
+    """Return the key as OpenAI's, Anthropic's or Google's clients send it."""
+    named = request.headers.get("x-api-key") or request.headers.get("x-goog-api-key", "")
+    return bearer_of(request.headers.get("Authorization", "")) or named
 
 
 def key_of(request: HttpRequest) -> ApiKey:

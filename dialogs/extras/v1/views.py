@@ -29,7 +29,7 @@ from dialogs.queries import overviews
 
 @call("GET")
 async def list_models(request: HttpRequest) -> HttpResponseBase:
-    data = await sync_to_async(_models)(request)
+    data = await sync_to_async(models_of)(request)
     ids = [row["id"] for row in data] or [None]
     page = {"has_more": False, "first_id": ids[0], "last_id": ids[-1]}  # as Anthropic's clients expect it
     return JsonResponse({"object": "list", "data": data, **page})
@@ -37,13 +37,17 @@ async def list_models(request: HttpRequest) -> HttpResponseBase:
 
 @call("GET")
 async def get_model(request: HttpRequest, model: str) -> HttpResponseBase:
-    results = [row for row in await sync_to_async(_models)(request) if row["id"] == model]
-    if not results:
+    return JsonResponse(await sync_to_async(model_of)(request, model))
+
+
+def model_of(request: HttpRequest, model: str) -> dict[str, Any]:
+    row = next((row for row in models_of(request) if row["id"] == model), None)
+    if row is None:
         raise ApiError(404, "model_not_found", f"The model {model!r} does not exist.", param="model")
-    return JsonResponse(results[0])
+    return row
 
 
-def _models(request: HttpRequest) -> list[dict[str, Any]]:
+def models_of(request: HttpRequest) -> list[dict[str, Any]]:
     key_of(request)
     agents = list(Agent.objects.filter(enabled=True).order_by("pk"))
     return [_model_json(agent, row) for agent, row in zip(agents, overviews.of_agents(agents), strict=True)]

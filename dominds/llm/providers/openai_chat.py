@@ -242,8 +242,9 @@ class ChatReader(AnswerReader):
         pieces = delta.get("tool_calls") or choice.get("tool_calls") or ()
         if legacy := delta.get("function_call"):
             pieces = [*pieces, {"function": legacy}]
+        named: set[int] = set()  # places of the calls that this chunk has named so far
         for at, piece in enumerate([pieces] if isinstance(pieces, dict) else pieces):
-            if text := self._read_call(piece, at):
+            if text := self._read_call(piece, at, named):
                 events.append(ToolCallDelta(text))
         return events
 
@@ -297,8 +298,8 @@ class ChatReader(AnswerReader):
                 known[name] = value
         return _visible_text(known)[len(before) :]
 
-    def _read_call(self, piece: dict[str, Any], at: int) -> str:
-        """Add a piece, which has a place among others, to its call, and return its characters."""
+    def _read_call(self, piece: dict[str, Any], at: int, named: set[int]) -> str:
+        """Add a piece, which stands at a place among others, to its call and answer its characters."""
         function = piece.get("function") or piece.get("custom") or piece
         name, arguments = (
             str(function.get("name") or ""),
@@ -307,7 +308,10 @@ class ChatReader(AnswerReader):
         call_id = str(piece.get("id") or "")
         if call_id and any(call.is_repeated(call_id, name, arguments) for call in self._calls):
             return ""
-        call = self._call_of(whole_number(piece.get("index")), at, call_id, name)
+        index = whole_number(piece.get("index"))
+        place = at if index is None else index
+        call = self._call_of(index, place, call_id, name, is_named=place in named)
+        named |= {place} if name else set()
         if call_id and not call.id:
             call.id, self._call_of_id[call_id] = call_id, call
         is_named_now = bool(name) and not call.name
@@ -317,13 +321,14 @@ class ChatReader(AnswerReader):
         call.extra = piece.get("extra_content") or call.extra
         return name + arguments if is_named_now else arguments
 
-    def _call_of(self, index: int | None, at: int, call_id: str, name: str) -> _CallUnderWay:
-        """Return the call that a piece belongs to: by its index, by its id where it has no index, or by its place."""
-        place = at if index is None else index
+    def _call_of(self, index: int | None, place: int, call_id: str, name: str, *, is_named: bool) -> _CallUnderWay:
+        """Return the call that a piece belongs to: by its index, its id where it has no other, or its place. One chunk
+        names a call once.
+        """
         call = self._call_of_index.get(place)
         if index is None or (call is not None and not name and call.id != call_id):
             call = self._call_of_id.get(call_id, call)
-        if call is None or call.is_another(call_id, name):
+        if call is None or call.is_another(call_id, name) or (is_named and name):
             call = self._call_of_index[place] = _CallUnderWay()
             self._calls.append(call)
             budgets.CALLS.check(len(self._calls))

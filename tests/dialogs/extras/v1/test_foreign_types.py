@@ -11,6 +11,7 @@ import pytest
 from dialogs.errors import Refusal
 from dialogs.extras.v1 import chat, conversations
 from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.gemini.request import read as read_content
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.messages.request import read as read_message
@@ -181,7 +182,55 @@ BODIES: dict[str, dict[str, Any]] = {
         "top_k": 3,
     },
 }
+BODIES["gemini"] = {
+    "systemInstruction": {"parts": [{"text": "Be brief."}]},
+    "contents": [
+        {
+            "role": "user",
+            "parts": [
+                {"text": "Look."},
+                {"inlineData": {"mimeType": "image/png", "data": IMAGE.partition(",")[2]}},
+                {"inline_data": {"mime_type": "text/plain", "data": "SGVsbG8=", "displayName": "a.txt"}},
+            ],
+        },
+        {
+            "role": "model",
+            "parts": [
+                {"text": "Hm.", "thought": True},
+                {"text": "I look.", "thoughtSignature": "s"},
+                {"functionCall": {"name": "look", "args": {"city": "Rome"}}},
+            ],
+        },
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "dark"}}}]},
+        {"role": "user", "parts": [{"text": "Go on."}]},
+    ],
+    "tools": [
+        {
+            "functionDeclarations": [
+                {
+                    "name": "look",
+                    "description": "",
+                    "parameters": {"type": "OBJECT", "properties": {"city": {"type": "STRING", "maxLength": "9"}}},
+                }
+            ]
+        }
+    ],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}},
+    "generationConfig": {
+        "temperature": 0.5,
+        "topP": 0.5,
+        "topK": 3,
+        "maxOutputTokens": 99,
+        "stopSequences": ["x"],
+        "candidateCount": 1,
+        "responseMimeType": "application/json",
+        "responseSchema": {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}},
+        "thinkingConfig": {"includeThoughts": True, "thinkingBudget": -1, "thinkingLevel": "LOW"},
+    },
+    "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+}
 READERS: dict[str, Callable[[Sent], Reading]] = {
+    "gemini": lambda sent: read_content(sent, str(sent.body.pop("model", "a")), stream=True),
     "chat": chat.read,
     "responses": read_response,
     "messages": read_message,
@@ -246,10 +295,11 @@ def test_any_value_anywhere_is_read_or_refused(protocol: str) -> None:
             if reading is None:
                 continue
             writer = reading.writer(RUN)
-            for written in (writer.begin(), *map(writer.piece, (Reasoning("Hm."), Text("It is dark."), ENDED))):
-                assert written
+            writer.begin()
+            for piece in (Reasoning("Hm."), Text("It is dark."), ENDED):
+                assert writer.piece(piece)
             assert writer.whole()
-            if path[0] not in ("messages", "input", "tools", "system"):
+            if path[0] not in ("messages", "input", "contents", "tools", "system"):
                 for model in models:
                     is_honoured(model, reading.request.params)
         except Exception as error:  # noqa: BLE001  which one it is does not matter

@@ -225,8 +225,9 @@ def test_chat_calls_stay_two(deltas: list[Any]) -> None:
 
 
 def test_two_calls_without_arguments_in_one_piece_stay_two() -> None:
-    result = chat(delta(tool_calls=[piece("", "stop"), piece(None, "stop")]), delta("tool_calls"))
-    assert result.calls == [("stop", "{}"), ("stop", "{}")]
+    for beside in ({}, {"index": 0}, {"index": 0, "id": ""}):
+        pieces = [piece("", "stop", **beside), piece(None, "stop", **beside)]
+        assert chat(delta(tool_calls=pieces), delta("tool_calls")).calls == [("stop", "{}"), ("stop", "{}")]
 
 
 @pytest.mark.parametrize("ids", [("a", "b"), ("a", "a"), ("", ""), (None, None)])
