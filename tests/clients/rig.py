@@ -36,6 +36,7 @@ FINAL = "final_answer"  # smolagents
 FLAWED = "at the second try"  # asked for so, a task's first command fails
 WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called from programs that the model writes
 WINDOW = 1_000_000
+SMALL, SMALL_WINDOW = "small", 16_384
 FULL = 60_000  # tokens
 PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthropic-beta", "x-stainless-helper-method")
 
@@ -67,6 +68,15 @@ def worker(prompt: Prompt) -> Reply:
                 return Reply(f"I begin task {tasks[-1]}.", calls=(call,))
             return Reply(f"There is no tool for task {tasks[-1]}.")
     return Reply("I see.")
+
+
+def forgetful_worker(prompt: Prompt) -> Reply:
+    """The same, which sums up when it has no tools."""
+    if prompt.tools:
+        return worker(prompt)
+    done = [number for answer in prompt.messages for number in TASK.findall(answer.text)]
+    newest = max(map(int, done), default=0)
+    return Reply(f"## Goal\nDo one task after another, as they are named.\n\n## Done\nAll up to task {newest}.")
 
 
 def _half_of_pair(prompt: Prompt, pair: str) -> Reply:
@@ -235,12 +245,14 @@ def rig() -> Iterator[Rig]:
         ResponsesDouble("openai-5.6", worker, model="coder") as gpt,
         MessagesDouble("anthropic-5.5", worker, model="claude-opus-5-5") as claude,
         VLLMDouble(worker, model="local", window=131_072) as local,
+        VLLMDouble(forgetful_worker, model=SMALL, window=SMALL_WINDOW) as small,
         running(made) as stack,
     ):
         kinds: dict[str, tuple[str, str, Any]] = {
             "gpt": ("openai", f"{gpt.url}/v1", {gpt.model: {"context_length": WINDOW}}),
             "claude": ("anthropic", claude.url, {claude.model: {"context_length": WINDOW, "output_length": 128_000}}),
             "local": ("vllm", f"{local.url}/v1", {local.model: {}}),
+            "small": ("vllm", f"{small.url}/v1", {small.model: {}}),
         }
         providers = {
             name: {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": "SOME_KEY", "models": models}
@@ -253,4 +265,4 @@ def rig() -> Iterator[Rig]:
         }
         members[WITH_PROGRAMS] = members["coder"]
         stack.write_minds(llm={"providers": providers}, team={"members": members})
-        yield Rig(stack, {double.model: double for double in (gpt, claude, local)})
+        yield Rig(stack, {double.model: double for double in (gpt, claude, local, small)})
