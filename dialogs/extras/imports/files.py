@@ -26,7 +26,7 @@ CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
     "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and "
-    "LibreChat's exports, Dominds' own in JSON, and lists of messages in OpenAI's form."
+    "LibreChat's exports, Dominds' own in JSON, and lists of messages as model servers take them."
 )
 
 
@@ -136,12 +136,17 @@ def _entries(content: Any) -> Iterator[Item | Unreadable]:
     """Yield the objects that may be conversations: one, several, or a bare list of messages."""
     if isinstance(content, dict):
         inner = content.get("conversations")
-        yield from _entries(inner) if isinstance(inner, list) else (content,)
+        if message_lists.recognises({"messages": inner}):  # as ShareGPT names the messages of one
+            yield {**content, "messages": inner}
+        else:
+            yield from _entries(inner) if isinstance(inner, list) else (content,)
     elif message_lists.recognises({"messages": content}):
         yield {"messages": content}
     elif isinstance(content, list):
         for item in content:
             if isinstance(item, Unreadable):
                 yield item
-            elif isinstance(item, dict) or message_lists.recognises({"messages": item}):
-                yield item if isinstance(item, dict) else {"messages": item}
+            elif isinstance(item, dict):
+                yield from _entries(item) if isinstance(item.get("conversations"), list) else (item,)
+            elif message_lists.recognises({"messages": item}):
+                yield {"messages": item}

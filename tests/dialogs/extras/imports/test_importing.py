@@ -114,6 +114,43 @@ def test_librechat_takes_the_newest_branch_of_its_tree() -> None:
     assert message.left_out["messages of other branches"] == 1
 
 
+CALL = {"name": "weather", "input": {"city": "Bern"}}
+ITEM = {"type": "function_call", "call_id": "a", "name": "weather", "arguments": '{"city": "Bern"}'}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [
+            {"role": "user", "content": [{"type": "text", "text": "Weather?"}]},
+            {"role": "assistant", "content": [{"type": "thinking"}, {"type": "tool_use", "id": "a", **CALL}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "8 C"}]},
+            {"role": "assistant", "content": {"type": "text", "text": "Cold."}},
+        ],
+        [
+            {"role": "user", "content": "Weather?"},
+            {"type": "reasoning", "summary": []},
+            ITEM,
+            {"type": "function_call_output", "call_id": "a", "output": "8 C"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Cold."}]},
+        ],
+        [
+            {"from": "human", "value": "Weather?"},
+            {"from": "gpt", "tool_calls": [{"id": "a", **CALL}], "value": None},
+            {"from": "observation", "value": "8 C"},
+            {"role": "model", "parts": [{"text": "Cold."}]},
+        ],
+    ],
+    ids=["blocks", "items", "ShareGPT and parts"],
+)
+def test_lists_of_messages_are_read_in_the_form_of_any_protocol(messages: list[Any]) -> None:
+    said = [("user", "Weather?"), ("assistant", "weather"), ("tool", "8 C"), ("assistant", "Cold.")]
+    for export in (messages, {"messages": messages}, {"conversations": messages}, [{"conversations": messages}]):
+        (payload,) = read(export)
+        assert spoken(payload) == said
+        assert not payload.left_out["images and files"]
+
+
 def chatgpt_of(*nodes: Any, current: str | None, **more: Any) -> list[dict[str, Any]]:
     return [{"title": "t", "conversation_id": "1", "current_node": current, "mapping": dict(nodes), **more}]
 
