@@ -278,7 +278,9 @@ class MessagesReader(AnswerReader):
                 return (ToolCallDelta(str(start.get("name") or "") + arguments_in(start.get("input") or None)),)
             case "thinking" if is_another_thought or start.get("thinking"):
                 return self.think(("\n\n" if is_another_thought else "") + text_inside(start.get("thinking")))
-        return ()
+            case "thinking":
+                return ()
+        return self._say(block, start)  # as gateways call a text
 
     def _say(self, block: _Block, content: Any) -> list[StreamEvent]:
         before = self.chars
@@ -323,7 +325,7 @@ class MessagesReader(AnswerReader):
                         yield Opaque({**block.start, "thinking": block.text("thinking"), **signed})
                 case "tool_use":
                     yield Called()
-                case "text" | "":
+                case _ if block.spoken:
                     yield Spoken(block.spoken)
 
 

@@ -33,7 +33,12 @@ from dominds.llm.providers.wire import WireStream
 from dominds.llm.stream import StreamEvent, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, first_of, part, usage_from
 
-REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")  # most; vLLM, OpenRouter; Ollama
+REASONING_FIELDS = (
+    "reasoning_content",  # most
+    "reasoning",  # vLLM, OpenRouter
+    "thinking",  # Ollama
+    "reasoning_text",  # Copilot
+)
 GROWING = ("text", "summary", "data", "signature")  # fields of a reasoning detail that arrive in pieces
 # Google takes this in place of the signature of a call that another model made.
 NO_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -221,9 +226,9 @@ class ChatReader(AnswerReader):
         groq = document.get("x_groq")
         self.note_counts(document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
         choices = document.get("choices")
-        if choices:
-            return self._read_choice(choices[0])
-        if choices is None and not document.get("usage") and complaint_of_payload(document).text:
+        if choices:  # one is asked for; Copilot puts the text into the first of two, and the calls into the other
+            return [event for choice in choices for event in self._read_choice(choice)]
+        if choices is None and not document.get("usage") and _is_complaint(document):
             raise Complained(document)  # gateways that refuse in a shape of their own
         return ()
 
@@ -259,9 +264,10 @@ class ChatReader(AnswerReader):
             self._has_deltas = True
             return delta
         message = choice.get("message") or choice.get("text")
-        if not message or self._has_deltas:
-            return delta
         message = message if isinstance(message, dict) else {"content": message}
+        if self._has_deltas:
+            calls = None if self._calls else message.get("tool_calls")
+            return {**delta, "tool_calls": calls} if calls else delta
         content = message.get("content")
         if isinstance(content, str):
             content = content.removeprefix(self._whole)
@@ -348,6 +354,12 @@ class ChatReader(AnswerReader):
         item |= {name: value for name, value in optional if value}
         opaque = [Opaque(item)] if item else []
         return [*opaque, Spoken(self.chars), *[Called() for _ in self._calls]]
+
+
+def _is_complaint(document: dict[str, Any]) -> bool:
+    base = document.get("base_resp")
+    is_fine = isinstance(base, dict) and not base.get("status_code")  # MiniMax says so in each answer
+    return not is_fine and bool(complaint_of_payload(document).text)
 
 
 def _visible_text(detail: dict[str, Any]) -> str:

@@ -254,13 +254,16 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
         raise NotJson("not an object")
     if event.name:
         document.setdefault("type", event.name)
+    if any(isinstance(word := document.get(name), str) and _plain(word) in KEEP_ALIVE_NAMES for name in NAMING):
+        return None
     if "error" in (event.name, document.get("type"), document.get("object")):
         raise Complained(document)
     refuse_errors(document, *map(document.get, HOLDERS))
     return document
 
 
-HOLDERS = ("delta", "message", "response")  # an event may hold one in place of an answer
+NAMING = ("type", "event", "object", "status")  # fields that say what an event is
+HOLDERS = ("delta", "message", "response")  # objects of an event that may hold an error in place of an answer
 
 
 def refuse_errors(*objects: Any) -> None:
@@ -285,7 +288,9 @@ def is_keep_alive(event: ServerEvent) -> bool:
 
 # Types of parts, by their letters: of thinking, and of what says nothing of its own. All others are text.
 THOUGHT_PART = re.compile("think|thought|reasoning|summary|analysis")
-SILENT_PART = re.compile("reference|citation|image|audio|video|file|document|tool|search|redacted|signature")
+SILENT_PART = re.compile(
+    "reference|citation|image|audio|video|file|document|tool|search|redacted|signature|compaction|container"
+)
 INSIDE = ("text", "thinking", "think", "reasoning", "reasoning_content", "refusal", "content", "summary", "value")
 
 

@@ -1,21 +1,27 @@
 """Compaction as programs ask for it: the rewrite of the page, in the dialog of the conversation, and what stands for it
 when it comes back."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialogs.actions import rewrite_requests
+from dialogs.api.sse import KEEP_ALIVE
 from dialogs.context.view import view_of
 from dialogs.extras.v1 import compaction, conversations, runs
+from dialogs.extras.v1.answers import outcomes_of, stream_behind
 from dialogs.extras.v1.compacted import MARK, Compacted, unpack
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.messages.request import read as read_message
+from dialogs.extras.v1.pieces import KeepAlive
 from dialogs.extras.v1.responses.request import prior_of, read_to_count
 from dialogs.extras.v1.responses.request import read as read_response
 from dialogs.extras.v1.wire import Prior, Sent
@@ -144,6 +150,52 @@ def test_a_threshold_of_the_client_decides_when(key: ApiKey, agent: str, thresho
     body = {"model": agent, "max_tokens": 99, "messages": history, "context_management": {"edits": [edit]}}
     reading = read_message(sent(key, **body))
     assert reading.prior and reading.is_due() == is_due and not reading.is_compaction
+
+
+# While it takes long
+
+
+async def collected(pieces: AsyncIterator[Any]) -> list[Any]:
+    return [piece async for piece in pieces]
+
+
+@database
+def test_whoever_waits_for_a_rewrite_hears_that_it_goes_on(key: ApiKey, agent: str) -> None:
+    prior = prior_of(sent(key, model=agent, input=told(*as_history(*ASKED))))
+    run = compaction.begin(key, prior)
+
+    async def wait() -> list[Any]:
+        outcomes = outcomes_of(run, prior, quiet_seconds=0)
+        first = await anext(outcomes)
+        await sync_to_async(drive)(run.dialog_id)
+        return [first, *await collected(outcomes)]
+
+    *alive, outcome = async_to_sync(wait)()
+    assert set(map(type, alive)) == {KeepAlive}
+    assert isinstance(outcome, compaction.Outcome) and outcome.compacted.dialog_id == run.dialog_id
+
+
+@database
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_stream_behind_a_long_rewrite_begins_with_comments(key: ApiKey, agent: str, fails: bool) -> None:
+    history = told(*as_history(*ASKED))
+    prior = prior_of(sent(key, model=agent, input=history))
+    run = compaction.begin(key, prior)
+    drive(run.dialog_id)
+
+    async def outcomes() -> AsyncIterator[Any]:
+        yield KeepAlive()
+        if fails:
+            raise ApiError(503, "compaction_unavailable", "It could not be compacted.")
+        yield await sync_to_async(compaction.outcome_of)(run, prior)
+
+    body = {"model": agent, "stream": True, "input": [*history, {"type": "compaction_trigger"}]}
+    reading, request = read_response(sent(key, **body)), RequestFactory().post("/v1/responses")
+    events = async_to_sync(collected)(stream_behind(request, key, reading, run, outcomes()))
+    assert events[:2] == [KEEP_ALIVE, KEEP_ALIVE]
+    told_last = events[-1].decode()
+    assert ("event: response.failed" if fails else "event: response.completed") in told_last
+    assert ("could not be compacted" if fails else '"type":"compaction"') in told_last
 
 
 @pytest.mark.unit

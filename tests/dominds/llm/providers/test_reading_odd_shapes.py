@@ -182,6 +182,47 @@ def test_a_response_says_its_text_once_wherever_it_stands(events: list[Any], out
     assert responses(*events, output=output).text == "All of it."
 
 
+def test_an_answer_may_be_parted_over_two_choices() -> None:
+    call = {"id": "a", "function": {"name": OSLO[0], "arguments": OSLO[1]}}
+    parted = [
+        {"index": 0, "message": {"content": "I look."}, "finish_reason": "tool_calls"},
+        {"index": 1, "message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"},
+    ]
+    result = read(ChatReader(HELLO, owner(), Echo.SENT), event({"choices": parted}) + DONE)
+    assert (result.text, result.calls, result.finish) == ("I look.", [OSLO], FinishReason.TOOL_CALLS)
+
+
+def test_calls_in_a_message_behind_its_pieces_are_made_once() -> None:
+    call = {"id": "a", "function": {"name": OSLO[0], "arguments": OSLO[1]}}
+    last = {"message": {"content": "I look.", "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    result = chat(delta(content="I look."), last)
+    assert (result.text, result.calls) == ("I look.", [OSLO])
+    assert chat(delta(content="I look.", tool_calls=[call]), last).calls == [OSLO]
+
+
+@pytest.mark.parametrize("kind", ["output_text", "markdown", "refusal"])
+def test_a_block_of_text_may_have_another_name(kind: str) -> None:
+    result = messages(*block(0, {"type": kind, "text": "All of it."}), *message_end("end_turn"))
+    assert (result.text, result.finish) == ("All of it.", FinishReason.STOP)
+    silent = {"type": "compaction", "content": "They sail."}
+    assert messages(*block(0, silent), *block(1, {"type": "text", "text": "All"}), *message_end("x")).text == "All"
+
+
+@pytest.mark.parametrize(
+    "alive",
+    [
+        {"choices": None, "base_resp": {"status_code": 0, "status_msg": "success"}},
+        {"type": "keepalive", "message": "Still here."},
+        {"event": "heartbeat", "message": "Still here."},
+        {"status": "keep-alive", "detail": "queued"},
+    ],
+)
+def test_what_says_that_all_is_well_ends_nothing(alive: dict[str, Any]) -> None:
+    body = event({"choices": [delta(content="All ")]}) + event(alive) + event({"choices": [delta(content="of it.")]})
+    result = read(ChatReader(HELLO, owner(), Echo.SENT), body + event({"choices": [delta("stop")]}) + DONE)
+    assert (result.text, result.error) == ("All of it.", "")
+
+
 def test_reasoning_that_comes_whole_is_thinking() -> None:
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
     result = responses(output=[thought, message("All of it.")])
