@@ -22,7 +22,7 @@ from mcp.types import INVALID_REQUEST, ElicitRequestParams, ElicitResult, ErrorD
 
 from dialogs.tools import mcp_config, mcp_lenient, mcp_program
 from dialogs.tools.elicitation import Asking
-from dialogs.tools.mcp_config import McpFailed, Server, resolved
+from dialogs.tools.mcp_config import McpFailed, Server, resolve_values
 from dominds import budgets, outbound_http
 from dominds.redaction import redact
 

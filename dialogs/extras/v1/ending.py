@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from dialogs.context.view import unresolved_calls
 from dialogs.extras.v1.errors import ApiError
-from dialogs.extras.v1.health import answering, calls_of, report_of, report_with, usage_of
+from dialogs.extras.v1.health import calls_for, calls_of, report_of, report_with, usage_of
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.pieces import Ended
 from dialogs.extras.v1.runs import Run, note_answer
@@ -42,7 +42,7 @@ AWAY_SECONDS = 10
 
 @Select
 def _newest_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
-    return answering(dialog_id, seq, after).order_by("-pk")
+    return calls_for(dialog_id, seq, after).order_by("-pk")
 
 
 @Select
@@ -73,7 +73,7 @@ def _ended(run: Run, status: str) -> Ended:
     return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations))
 
 
-def asking(run: Run) -> Ended:
+def end_with_question(run: Run) -> Ended:
     """End the answer so far as a question to the person."""
     return Ended("stop", (), usage_of(calls_of(run).order_by("-pk")), report_of(run))
 

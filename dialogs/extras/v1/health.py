@@ -37,10 +37,10 @@ def calls_of(run: Run) -> QuerySet[Generation]:
     """Return the model calls of this answer. An earlier request may have worked for the same message, up to a
     client's tool.
     """
-    return answering(run.dialog_id, run.seq, run.after_generation)
+    return calls_for(run.dialog_id, run.seq, run.after_generation)
 
 
-def answering(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
+def calls_for(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
     return Generation.objects.filter(dialog_id=dialog_id, answers_seq=seq, pk__gt=after)
 
 

@@ -142,7 +142,7 @@ LEADS = -1
 Row = tuple[int, str, str]  # of a turn: its seq, whose it was, the call that it is the result of
 
 
-def placed(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[int, str]]:
+def place_system(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[int, str]]:
     """Return system messages, each with the seq of the turn of a dialog that it follows, 0 for none, ``LEADS``
     where it stands before all.
     """

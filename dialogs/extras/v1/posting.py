@@ -24,7 +24,7 @@ from dialogs.extras.v1 import lifetime, options
 from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.finding import is_background
 from dialogs.extras.v1.forks import message_of
-from dialogs.extras.v1.history import LEADS, ClientMessage, Conversation, placed
+from dialogs.extras.v1.history import LEADS, ClientMessage, Conversation, place_system
 from dialogs.extras.v1.likeness import keys_of
 from dialogs.extras.v1.matching.incoming import Incoming
 from dialogs.extras.v1.placing import Held, Named, Place
@@ -247,7 +247,7 @@ def _note_system(dialog: Dialog, new: Conversation, known: list[Any], last_seq: 
     turns = dialog.turns.filter(Q(position__isnull=False) | Q(status=Turn.Status.QUEUED)).exclude(role=Turn.Role.NOTICE)
     role = Case(When(ANSWER_TO_AGENT, then=Value("user")), default=F("role"))
     rows = turns.order_by(F("position").asc(nulls_last=True), "seq").values_list("seq", role, "tool_call_id")
-    told: list[Any] = [list(one) for one in placed(new.system, list(rows) if new.system else ())]
+    told: list[Any] = [list(one) for one in place_system(new.system, list(rows) if new.system else ())]
     if not new.before:
         leading = [one for one in told if one[0] == LEADS]
         told = leading + [one for one in known if one[0] != LEADS] + told[len(leading) :]

@@ -16,9 +16,9 @@ from django.db import DatabaseError
 from django.db.models import QuerySet, Subquery
 
 from dialogs.extras.v1.composing import Composer, Thoughts
-from dialogs.extras.v1.ending import asking, finish
+from dialogs.extras.v1.ending import end_with_question, finish
 from dialogs.extras.v1.errors import ApiError
-from dialogs.extras.v1.health import answering
+from dialogs.extras.v1.health import calls_for
 from dialogs.extras.v1.notices import NOTICES
 from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece, Reasoning, Text
 from dialogs.extras.v1.runs import Run
@@ -180,7 +180,7 @@ class Relay:
                 return
             elif progress.question:
                 yield Text(self._composer.text(progress.question))  # the client's next message is the answer to it
-                yield await in_db_thread(asking, self._run)
+                yield await in_db_thread(end_with_question, self._run)
                 return
         if not self._behind:  # live text of model calls that are not known yet waits for the next reading
             for piece in self._of_live_texts(feed):
@@ -272,4 +272,4 @@ def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
 
 @Select
 def _numbers_of_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation, int]:
-    return answering(dialog_id, seq, after).values_list("pk", flat=True)
+    return calls_for(dialog_id, seq, after).values_list("pk", flat=True)

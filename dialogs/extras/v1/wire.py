@@ -149,21 +149,21 @@ class ChatBody:
             raise
 
 
-def mapping(value: Any, param: str) -> dict[str, Any]:
+def read_object(value: Any, param: str) -> dict[str, Any]:
     """Return an object, empty where it was left out."""
     if value is not None and not isinstance(value, dict):
         raise invalid(f"{param} must be an object.", param)
     return value or {}
 
 
-def worded(value: Any, param: str) -> str:
+def read_text(value: Any, param: str) -> str:
     """Return a text that may be left out. Raises ``ApiError``."""
     if value is not None and not isinstance(value, str):
         raise invalid(f"{param} must be text.", param)
     return value or ""
 
 
-def listed(value: Any, param: str) -> list[Any]:
+def read_list(value: Any, param: str) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise invalid(f"{param} must be a list.", param)
     return value or []

@@ -13,8 +13,8 @@ from typing import Any
 from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.gemini.answer import ContentWriter
 from dialogs.extras.v1.options import check_known
-from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping, worded
-from dominds.llm.json_text import dumped
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent, read_list, read_object, read_text
+from dominds.llm.json_text import dump
 
 READ = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
 PASSED_OVER = ("safetySettings", "labels", "model", "serviceTier", "store")
@@ -51,17 +51,17 @@ def chat_of(given: dict[str, Any], model: str) -> ChatBody:
     for name, value in body.items():
         if name not in (*READ, *PASSED_OVER) and value not in (None, []):
             raise invalid("This is not offered here: leave it out.", name)
-    config = _camel(mapping(body.get("generationConfig"), "generationConfig"))
+    config = _camel(read_object(body.get("generationConfig"), "generationConfig"))
     check_known(config, (*OPTIONS, *CONFIG_READ, *CONFIG_PASSED_OVER), "generationConfig")
     chat = ChatBody({"model": model, **_options(config)}, names=NAMES)
-    if parts := _parts(mapping(body.get("systemInstruction"), "systemInstruction"), "systemInstruction"):
+    if parts := _parts(read_object(body.get("systemInstruction"), "systemInstruction"), "systemInstruction"):
         chat.say("system", [_spoken(part, f"systemInstruction.parts[{at}]") for at, part in parts], "systemInstruction")
     chat.end_instructions()
     waiting: defaultdict[str, deque[str]] = defaultdict(deque)
-    for index, content in enumerate(listed(body.get("contents"), "contents")):
-        _say(chat, mapping(content, f"contents[{index}]"), f"contents[{index}]", waiting)
+    for index, content in enumerate(read_list(body.get("contents"), "contents")):
+        _say(chat, read_object(content, f"contents[{index}]"), f"contents[{index}]", waiting)
     chat.tools = _tools(body.get("tools"))
-    chat.options |= _choice(_camel(mapping(body.get("toolConfig"), "toolConfig")), chat)
+    chat.options |= _choice(_camel(read_object(body.get("toolConfig"), "toolConfig")), chat)
     return chat
 
 
@@ -71,18 +71,18 @@ def _camel(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
     options = {chat: config[own] for own, chat in OPTIONS.items() if config.get(own) is not None}
-    if (modalities := listed(config.get("responseModalities"), "generationConfig.responseModalities")) not in (
+    if (modalities := read_list(config.get("responseModalities"), "generationConfig.responseModalities")) not in (
         [],
         ["TEXT"],
     ):
         raise invalid(f"Only TEXT is offered, not {modalities!r}.", "generationConfig.responseModalities")
-    thinking = _camel(mapping(config.get("thinkingConfig"), "generationConfig.thinkingConfig"))
+    thinking = _camel(read_object(config.get("thinkingConfig"), "generationConfig.thinkingConfig"))
     check_known(thinking, ("includeThoughts", "thinkingBudget", "thinkingLevel"), "generationConfig.thinkingConfig")
     options["include_reasoning"] = thinking.get("includeThoughts")
-    if level := worded(thinking.get("thinkingLevel"), "generationConfig.thinkingConfig.thinkingLevel"):
+    if level := read_text(thinking.get("thinkingLevel"), "generationConfig.thinkingConfig.thinkingLevel"):
         options["reasoning_effort"] = level.lower()
     schema = config.get("responseJsonSchema") or plain_schema(config.get("responseSchema"))
-    kind = worded(config.get("responseMimeType"), "generationConfig.responseMimeType")
+    kind = read_text(config.get("responseMimeType"), "generationConfig.responseMimeType")
     if schema:
         options["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     elif kind == "application/json":
@@ -98,8 +98,8 @@ def _options(config: Mapping[str, Any]) -> dict[str, Any]:
 def _parts(content: Mapping[str, Any], param: str) -> list[tuple[int, dict[str, Any]]]:
     """Return the parts that say something, each with its place."""
     parts = [
-        (at, _camel(mapping(part, f"{param}.parts[{at}]")))
-        for at, part in enumerate(listed(content.get("parts"), f"{param}.parts"))
+        (at, _camel(read_object(part, f"{param}.parts[{at}]")))
+        for at, part in enumerate(read_list(content.get("parts"), f"{param}.parts"))
     ]
     return [(at, part) for at, part in parts if not part.get("thought") and part.keys() - UNSAID]
 
@@ -113,7 +113,7 @@ def _say(chat: ChatBody, content: dict[str, Any], param: str, waiting: defaultdi
             for at, part in parts:
                 if "functionCall" in part:
                     place = f"{param}.parts[{at}].functionCall"
-                    calls.append(_call(mapping(part["functionCall"], place), place, f"{param}[{at}]", waiting))
+                    calls.append(_call(read_object(part["functionCall"], place), place, f"{param}[{at}]", waiting))
                 else:
                     texts.append(_spoken(part, f"{param}.parts[{at}]"))
             if parts or not content.get("parts"):  # else it held nothing but thoughts
@@ -123,7 +123,7 @@ def _say(chat: ChatBody, content: dict[str, Any], param: str, waiting: defaultdi
             for at, part in parts:
                 if "functionResponse" in part:
                     place = f"{param}.parts[{at}].functionResponse"
-                    _say_response(chat, mapping(part["functionResponse"], place), place, waiting)
+                    _say_response(chat, read_object(part["functionResponse"], place), place, waiting)
                 else:
                     rest.append(_spoken(part, f"{param}.parts[{at}]"))
             if rest or not parts:
@@ -133,21 +133,21 @@ def _say(chat: ChatBody, content: dict[str, Any], param: str, waiting: defaultdi
 
 
 def _call(call: dict[str, Any], param: str, place: str, waiting: defaultdict[str, deque[str]]) -> dict[str, Any]:
-    name = worded(call.get("name"), f"{param}.name")
-    call_id = worded(call.get("id"), f"{param}.id") or place
+    name = read_text(call.get("name"), f"{param}.name")
+    call_id = read_text(call.get("id"), f"{param}.id") or place
     waiting[name].append(call_id)
-    arguments = dumped(mapping(call.get("args"), f"{param}.args")).decode()
+    arguments = dump(read_object(call.get("args"), f"{param}.args")).decode()
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _say_response(chat: ChatBody, response: dict[str, Any], param: str, waiting: defaultdict[str, deque[str]]) -> None:
-    known = waiting[worded(response.get("name"), f"{param}.name")]
-    call_id = worded(response.get("id"), f"{param}.id") or (known[0] if known else "")
+    known = waiting[read_text(response.get("name"), f"{param}.name")]
+    call_id = read_text(response.get("id"), f"{param}.id") or (known[0] if known else "")
     if call_id in known:
         known.remove(call_id)
-    held = mapping(response.get("response"), f"{param}.response")
+    held = read_object(response.get("response"), f"{param}.response")
     said = held[next(iter(held))] if len(held) == 1 and next(iter(held)) in SAYS_IT else held
-    text = said if isinstance(said, str) else dumped(said).decode()
+    text = said if isinstance(said, str) else dump(said).decode()
     text = f"The tool failed with an error: {text}" if set(held) == {"error"} else text
     shown = [_spoken(part, f"{param}.parts[{at}]") for at, part in _parts(response, param)]
     chat.say("tool", [{"type": "text", "text": text}, *shown], param, tool_call_id=call_id)
@@ -157,9 +157,9 @@ def _spoken(part: dict[str, Any], param: str) -> dict[str, Any]:
     if "text" in part:
         return {"type": "text", "text": part["text"]}
     if "inlineData" in part:
-        data = _camel(mapping(part["inlineData"], f"{param}.inlineData"))
-        kind = worded(data.get("mimeType"), f"{param}.inlineData.mimeType")
-        url = f"data:{kind};base64,{worded(data.get('data'), f'{param}.inlineData.data')}"
+        data = _camel(read_object(part["inlineData"], f"{param}.inlineData"))
+        kind = read_text(data.get("mimeType"), f"{param}.inlineData.mimeType")
+        url = f"data:{kind};base64,{read_text(data.get('data'), f'{param}.inlineData.data')}"
         if kind.startswith("image/"):
             return {"type": "image_url", "image_url": {"url": url}}
         return {"type": "file", "file": {"filename": data.get("displayName") or "file", "file_data": url}}
@@ -171,12 +171,12 @@ def _spoken(part: dict[str, Any], param: str) -> dict[str, Any]:
 
 def _tools(value: Any) -> list[dict[str, Any]]:
     tools = []
-    for index, given in enumerate(listed(value, "tools")):
-        tool = _camel(mapping(given, f"tools[{index}]"))
+    for index, given in enumerate(read_list(value, "tools")):
+        tool = _camel(read_object(given, f"tools[{index}]"))
         check_known(tool, ("functionDeclarations",), f"tools[{index}]")
         place = f"tools[{index}].functionDeclarations"
-        for at, declared in enumerate(listed(tool.get("functionDeclarations"), place)):
-            function = _camel(mapping(declared, f"{place}[{at}]"))
+        for at, declared in enumerate(read_list(tool.get("functionDeclarations"), place)):
+            function = _camel(read_object(declared, f"{place}[{at}]"))
             schema = function.get("parametersJsonSchema") or plain_schema(function.get("parameters"))
             about = {"name": function.get("name"), "description": function.get("description"), "parameters": schema}
             tools.append({"type": "function", "function": about})
@@ -186,11 +186,11 @@ def _tools(value: Any) -> list[dict[str, Any]]:
 def _choice(config: Mapping[str, Any], chat: ChatBody) -> dict[str, Any]:
     check_known(config, ("functionCallingConfig", "retrievalConfig"), "toolConfig")
     param = "toolConfig.functionCallingConfig"
-    calling = _camel(mapping(config.get("functionCallingConfig"), param))
-    mode = worded(calling.get("mode"), f"{param}.mode").upper()
+    calling = _camel(read_object(config.get("functionCallingConfig"), param))
+    mode = read_text(calling.get("mode"), f"{param}.mode").upper()
     if mode and mode not in MODES:
         raise invalid(f"mode must be one of {', '.join(MODES)}.", f"{param}.mode")
-    if allowed := listed(calling.get("allowedFunctionNames"), f"{param}.allowedFunctionNames"):
+    if allowed := read_list(calling.get("allowedFunctionNames"), f"{param}.allowedFunctionNames"):
         chat.tools = [tool for tool in chat.tools if tool["function"]["name"] in allowed]
     return {"tool_choice": MODES[mode]} if mode else {}
 

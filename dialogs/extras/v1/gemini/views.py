@@ -16,7 +16,7 @@ from dialogs.extras.v1.gemini.answer import error_body
 from dialogs.extras.v1.gemini.request import chat_of, read
 from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.parsing import body_of
-from dialogs.extras.v1.wire import mapping
+from dialogs.extras.v1.wire import read_object
 
 PREFIX = "models/"
 METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
@@ -39,7 +39,7 @@ async def use_model(request: HttpRequest, model: str, method: str) -> HttpRespon
 def _count_tokens(request: HttpRequest, model: str) -> int:
     key_of(request)
     body = body_of(request.body)
-    whole = mapping(body.get("generateContentRequest"), "generateContentRequest") or body
+    whole = read_object(body.get("generateContentRequest"), "generateContentRequest") or body
     return est_tokens(chat_of(whole, model).request("", "", is_asking=False))
 
 

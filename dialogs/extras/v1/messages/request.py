@@ -17,7 +17,7 @@ from dialogs.extras.v1.messages.answer import NO_THREADS, MessageWriter
 from dialogs.extras.v1.messages.client_tools import CLIENT_TOOLS
 from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
-from dialogs.extras.v1.wire import ChatBody, Reading, Sent, listed, mapping, worded
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent, read_list, read_object, read_text
 from dialogs.store.text import unstorable_reason
 from dominds.llm.json_text import dump
 
@@ -47,7 +47,7 @@ CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 def read(sent: Sent) -> Reading:
     body = sent.body
-    stops, has_edits = listed(body.get("stop_sequences"), "stop_sequences"), _edits(body) is not None
+    stops, has_edits = read_list(body.get("stop_sequences"), "stop_sequences"), _edits(body) is not None
     writer = partial(MessageWriter, stops, has_edits=has_edits)
     chat = _chat_of(body, teller_for(sent.key))
     prior = partial(chat.prior, sent, "messages")
@@ -56,7 +56,7 @@ def read(sent: Sent) -> Reading:
     request = chat.request(sent.dialog, sent.policy)
     if (edit := _compaction_edit(body)) is None:
         return Reading(request, writer, NAMES)
-    threshold = mapping(edit.get("trigger"), "trigger").get("value") or TRIGGER
+    threshold = read_object(edit.get("trigger"), "trigger").get("value") or TRIGGER
     pauses = bool(edit.get("pause_after_compaction"))
     return Reading(request, writer, NAMES, prior, lambda: is_due(chat_request_of(body), threshold), pauses)
 
@@ -78,24 +78,24 @@ def _chat_of(body: dict[str, Any], tell: Teller) -> ChatBody:
     chat.end_instructions()
     loaded: set[str] = set()
     messages = [
-        mapping(message, f"messages.{at}") for at, message in enumerate(listed(body.get("messages"), "messages"))
+        read_object(message, f"messages.{at}") for at, message in enumerate(read_list(body.get("messages"), "messages"))
     ]
     newest = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
     for index, message in enumerate(messages):
         if index > newest or not message.get("clear_at"):  # a system message of one turn is gone with the next
             _message(chat, message, f"messages.{index}", loaded, tell)
-    tools = [(f"tools.{index}", item) for index, item in enumerate(listed(body.get("tools"), "tools"))]
+    tools = [(f"tools.{index}", item) for index, item in enumerate(read_list(body.get("tools"), "tools"))]
     chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
     chat.options |= _options(body)
-    chat.end_user = _end_user(mapping(body.get("metadata"), "metadata").get("user_id"))
+    chat.end_user = _end_user(read_object(body.get("metadata"), "metadata").get("user_id"))
     return chat
 
 
 def _check_beta(body: dict[str, Any]) -> None:
     """Refuse by its name what asks other servers, or other payers, for help."""
     check_offered("beta", {"fallbacks": body.get("fallbacks") or None})
-    check_offered("billing_policy", mapping(body.get("billing_policy"), "billing_policy"), "billing_policy")
-    compaction = mapping(body.get("compaction"), "compaction")
+    check_offered("billing_policy", read_object(body.get("billing_policy"), "billing_policy"), "billing_policy")
+    compaction = read_object(body.get("compaction"), "compaction")
     check_known(compaction, ("type",), "compaction")
     if compaction and compaction.get("type") != "summarize":
         raise invalid("type must be summarize.", "compaction.type")
@@ -109,7 +109,7 @@ def _check_beta(body: dict[str, Any]) -> None:
 
 def _check_compact(edit: dict[str, Any], param: str) -> None:
     check_known(edit, ("type", "trigger", "pause_after_compaction"), param)
-    trigger = mapping(edit.get("trigger"), f"{param}.trigger")
+    trigger = read_object(edit.get("trigger"), f"{param}.trigger")
     value = trigger.get("value")
     if trigger and (trigger.get("type") != "input_tokens" or type(value) is not int or value < 1):
         raise invalid("trigger must have the type input_tokens and a value above 0.", f"{param}.trigger")
@@ -117,10 +117,10 @@ def _check_compact(edit: dict[str, Any], param: str) -> None:
 
 def _edits(body: dict[str, Any]) -> list[dict[str, Any]] | None:
     """Return the edits of the context; None where the request does not speak of them."""
-    management = mapping(body.get("context_management"), "context_management")
+    management = read_object(body.get("context_management"), "context_management")
     check_known(management, ("edits",), "context_management")
-    edits = listed(management.get("edits"), "context_management.edits")
-    return [mapping(item, f"context_management.edits.{index}") for index, item in enumerate(edits)] or None
+    edits = read_list(management.get("edits"), "context_management.edits")
+    return [read_object(item, f"context_management.edits.{index}") for index, item in enumerate(edits)] or None
 
 
 def _compaction_edit(body: dict[str, Any]) -> dict[str, Any] | None:
@@ -145,7 +145,10 @@ def _end_user(given: Any) -> str:
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:
-    thinking, output = mapping(body.get("thinking"), "thinking"), mapping(body.get("output_config"), "output_config")
+    thinking, output = (
+        read_object(body.get("thinking"), "thinking"),
+        read_object(body.get("output_config"), "output_config"),
+    )
     check_known(output, ("effort", "format"), "output_config")
     check_known(thinking, ("type", "display", "budget_tokens", "block_binding"), "thinking")
     if thinking.get("type") not in (None, *THINKING):
@@ -158,9 +161,9 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
     if output.get("effort"):
         options["reasoning_effort"] = output["effort"]
     if form := output.get("format") or body.get("output_format"):
-        schema = {"name": "answer", "schema": mapping(form, "output_config.format").get("schema"), "strict": True}
+        schema = {"name": "answer", "schema": read_object(form, "output_config.format").get("schema"), "strict": True}
         options["response_format"] = {"type": "json_schema", "json_schema": schema}
-    choice = mapping(body.get("tool_choice"), "tool_choice")
+    choice = read_object(body.get("tool_choice"), "tool_choice")
     if choice.get("type") == "tool":
         options["tool_choice"] = {"type": "function", "function": {"name": choice.get("name")}}
     elif choice:
@@ -178,7 +181,7 @@ def _is_deferred(tool: Any, loaded: set[str]) -> bool:
 
 
 def _tool(value: Any, param: str) -> dict[str, Any]:
-    tool = mapping(value, param)
+    tool = read_object(value, param)
     kind = "custom" if tool.get("type") is None else tool["type"]
     known = CLIENT_TOOLS.get(kind) if isinstance(kind, str) else None
     if kind != "custom" and not known:
@@ -188,8 +191,11 @@ def _tool(value: Any, param: str) -> dict[str, Any]:
             f"{param}.type",
         )
     check_offered("tool", tool, param)
-    description, schema = known or (worded(tool.get("description"), f"{param}.description"), tool.get("input_schema"))
-    if examples := listed(tool.get("input_examples"), f"{param}.input_examples"):
+    description, schema = known or (
+        read_text(tool.get("description"), f"{param}.description"),
+        tool.get("input_schema"),
+    )
+    if examples := read_list(tool.get("input_examples"), f"{param}.input_examples"):
         shown = (f"Example of its input: {dump(example).decode()}" for example in examples)
         description = "\n".join((description, *shown)).strip()
     function = {
@@ -213,7 +219,7 @@ def _system(chat: ChatBody, value: Any) -> None:
 def _blocks(content: Any, param: str) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [mapping(block, f"{param}.{index}") for index, block in enumerate(listed(content, param))]
+    return [read_object(block, f"{param}.{index}") for index, block in enumerate(read_list(content, param))]
 
 
 def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[str], tell: Teller) -> None:
@@ -244,7 +250,7 @@ def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str,
     content is that of a summary that failed, and stands for nothing."""
     for index, block in enumerate(blocks):
         if block.get("type") == "compaction":
-            text = worded(block.get("content"), f"{param}.{index}.content")
+            text = read_text(block.get("content"), f"{param}.{index}.content")
             found = unpack(block.get("encrypted_content")) or Compacted(None, 0, text)
             if text:
                 tell(chat, replace(found, text=text), f"{param}.{index}")
@@ -283,17 +289,17 @@ def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
     source: dict[str, Any] = {}
     if block.get("type") in ("image", "document"):
         check_offered(block["type"], block, param)
-        source = mapping(block.get("source"), f"{param}.source")
+        source = read_object(block.get("source"), f"{param}.source")
     match block.get("type"), source.get("type"):
         case "text", _:
             return {"type": "text", "text": block.get("text")}
         case "tool_reference", _:
             return {
                 "type": "text",
-                "text": f"The tool {worded(block.get('tool_name'), f'{param}.tool_name')} is loaded.",
+                "text": f"The tool {read_text(block.get('tool_name'), f'{param}.tool_name')} is loaded.",
             }
         case "document", "text":
-            title, data = worded(block.get("title"), f"{param}.title"), source.get("data")
+            title, data = read_text(block.get("title"), f"{param}.title"), source.get("data")
             return {"type": "text", "text": f"{title}\n\n{data}" if title and isinstance(data, str) else data}
         case "image", "url" if str(source.get("url")).startswith("data:"):
             return {"type": "image_url", "image_url": {"url": source.get("url")}}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialogs.extras.v1.wire import listed, mapping, worded
-from dominds.llm.json_text import dumped
+from dialogs.extras.v1.wire import read_list, read_object, read_text
+from dominds.llm.json_text import dump
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -36,21 +36,21 @@ class ClientTool:
         return {"type": self.call, self.holder: {**self.fixed, **arguments}}
 
     def arguments(self, item: dict[str, Any], param: str) -> str:
-        held = mapping(item.get(self.holder), f"{param}.{self.holder}")
-        return dumped({name: value for name, value in held.items() if name in self.properties}).decode()
+        held = read_object(item.get(self.holder), f"{param}.{self.holder}")
+        return dump({name: value for name, value in held.items() if name in self.properties}).decode()
 
 
 def _shell_output(item: dict[str, Any], param: str) -> str:
     return "\n".join(
-        _command_output(mapping(each, f"{param}.output[{index}]"), f"{param}.output[{index}]")
-        for index, each in enumerate(listed(item.get("output"), f"{param}.output"))
+        _command_output(read_object(each, f"{param}.output[{index}]"), f"{param}.output[{index}]")
+        for index, each in enumerate(read_list(item.get("output"), f"{param}.output"))
     )
 
 
 def _command_output(given: dict[str, Any], param: str) -> str:
-    outcome = mapping(given.get("outcome"), f"{param}.outcome")
-    errors = worded(given.get("stderr"), f"{param}.stderr")
-    lines = [worded(given.get("stdout"), f"{param}.stdout").rstrip("\n"), errors.rstrip("\n")]
+    outcome = read_object(given.get("outcome"), f"{param}.outcome")
+    errors = read_text(given.get("stderr"), f"{param}.stderr")
+    lines = [read_text(given.get("stdout"), f"{param}.stdout").rstrip("\n"), errors.rstrip("\n")]
     if outcome.get("type") == "timeout":
         lines.append("[timed out]")
     elif outcome.get("exit_code"):
@@ -59,12 +59,12 @@ def _command_output(given: dict[str, Any], param: str) -> str:
 
 
 def _patch_output(item: dict[str, Any], param: str) -> str:
-    words = [worded(item.get(name), f"{param}.{name}") for name in ("status", "output")]
+    words = [read_text(item.get(name), f"{param}.{name}") for name in ("status", "output")]
     return ": ".join(filter(None, words))
 
 
 def _local_output(item: dict[str, Any], param: str) -> str:
-    return worded(item.get("output"), f"{param}.output")
+    return read_text(item.get("output"), f"{param}.output")
 
 
 CLIENT_TOOLS = {
@@ -108,18 +108,18 @@ def is_run_by_client(tool: dict[str, Any], param: str) -> bool:
     """Check whether a tool is one of these. A shell that names another place than its client's runs at OpenAI."""
     if tool.get("type") not in CLIENT_TOOLS:
         return False
-    return mapping(tool.get("environment"), f"{param}.environment").get("type") in (None, "local")
+    return read_object(tool.get("environment"), f"{param}.environment").get("type") in (None, "local")
 
 
 def function_of(tool: dict[str, Any], param: str) -> dict[str, Any]:
     """Return the function that stands for a tool, with the skills that its client has."""
     place = f"{param}.environment.skills"
-    skills = listed(mapping(tool.get("environment"), f"{param}.environment").get("skills"), place)
+    skills = read_list(read_object(tool.get("environment"), f"{param}.environment").get("skills"), place)
     lines = []
     for index, each in enumerate(skills):
-        skill = mapping(each, f"{place}[{index}]")
+        skill = read_object(each, f"{place}[{index}]")
         name, path, description = (
-            worded(skill.get(field), f"{place}[{index}].{field}") for field in ("name", "path", "description")
+            read_text(skill.get(field), f"{place}[{index}].{field}") for field in ("name", "path", "description")
         )
         lines.append(f"\nThere is a skill {name!r} in {path}: {description}")
     return CLIENT_TOOLS[tool["type"]].function(tool["type"], "".join(lines))

@@ -18,7 +18,7 @@ from dialogs.extras.v1.responses.answer import ResponseWriter
 from dialogs.extras.v1.responses.client_tools import BY_CALL, BY_OUTPUT, id_of_output
 from dialogs.extras.v1.responses.stored import Place, Stored
 from dialogs.extras.v1.responses.tools import Tools, call_of
-from dialogs.extras.v1.wire import ChatBody, Prior, Reading, Sent, listed, mapping
+from dialogs.extras.v1.wire import ChatBody, Prior, Reading, Sent, read_list, read_object
 from dialogs.models import ApiKey
 
 SAME = tuple(
@@ -60,7 +60,7 @@ def read(sent: Sent) -> Reading:
     body, tools = sent.body, Tools()
     threshold = _threshold(body.get("context_management"))
     chat = _chat_of(sent, tools, teller_for(sent.key))
-    include = listed(body.get("include"), "include")
+    include = read_list(body.get("include"), "include")
     if LOGPROBS in include:
         raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
     writer = partial(ResponseWriter, body, tools, ENCRYPTED in include)
@@ -107,9 +107,9 @@ def _chat_of(sent: Sent, tools: Tools, tell: Teller) -> ChatBody:
 def _threshold(value: Any) -> int | None:
     """Return from how many tokens on the client wants a compaction, 0 where that is left open; None for never."""
     threshold = None
-    for index, item in enumerate(listed(value, "context_management")):
+    for index, item in enumerate(read_list(value, "context_management")):
         param = f"context_management[{index}]"
-        entry = mapping(item, param)
+        entry = read_object(item, param)
         check_known(entry, ("type", "compact_threshold"), param)
         if entry.get("type") != "compaction":
             raise invalid("type must be compaction.", f"{param}.type")
@@ -121,7 +121,7 @@ def _threshold(value: Any) -> int | None:
 
 def _ends_with_trigger(body: dict[str, Any]) -> bool:
     items = body.get("input")
-    return isinstance(items, list) and bool(items) and mapping(items[-1], "input").get("type") == TRIGGER
+    return isinstance(items, list) and bool(items) and read_object(items[-1], "input").get("type") == TRIGGER
 
 
 def _known_tokens(sent: Sent) -> int:
@@ -134,8 +134,8 @@ def _known_tokens(sent: Sent) -> int:
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:
-    reasoning, text = mapping(body.get("reasoning"), "reasoning"), mapping(body.get("text"), "text")
-    form = mapping(text.get("format"), "text.format")
+    reasoning, text = read_object(body.get("reasoning"), "reasoning"), read_object(body.get("text"), "text")
+    form = read_object(text.get("format"), "text.format")
     check_offered("reasoning", reasoning, "reasoning")
     summary = reasoning.get("summary") or reasoning.get("generate_summary")  # its name before
     options = {
@@ -169,7 +169,7 @@ def _previous(key: ApiKey, body: dict[str, Any]) -> Stored | None:
 def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
     """Go on with the dialog if the response is its end, and otherwise from that place of the conversation."""
     if stored.is_head and stored.dialog.agent_id == body.get("model"):
-        chat.options["metadata"] = {**mapping(body.get("metadata"), "metadata"), "dialog_id": str(stored.dialog.pk)}
+        chat.options["metadata"] = {**read_object(body.get("metadata"), "metadata"), "dialog_id": str(stored.dialog.pk)}
     else:
         stored.say_all(chat, "previous_response_id")
 
@@ -178,11 +178,11 @@ def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
 
 
 def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any, tell: Teller) -> None:
-    items = [{"role": "user", "content": value}] if isinstance(value, str) else listed(value, "input")
+    items = [{"role": "user", "content": value}] if isinstance(value, str) else read_list(value, "input")
     known: set[Place] = set()
     for index, given in enumerate(items):
         param = f"input[{index}]"
-        item = mapping(given, param)
+        item = read_object(given, param)
         match item.get("type", "message"):
             case "message":
                 chat.say(str(item.get("role")), _content(item.get("content"), f"{param}.content"), param)
@@ -237,7 +237,7 @@ def _add_stored(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], pa
 def _content(value: Any, param: str) -> Any:
     if value is None or isinstance(value, str):
         return value
-    return [_part(mapping(part, f"{param}[{index}]")) for index, part in enumerate(listed(value, param))]
+    return [_part(read_object(part, f"{param}[{index}]")) for index, part in enumerate(read_list(value, param))]
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.options import check_offered
 from dialogs.extras.v1.responses.client_tools import BY_CALL, CLIENT_TOOLS, function_of, is_run_by_client
-from dialogs.extras.v1.wire import listed, mapping, worded
+from dialogs.extras.v1.wire import read_list, read_object, read_text
 from dominds.llm.json_text import arguments_object, dump
 
 LONGEST_NAME = 64
@@ -53,8 +53,8 @@ class Tools:
     left_out: list[str] = field(default_factory=list)
 
     def add(self, value: Any, param: str, namespace: str = "") -> None:
-        for index, item in enumerate(listed(value, param)):
-            tool = mapping(item, f"{param}[{index}]")
+        for index, item in enumerate(read_list(value, param)):
+            tool = read_object(item, f"{param}[{index}]")
             match tool.get("type"):
                 case "function" | "custom":
                     check_offered("tool", tool, f"{param}[{index}]")
@@ -64,21 +64,21 @@ class Tools:
                     self.functions.append({"type": "function", "function": function_of(tool, f"{param}[{index}]")})
                     self.named[kind] = Named(kind, is_known=True)
                 case "namespace":
-                    inner = worded(tool.get("name"), f"{param}[{index}].name")
+                    inner = read_text(tool.get("name"), f"{param}[{index}].name")
                     self.add(tool.get("tools"), f"{param}[{index}].tools", inner)
                 case kind:
-                    place = mapping(tool.get("environment"), f"{param}[{index}].environment").get("type")
+                    place = read_object(tool.get("environment"), f"{param}[{index}].environment").get("type")
                     self.left_out.append(f"{kind} in {place}" if place else str(kind))
 
     def _add(self, tool: dict[str, Any], namespace: str, param: str) -> None:
         is_custom = tool["type"] == "custom"
-        named = Named(worded(tool.get("name"), f"{param}.name"), namespace, is_custom)
+        named = Named(read_text(tool.get("name"), f"{param}.name"), namespace, is_custom)
         function: dict[str, Any] = {"name": named.function, "description": tool.get("description")}
         if is_custom:
-            definition = mapping(tool.get("format"), f"{param}.format").get("definition")
+            definition = read_object(tool.get("format"), f"{param}.format").get("definition")
             lines = (
-                worded(tool.get("description"), f"{param}.description"),
-                worded(definition, f"{param}.format.definition"),
+                read_text(tool.get("description"), f"{param}.description"),
+                read_text(definition, f"{param}.format.definition"),
             )
             function["description"] = "\n\n".join(line for line in lines if line)
             function["parameters"] = FREE_TEXT
@@ -120,7 +120,7 @@ def call_of(item: dict[str, Any], param: str) -> dict[str, Any]:
         function = {"name": known, "arguments": CLIENT_TOOLS[known].arguments(item, param)}
         return {"id": item.get("call_id"), "type": "function", "function": function}
     is_custom = item["type"] == "custom_tool_call"
-    name, namespace = (worded(item.get(field), f"{param}.{field}") for field in ("name", "namespace"))
+    name, namespace = (read_text(item.get(field), f"{param}.{field}") for field in ("name", "namespace"))
     named = Named(name, namespace, is_custom)
     arguments = dump({"input": item.get("input")}).decode() if is_custom else item.get("arguments")
     return {"id": item.get("call_id"), "type": "function", "function": {"name": named.function, "arguments": arguments}}

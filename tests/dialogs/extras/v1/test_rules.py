@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dialogs.extras.v1.composing import Composer, Restarted, Thoughts
 from dialogs.extras.v1.errors import ApiError
-from dialogs.extras.v1.history import LEADS, Call, ClientMessage, conversation_of, placed, with_ids_apart
+from dialogs.extras.v1.history import LEADS, Call, ClientMessage, conversation_of, place_system, with_ids_apart
 from dialogs.extras.v1.likeness import Fit, exchanges_of, fit, without_additions
 from dialogs.extras.v1.messages.request import chat_request_of
 from dialogs.extras.v1.notices import NOTICES, without_notices
@@ -181,7 +181,7 @@ def test_a_system_message_follows_the_turn_that_it_followed() -> None:
         tuple(answer for answer in messages[:-2] if answer.role != "system"),
         (result,),
     )
-    assert placed(whole.system, turns) == [
+    assert place_system(whole.system, turns) == [
         (0, "before all"),
         (2, "behind b"),
         (6, "behind d"),
@@ -189,8 +189,10 @@ def test_a_system_message_follows_the_turn_that_it_followed() -> None:
         (9, "behind the result"),
     ]
     cut = conversation_of([system("a summary"), *messages[6:]])
-    assert placed(cut.system, turns)[0] == (6, "a summary"), "where the head was cut, it stands before what is told"
-    assert placed(cut.system, ()) == [(0, one.text) for one in cut.system]
+    assert place_system(cut.system, turns)[0] == (6, "a summary"), (
+        "where the head was cut, it stands before what is told"
+    )
+    assert place_system(cut.system, ()) == [(0, one.text) for one in cut.system]
 
 
 @given(st.text(alphabet="ab \n.C", max_size=30), st.sampled_from(NOTICES), st.text(alphabet="ab \n", max_size=30))
@@ -350,7 +352,7 @@ def test_first_system_message_is_instructions_without_notices() -> None:
         ("system", "Be brief."),
         ("user", "c"),
     ]
-    assert placed(
+    assert place_system(
         conversation_of(result.messages).system, [(5, "user", ""), (6, "assistant", ""), (7, "user", "")]
     ) == [(LEADS, "Be polite."), (6, "Be brief.")]
     in_another_protocol = chat_request(HI | {"messages": messages}, instructions_end=2)
