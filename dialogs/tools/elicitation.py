@@ -4,6 +4,7 @@ server.
 The call is not held while a person thinks: it is cancelled, and made once more when the answer is there.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -128,7 +129,8 @@ def _value(field: Mapping[str, Any], given: Any) -> Any:
             return WORDS.get(given.lower(), given)
         case "integer" | "number" as kind:
             try:
-                return int(given) if kind == "integer" else float(given)
+                number = int(given) if kind == "integer" else float(given)
             except ValueError:
                 return given
+            return number if math.isfinite(number) else given
     return options.get(given.lower(), given)

@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import orjson
-from anyio.abc import ObjectReceiveStream
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCResponse
+from mcp.types import JSONRPCRequest, JSONRPCResponse
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
@@ -21,6 +21,8 @@ LeaveOut = Callable[[str, str], None]  # hears a tool's name, and why it is left
 # The strictest revision: what it reads, the others read.
 REVISION = "2025-11-25"
 OPTIONAL = ("title", "description", "annotations")
+BESIDE = ("_meta", "isError", "resultType", "content", "structuredContent", "ttlMs", "cacheScope")
+NO_RESULT = {"inputRequests", "requestState", "task"}  # what a server answers that goes on later
 USED = ("name", "inputSchema", *OPTIONAL)
 
 
@@ -28,16 +30,32 @@ USED = ("name", "inputSchema", *OPTIONAL)
 async def lenient(
     transport: AbstractAsyncContextManager[tuple[Any, Any]], leave_out: LeaveOut
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], Any]]:
-    """Open the transport, and mend each list of tools and each result on its way."""
+    """Open the transport, with each list of tools and each result mended as it passes."""
+    calls: set[str | int] = set()
     async with transport as (received, sending):
-        yield _MendedMessages(received, leave_out), sending
+        yield _MendedMessages(received, calls, leave_out), _NotedCalls(sending, calls)
+
+
+class _NotedCalls(ObjectSendStream[SessionMessage]):
+    """The messages to a server, of which the ids of calls are noted: what answers one is the result of a tool."""
+
+    def __init__(self, sending: Any, calls: set[str | int]) -> None:
+        self._sending, self._calls = sending, calls
+
+    async def send(self, item: SessionMessage) -> None:
+        if isinstance(item.message, JSONRPCRequest) and item.message.method == "tools/call":
+            self._calls.add(item.message.id)
+        await self._sending.send(item)
+
+    async def aclose(self) -> None:
+        await self._sending.aclose()
 
 
 class _MendedMessages(ObjectReceiveStream[Received]):
     """A server's messages, with mended lists of tools and results."""
 
-    def __init__(self, received: ObjectReceiveStream[Received], leave_out: LeaveOut) -> None:
-        self._received, self._leave_out = received, leave_out
+    def __init__(self, received: ObjectReceiveStream[Received], calls: set[str | int], leave_out: LeaveOut) -> None:
+        self._received, self._calls, self._leave_out = received, calls, leave_out
 
     async def receive(self) -> Received:
         received = await self._received.receive()
@@ -45,8 +63,9 @@ class _MendedMessages(ObjectReceiveStream[Received]):
             result = received.message.result
             if isinstance(result.get("tools"), list):
                 result["tools"] = list(readable_tools(result["tools"], self._leave_out))
-            elif "content" in result or "structuredContent" in result:
+            elif received.message.id in self._calls and not NO_RESULT & result.keys():
                 result.update(readable_content(result))
+            self._calls.discard(received.message.id)
         return received
 
     async def aclose(self) -> None:
@@ -72,10 +91,12 @@ def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str,
 
 
 def readable_content(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's ``content`` and ``structuredContent`` in a form that the SDK reads: an unknown block becomes
-    text.
-    """
+    """Return a result's ``content`` and ``structuredContent`` as the SDK reads them: a block that it does not know
+    becomes text, and so does all of a result that has neither."""
     content, data = result.get("content"), result.get("structuredContent")
+    if content is None and data is None:
+        beside = {name: value for name, value in result.items() if name not in BESIDE}
+        content = [_text_block(beside)] if beside else []
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     readable = [block if _is_readable("tools/call", {"content": [block]}) else _text_block(block) for block in blocks]
     if data is not None and not isinstance(data, dict):

@@ -63,7 +63,7 @@ def changed(value: Any) -> Iterator[Any]:
 
 
 def requests_of_api(known: dict[str, str]) -> Iterator[Request]:
-    described = orjson.loads(orjson.dumps(api.get_openapi_schema(path_prefix="/api")))
+    described = orjson.loads(orjson.dumps(api.get_openapi_schema(path_prefix="/api/"), option=orjson.OPT_NON_STR_KEYS))
     schemas = described["components"]["schemas"]
     for path, calls in described["paths"].items():
         for method, call in calls.items():
@@ -86,7 +86,8 @@ def requests_of_mcp(known: dict[str, str]) -> Iterator[Any]:
     from dialogs.extras.v1.mcp.server import TOOLS
 
     for tool in TOOLS.values():
-        arguments = {name: sample_of(field, {}) for name, field in tool.parameters["properties"].items()}
+        named = tool.parameters.get("$defs", {})
+        arguments = {name: sample_of(field, named) for name, field in tool.parameters["properties"].items()}
         arguments |= {name: known["dialog_id"] for name in arguments if name == "dialog"}
         call = {"name": tool.name, "arguments": arguments}
         yield from changed({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})

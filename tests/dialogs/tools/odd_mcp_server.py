@@ -24,6 +24,8 @@ TOOLS: list[Any] = [
     {"name": "unknown_block", "inputSchema": ANY},
     {"name": "plain_string", "inputSchema": ANY},
     {"name": "same_twice", "inputSchema": ANY},
+    {"name": "no_content", "inputSchema": ANY},
+    {"name": "nothing", "inputSchema": ANY},
     {"name": "refused", "inputSchema": ANY},
     {"name": "count", "inputSchema": ANY},
     {"name": "dies", "inputSchema": ANY},
@@ -60,6 +62,8 @@ RESULTS: dict[str, Any] = {
     "blank_text": {"content": [{"type": "text", "text": " "}], "structuredContent": {"status": "there"}},
     "list_as_data": {"content": [], "structuredContent": ["ALPHA", "BETA"]},
     "unknown_block": {"content": [{"type": "table", "rows": [[1, "ALPHA"]]}, {"type": "text", "text": "one row"}]},
+    "no_content": {"toolResult": {"x": 7}, "isError": False},
+    "nothing": {},
     "plain_string": {"content": "said without a block"},
     "same_twice": {
         "content": [{"type": "text", "text": '{"a": "é", "b": [1, true]}'}],
@@ -88,7 +92,11 @@ def call(number: Any, name: str, arguments: Any) -> None:
         form = {"type": "object", "properties": {"region": {"type": "string"}}, "required": ["region"]}
         say({"id": "q", "method": "elicitation/create", "params": {"message": "Which one?", "requestedSchema": form}})
         answer = next(reply for reply in map(json.loads, sys.stdin) if reply.get("id") == "q")
-        say({"id": number, "error": answer["error"]} if "error" in answer else {"id": number, "result": answer})
+        say(
+            {"id": number, "error": answer["error"]}
+            if "error" in answer
+            else {"id": number, "result": answer["result"]}
+        )
         return
     if name == "grow":
         TOOLS.append({"name": "grown", "inputSchema": ANY})

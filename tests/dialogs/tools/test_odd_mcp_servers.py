@@ -52,6 +52,8 @@ def call(name: str, dialog: UUID | None = None, **arguments: Any) -> str:
         ("list_as_data", '["ALPHA","BETA"]'),
         ("unknown_block", '{"type":"table","rows":[[1,"ALPHA"]]}\none row'),
         ("plain_string", "said without a block"),
+        ("no_content", '{"toolResult":{"x":7}}'),
+        ("nothing", "[The tool answered nothing.]"),
         ("same_twice", '{"a": "é", "b": [1, true]}'),
     ],
 )

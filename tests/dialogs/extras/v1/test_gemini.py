@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import orjson
 import pytest
-from django.test import AsyncClient
+from django.test import Client
 
 from dialogs.accounts import api_keys
 from dialogs.extras.v1 import conversations
@@ -190,19 +190,21 @@ def test_a_conversation_with_a_tool_is_one_dialog(key: ApiKey, script: Script) -
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_its_addresses_answer_in_its_words(key: ApiKey, agent: str) -> None:
-    from asgiref.sync import sync_to_async
-
-    secret = await sync_to_async(api_keys.create_key)(key.owner)
-    client = AsyncClient(headers={"x-goog-api-key": secret})
-    listed = (await client.get("/v1beta/models")).json()["models"]
-    assert [one["name"] for one in listed] == [f"models/{agent}"]
-    assert (await client.get(f"/v1beta/models/{agent}")).json()["baseModelId"] == agent
+def test_its_addresses_answer_in_its_words(key: ApiKey, agent: str) -> None:
+    client = Client(headers={"x-goog-api-key": api_keys.create_key(key.owner)})
+    (listed,) = client.get("/v1beta/models").json()["models"]
+    assert listed["name"] == f"models/{agent}"
+    assert client.get(f"/v1beta/models/{agent}").json() == listed
     body = {"contents": [said("user", "Hi")]}
-    counted = await client.post(f"/v1beta/models/{agent}:countTokens", body, "application/json")
+    counted = client.post(f"/v1beta/models/{agent}:countTokens", body, "application/json")
     assert counted.json()["totalTokens"] > 0
-    for path, status in (("models/none:generateContent", "NOT_FOUND"), (f"models/{agent}:embedContent", "NOT_FOUND")):
-        refused = await client.post(f"/v1beta/{path}", body, "application/json")
-        assert refused.json()["error"]["status"] == status
-    anyone = await AsyncClient().post(f"/v1beta/models/{agent}:generateContent", body, "application/json")
+    refused = (
+        ("models/none:generateContent", "NOT_FOUND"),
+        (f"models/{agent}:embedContent", "NOT_FOUND"),
+        (f"models/{agent}:streamGenerateContent", "INVALID_ARGUMENT"),
+    )
+    for path, status in refused:
+        answer = client.post(f"/v1beta/{path}", body, "application/json")
+        assert answer.json()["error"]["status"] == status
+    anyone = Client().post(f"/v1beta/models/{agent}:generateContent", body, "application/json")
     assert (anyone.status_code, anyone.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
