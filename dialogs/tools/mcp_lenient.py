@@ -30,7 +30,7 @@ USED = ("name", "inputSchema", *OPTIONAL)
 async def lenient(
     transport: AbstractAsyncContextManager[tuple[Any, Any]], leave_out: LeaveOut
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], Any]]:
-    """Open the transport, with each list of tools and each result mended as it passes."""
+    """Open the transport, and mend each list of tools and each result on its way."""
     calls: set[str | int] = set()
     async with transport as (received, sending):
         yield _MendedMessages(received, calls, leave_out), _NotedCalls(sending, calls)
