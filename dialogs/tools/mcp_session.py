@@ -14,7 +14,7 @@ import httpx2
 import structlog
 from django.conf import settings
 from mcp.client.client import Client
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
@@ -123,7 +123,7 @@ async def connect(session: Session) -> AsyncIterator[Client]:
         if isinstance(message, ToolListChangedNotification):
             session.changed()
 
-    async def ask(_: object, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         return session.respond(params)
 
     def leave_out(tool: str, reason: str) -> None:

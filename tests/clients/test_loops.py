@@ -20,18 +20,18 @@ COMMAND = {"type": "object", "properties": {"command": {"type": "string"}}, "req
 
 def messages_loop(url: str, key: str) -> Iterator[tuple[str, int]]:
     """Yield the answer of each turn, and how many compactions came with it."""
-    client = Anthropic(base_url=url, api_key=key, max_retries=0)
+    client: Any = Anthropic(base_url=url, api_key=key, max_retries=0)
     edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": THRESHOLD}}
     messages: list[Any] = []
     for number in range(TURNS):
         messages.append({"role": "user", "content": f"Task {number}"})
         compactions = 0
         while True:
-            answer: Any = client.beta.messages.create(
+            answer = client.beta.messages.create(
                 model=SMALL,
                 max_tokens=500,
                 betas=["compact-2026-01-12"],
-                context_management={"edits": [edit]},  # type: ignore[typeddict-item,list-item]
+                context_management={"edits": [edit]},
                 tools=[{"name": "bash", "description": "Runs it.", "input_schema": COMMAND}],
                 messages=messages,
             )
@@ -49,13 +49,13 @@ def messages_loop(url: str, key: str) -> Iterator[tuple[str, int]]:
 
 
 def responses_loop(url: str, key: str) -> Iterator[tuple[str, int]]:
-    client = OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
+    client: Any = OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
     items: list[Any] = []
     for number in range(TURNS):
         items.append({"role": "user", "content": f"Task {number}"})
         compactions = 0
         while True:
-            answer: Any = client.responses.create(
+            answer = client.responses.create(
                 model=SMALL,
                 input=items,
                 store=False,
@@ -88,7 +88,7 @@ def test_a_loop_of_two_hundred_turns_is_compacted_here_and_undone(
     compactions = sum(number for _, number in told)
     (dialog,) = Dialog.objects.filter(owner=person)
     runs = RemediationRun.objects.filter(dialog=dialog, undone_at=None).order_by("-pk")
-    largest = max(dialog.generations.exclude(prompt_tokens=None).values_list("prompt_tokens", flat=True))
+    largest = max(count or 0 for count in dialog.generations.values_list("prompt_tokens", flat=True))
     print(f"{compactions} compactions, {runs.count()} rewrites, {len(double.requests)} model calls, most {largest}")
     assert compactions >= 5 and largest < SMALL_WINDOW
     newest = runs.first()

@@ -42,7 +42,7 @@ def _add(builder: Builder, message: Item) -> None:
     role = _role_in(message)
     content = next((message[name] for name in CONTENTS if message.get(name) is not None), None)
     parts = content if isinstance(content, list) else [content]
-    blocks = [part for part in parts if mapping(part).get("type") in (*CALLS, *RESULTS, *THOUGHTS)]
+    blocks = [part for part in items(parts) if part.get("type") in (*CALLS, *RESULTS, *THOUGHTS)]
     text = text_and_files(builder, [part for part in parts if part not in blocks] if blocks else content)
     if role in ("system", "developer"):
         builder.left_out["instructions"] += 1
