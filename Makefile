@@ -19,16 +19,13 @@ run: setup
 # Four workers on two cores: the tests wait for processes more than they compute. Each file stays on one of them, so that its
 # servers start once, and files keep the order that tests/harness/browser.py gives them.
 WORKERS ?= 4
-# Tests run on PostgreSQL. What asks the database for most is tried once more on the one of a new install, apart from the walk
-# through every page and form, which asks for nothing that the others do not.
-ON_SQLITE := tests/dialogs/views tests/dialogs/api --deselect tests/dialogs/views/test_crawl.py
-# And some of it there with every extension off. That the product starts and chats so is tests/platform/test_extensions.py.
-CORE_ALONE := tests/dialogs/actions tests/dialogs/admin
+# Tests run on PostgreSQL. What asks the database for most is tried once more on the one of a new install, with every
+# extension off. That the product starts and chats so is tests/platform/test_extensions.py.
+CORE_ON_SQLITE := tests/dialogs/actions tests/dialogs/admin tests/dialogs/api tests/dialogs/views --ignore tests/dialogs/views/test_crawl.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: setup-dev browser proxies
 	$(PYTEST) $(ARGS)
-	$(if $(ARGS),,DOMINDS_ON_SQLITE=1 $(PYTEST) $(ON_SQLITE))
-	$(if $(ARGS),,DOMINDS_ON_SQLITE=1 DOMINDS_EXTRAS=none $(PYTEST) $(CORE_ALONE))
+	$(if $(ARGS),,DOMINDS_ON_SQLITE=1 DOMINDS_EXTRAS=none $(PYTEST) $(CORE_ON_SQLITE))
 
 # What needs no server, no other process and no embedding model: a minute at most.
 unit: setup-dev

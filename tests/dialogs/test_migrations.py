@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connections
+from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from dialogs.api.schemas import EventOut
@@ -53,55 +53,44 @@ OLD_EVENTS: list[tuple[str, dict[str, Any]]] = [
 
 
 @contextmanager
-def upgraded(alias: str) -> Iterator[Any]:
-    """A database as the older version left it, with its five events in a dialog titled Old, and that dialog's client,
+def upgraded() -> Iterator[Any]:
+    """The database as the older version left it, with its five events in a dialog titled Old, and that dialog's client,
     after an upgrade. Yields that version's models. To go back and forth takes seven seconds."""
-    executor = MigrationExecutor(connections[alias])
+    executor = MigrationExecutor(connection)
     executor.migrate(BEFORE)
     models = executor.loader.project_state(BEFORE).apps
     try:
-        owner = User.objects.using(alias).create(username="someone")
-        agent = (
-            models.get_model("dialogs", "Agent")
-            .objects.using(alias)
-            .create(id="a", provider="p", model="m", context_policy="retention")
+        owner = User.objects.create(username="someone")
+        agent = models.get_model("dialogs", "Agent").objects.create(
+            id="a", provider="p", model="m", context_policy="retention"
         )
-        dialog = (
-            models.get_model("dialogs", "Dialog")
-            .objects.using(alias)
-            .create(owner_id=owner.pk, agent=agent, title="Old", last_event_seq=len(OLD_EVENTS))
+        dialog = models.get_model("dialogs", "Dialog").objects.create(
+            owner_id=owner.pk, agent=agent, title="Old", last_event_seq=len(OLD_EVENTS)
         )
         for seq, (kind, data) in enumerate(OLD_EVENTS, 1):
-            models.get_model("dialogs", "Event").objects.using(alias).create(
-                dialog=dialog, seq=seq, type=kind, data=data
-            )
-        models.get_model("dialogs", "Client").objects.using(alias).create(dialog=dialog, said="digest")
+            models.get_model("dialogs", "Event").objects.create(dialog=dialog, seq=seq, type=kind, data=data)
+        models.get_model("dialogs", "Client").objects.create(dialog=dialog, said="digest")
     finally:
-        call_command("migrate", database=alias, interactive=False, verbosity=0)
+        call_command("migrate", interactive=False, verbosity=0)
     yield models
 
 
-def check_rows_are_kept(alias: str) -> None:
-    rows = list(Event.objects.using(alias).order_by("seq"))
+def check_rows_are_kept() -> None:
+    rows = list(Event.objects.order_by("seq"))
     results = [event for row in rows for event in events.events_in(row)]
     assert [(event.seq, event.type, event.data) for event in results] == [
         (seq, *event) for seq, event in enumerate(OLD_EVENTS, 1)
     ]
     assert [event.created_at for event in results] == [row.created_at for row in rows]
-    assert Agent.objects.using(alias).get().context_policy == "retention"
-    assert Client.objects.using(alias).get().messages_digest == "digest"
-
-
-def test_rows_are_kept_on_sqlite_too(lite: str) -> None:
-    with upgraded(lite):
-        check_rows_are_kept(lite)
+    assert Agent.objects.get().context_policy == "retention"
+    assert Client.objects.get().messages_digest == "digest"
 
 
 def test_an_old_dialog_goes_on_and_so_may_the_version_before() -> None:
     """Migrations only add: until its processes are replaced, that version stores events as rows of their own, and ours
     count on."""
-    with upgraded("default") as models:
-        check_rows_are_kept("default")
+    with upgraded() as models:
+        check_rows_are_kept()
         dialog = Dialog.objects.get(title="Old")
         before = events_of(dialog)
         for texts in (["ours"], ["ours too", "and again"]):

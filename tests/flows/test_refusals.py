@@ -135,7 +135,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), list(KINDS)], ids="+".join)
+@pytest.mark.parametrize("kinds", [*(pytest.param([kind], marks=pytest.mark.deep) for kind in KINDS), list(KINDS)])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_no_green_dialog_is_refused_and_the_forced_clear_fits(minds: Minds, kinds: list[str], seed: int) -> None:
     random = Random(seed)

@@ -55,6 +55,7 @@ def test_a_revoked_key_and_an_inactive_owner_are_401(caller: Caller) -> None:
     assert code_of(other("GET", "/agents")) == (401, "unauthorized")
 
 
+@pytest.mark.extras
 def test_a_refused_key_is_told_why(caller: Caller) -> None:
     def why() -> str:
         return str(caller("GET", "/agents")[1]["error"]["message"])

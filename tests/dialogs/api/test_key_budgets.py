@@ -37,7 +37,7 @@ from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import PLAIN, Zoo
 from tests.dialogs.factories import AgentFactory, UserFactory
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.extras]
 
 UNDER_WAY = (State.QUEUED, State.GENERATING)
 Call = tuple[str, Any]  # a path below /api, and the body

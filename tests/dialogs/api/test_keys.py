@@ -26,6 +26,7 @@ def asked(key: str, method: str, path: str, body: Any = None) -> tuple[int, str]
     return answer.status_code, error.get("code", "")
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(
     ("scope", "reads", "opens", "lists_models"),
     [("all", 200, 201, 200), ("read", 200, 403, 403), ("v1", 403, 403, 200)],
@@ -58,6 +59,7 @@ def test_a_key_ends_and_its_use_is_noted_once_a_minute() -> None:
     assert key_of(key) is None
 
 
+@pytest.mark.extras
 def test_a_key_spends_no_more_in_a_month_than_its_budget() -> None:
     """Its dialogs by /v1 count, and its embeddings; those of other keys do not, nor what was before this month."""
     owner, agent = UserFactory.create(), AgentFactory.create()
