@@ -187,7 +187,7 @@ def _socket(addresses: list[Address], port: int, ends_at: float) -> socket.socke
 
 
 def _seconds_left(ends_at: float) -> float:
-    """Return the seconds that are left. Raises ``TimeoutError`` when there are none."""
+    """Return the seconds until ``ends_at``. Raises ``TimeoutError`` if there are none."""
     if (seconds := ends_at - time.monotonic()) <= 0:
         raise TimeoutError("timed out")
     return seconds

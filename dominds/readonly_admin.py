@@ -63,7 +63,7 @@ class Among(admin.SimpleListFilter):
         return [] if self._edge is None else [(self.ALL, "all")]
 
     def choices(self, changelist: Any) -> Any:
-        """Replace Django's word for no filter by its meaning here."""
+        """Show "the newest 10,000" in place of Django's "All", which stands for an unset filter."""
         newest, *others = super().choices(changelist)
         yield {**newest, "display": "the newest 10,000"}
         yield from others

@@ -169,7 +169,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "dominds.web.answer_headers.with_headers",
-    "dialogs.store.charging.of_one_request",
+    "dialogs.store.charging.forget_key_after_request",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -182,7 +182,7 @@ ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
 # Resolved by name: the ground floor imports no app.
 SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"
-WARMUP = "dialogs.pages.warmup.for_pages"
+WARMUP = "dialogs.pages.warmup.warm_up_pages"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

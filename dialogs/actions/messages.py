@@ -408,7 +408,7 @@ def visible_dialog(dialog_id: UUID, user: User) -> Dialog:
     return dialog
 
 
-def acting(dialog_id: UUID, user: User) -> Dialog:
+def writable_dialog(dialog_id: UUID, user: User) -> Dialog:
     """Return the dialog for a person who is about to change it. A person who may only read it is told so."""
     dialog = visible_dialog(dialog_id, user)
     check_may_act(dialog, user)

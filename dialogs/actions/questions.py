@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
-from dialogs.actions.messages import acting, check_may_act, create_dialog, shorten
+from dialogs.actions.messages import check_may_act, create_dialog, shorten, writable_dialog
 from dialogs.actions.question_rows import ALLOW, approval_in, close_question, edited_in, open_question, refusal_in
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
@@ -87,7 +87,7 @@ def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None, choic
     if not text.strip():
         raise Invalid("The question is empty. Write what you want to know.")
     with transaction.atomic():
-        dialog = acting(dialog_id, user) if dialog_id else _new_dialog(user, text)
+        dialog = writable_dialog(dialog_id, user) if dialog_id else _new_dialog(user, text)
         with open_change(dialog.pk) as change:
             if change.dialog.state not in (State.IDLE, State.FAILED):
                 raise Conflict(

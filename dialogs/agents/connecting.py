@@ -43,7 +43,7 @@ class Server:
             return cls(known.kind, known.base_url.rstrip("/"), key)
         return server
 
-    def as_what_it_is(self) -> "Server":
+    def with_recognised_kind(self) -> "Server":
         """Return the server under the kind that its own API shows, if nothing else is known of the address."""
         if self.kind.name != COMMON or any(_at(self.base_url)):
             return self

@@ -15,4 +15,4 @@ router = Router(tags=["agents"])
 @router.get("/agents", response=list[AgentOut])
 def list_agents(request: HttpRequest) -> list[dict[str, Any]]:
     """List all agents; one that cannot answer now says why."""
-    return overviews.of_agents(Agent.objects.filter(enabled=True).order_by("pk"))
+    return overviews.describe_agents(Agent.objects.filter(enabled=True).order_by("pk"))

@@ -46,7 +46,7 @@ class PreviewChoice(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/clear", response={202: StateOut})
 def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dict[str, str]]:
     """Begin a new round with this re-entry package; after the generation when one runs."""
-    dialog = messages.acting(dialog_id, request.auth)
+    dialog = messages.writable_dialog(dialog_id, request.auth)
     return Status(202, {"state": rewrite_requests.clear(dialog.pk, given.reminder_content, request.auth)})
 
 
@@ -54,7 +54,7 @@ def _offer(hand: ByHand) -> None:
     """Add a call for each rewrite that people can ask for."""
 
     def rewrite(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-        dialog = messages.acting(dialog_id, request.auth)
+        dialog = messages.writable_dialog(dialog_id, request.auth)
         return Status(202, {"state": rewrite_requests.request(dialog.pk, hand.verb, request.auth)})
 
     router.add_api_operation(
@@ -93,7 +93,7 @@ def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Win
 @router.post("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}/undo", response=RemediationOut)
 def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]:
     """Undo the newest rewrite that is in force: the model sees again, word for word, what it removed."""
-    dialog = messages.acting(dialog_id, request.auth)
+    dialog = messages.writable_dialog(dialog_id, request.auth)
     return context_report.remediation_json(rewrite_requests.undo(min(run_id, LARGEST), request.auth, dialog.pk))
 
 

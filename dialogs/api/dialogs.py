@@ -29,7 +29,7 @@ class NewDialog(Schema):
 def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, Any]]:
     origin = Dialog.Origin.KEY if bearer_of(request.headers.get("Authorization", "")) else Dialog.Origin.PERSON
     dialog = messages.create_dialog(request.auth, given.agent, given.title, origin=origin)
-    return Status(201, overviews.of_dialog(messages.visible_dialog(dialog.pk, request.auth)))
+    return Status(201, overviews.describe_dialog(messages.visible_dialog(dialog.pk, request.auth)))
 
 
 @router.get("/dialogs", response=list[DialogOut])
@@ -39,12 +39,12 @@ def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict
     """
     visible = Dialog.objects.for_user(request.auth).exclude(origin=Dialog.Origin.AGENT)
     visible = visible.select_related("agent", "group")
-    return overviews.of_dialogs(oldest_first(visible, window))
+    return overviews.describe_dialogs(oldest_first(visible, window))
 
 
 @router.get("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
-    return overviews.of_dialog(messages.visible_dialog(dialog_id, request.auth))
+    return overviews.describe_dialog(messages.visible_dialog(dialog_id, request.auth))
 
 
 class Sharing(Schema):
@@ -56,7 +56,7 @@ def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dic
     """Share the dialog with a group, whose members may then read it and act in it. Only its owner may."""
     dialog = messages.visible_dialog(dialog_id, request.auth)
     sharing.share(dialog.pk, given.group or "", request.auth)
-    return overviews.of_dialog(messages.visible_dialog(dialog_id, request.auth))
+    return overviews.describe_dialog(messages.visible_dialog(dialog_id, request.auth))
 
 
 @router.delete("/dialogs/{uuid:dialog_id}", response={204: None})
@@ -76,8 +76,8 @@ class ModelChoice(Schema):
 @router.put("/dialogs/{uuid:dialog_id}/model", response=DialogOut)
 def choose_model(request: PersonRequest, dialog_id: UUID, given: ModelChoice) -> dict[str, Any]:
     """Choose the model that answers from the next message on."""
-    model_choice.choose(messages.acting(dialog_id, request.auth).pk, given.provider, given.model, request.auth)
-    return overviews.of_dialog(messages.visible_dialog(dialog_id, request.auth))
+    model_choice.choose(messages.writable_dialog(dialog_id, request.auth).pk, given.provider, given.model, request.auth)
+    return overviews.describe_dialog(messages.visible_dialog(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/statistics", response=StatisticsOut)

@@ -53,7 +53,7 @@ def number_in(text: str | None) -> int | None:
 
 
 def oldest_first(rows: QuerySet[Row], window: UuidWindow) -> QuerySet[Row]:
-    """Return a window of rows with ``created_at`` and a UUID, in the order in which they were made."""
+    """Return a window of rows by age, for tables with ``created_at`` and UUIDs, whose keys have no order in time."""
     ordered = rows.order_by("created_at", "pk")
     if window.after is None:
         return ordered[: window.limit]

@@ -31,7 +31,7 @@ class NewMessage(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/messages", response={202: Accepted})
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
     """Store a message. A worker answers it, after those that were sent before."""
-    dialog = messages.acting(dialog_id, request.auth)
+    dialog = messages.writable_dialog(dialog_id, request.auth)
     attached = check_files(from_base64(file.name, file.data) for file in given.attachments)
     return Status(
         202,
@@ -42,25 +42,25 @@ def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> 
 @router.delete("/dialogs/{uuid:dialog_id}/messages/{int:seq}", response={204: None})
 def remove_message(request: PersonRequest, dialog_id: UUID, seq: int) -> Status[None]:
     """Take back a message that still waits in the queue."""
-    messages.remove_queued(messages.acting(dialog_id, request.auth).pk, seq, request.auth)
+    messages.remove_queued(messages.writable_dialog(dialog_id, request.auth).pk, seq, request.auth)
     return Status(204, None)
 
 
 @router.post("/dialogs/{uuid:dialog_id}/stop", response={202: StateOut})
 def stop(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Stop the answer under way; the part so far stays."""
-    return Status(202, {"state": messages.stop(messages.acting(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.stop(messages.writable_dialog(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/retry", response={202: StateOut})
 def retry(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Answer the newest message once more, after it failed or was stopped."""
-    return Status(202, {"state": messages.retry(messages.acting(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.retry(messages.writable_dialog(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/close", response={202: StateOut})
 def close(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    return Status(202, {"state": messages.close(messages.acting(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.close(messages.writable_dialog(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.get("/dialogs/{uuid:dialog_id}/turns", response=list[TurnOut])

@@ -36,7 +36,7 @@ def error(code: str, message: str, status: int, retry_after_seconds: int | None 
 
 
 def register(api: NinjaAPI) -> None:
-    """Have ``api`` answer everything that can go wrong in this shape."""
+    """Register handlers with ``api``, so that every error is answered in the API's one shape."""
 
     def on(kind: type[Problem], answer: Callable[[HttpRequest, Problem], HttpResponse]) -> None:
         api.add_exception_handler(kind, cast(Any, answer))  # ninja types the exception as maybe a class

@@ -74,20 +74,22 @@ def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dic
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/feedback", response={204: None})
 def rate(request: PersonRequest, dialog_id: UUID, seq: int, given: FeedbackIn) -> Status[None]:
     """Rate an answer for a person; null takes the rating back."""
-    turn_marks.rate(messages.acting(dialog_id, request.auth).pk, seq, given.feedback or "")
+    turn_marks.rate(messages.writable_dialog(dialog_id, request.auth).pk, seq, given.feedback or "")
     return Status(204, None)
 
 
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/pin", response={204: None})
 def pin(request: PersonRequest, dialog_id: UUID, seq: int, given: PinIn) -> Status[None]:
     """Pin a turn, so that it is recalled first in each request."""
-    turn_marks.choose_recall(messages.acting(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else "")
+    turn_marks.choose_recall(
+        messages.writable_dialog(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else ""
+    )
     return Status(204, None)
 
 
 def _branch(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) -> forks.Branch:
-    return forks.Branch(messages.acting(dialog_id, request.auth).pk, seq, request.auth, given.request_id)
+    return forks.Branch(messages.writable_dialog(dialog_id, request.auth).pk, seq, request.auth, given.request_id)
 
 
 def _answer_branch(request: PersonRequest, made: Dialog) -> Status[dict[str, Any]]:
-    return Status(201, overviews.of_dialog(messages.visible_dialog(made.pk, request.auth)))
+    return Status(201, overviews.describe_dialog(messages.visible_dialog(made.pk, request.auth)))

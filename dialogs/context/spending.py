@@ -73,7 +73,7 @@ def spent_this_month(owner_id: int) -> Decimal:
 
 def cost_this_month(owner_id: int) -> Spent:
     """Sum the owner's dialogs that were active this month, which an index finds, and embeddings; months are UTC."""
-    calls, embeddings = charging.of_this_month()
+    calls, embeddings = charging.calls_of_this_month()
     recent = calls.filter(dialog__active_at__gte=charging.month_begin())
     return charging.sums((recent, "dialog__owner"), (embeddings, "person"), of=[owner_id])[owner_id]
 

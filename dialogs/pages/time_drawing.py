@@ -85,7 +85,7 @@ def draw(moments: Sequence[Moment]) -> Drawing:
 
 
 def axis(top: int) -> tuple[tuple[float, str], ...]:
-    """Return percents from above with their numbers of tokens, down to 0."""
+    """Return the numbers of the axis: each as percents from above and a number of tokens, from the top down to 0."""
     return tuple((round(100 * (1 - share), 1), format_number(top * share, "")) for share in SHARES)
 
 

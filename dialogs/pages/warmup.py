@@ -10,7 +10,7 @@ from dialogs.context.limits import models_in_use
 from remediation.tokens.counting import counter_for
 
 
-def for_pages() -> None:
+def warm_up_pages() -> None:
     """Load the model catalog, the vocabularies for estimates, and the pieces of a page, which takes half a second."""
     configured = current_config().tokenizer
     for model in models_in_use():

@@ -83,7 +83,7 @@ def as_json(dialog: Dialog) -> Iterator[str]:
     Images are base64, by the ``sha256`` that their turns give.
     """
     head = {
-        "dialog": overviews.of_dialog(dialog),
+        "dialog": overviews.describe_dialog(dialog),
         "rounds": [_round_json(row) for row in dialog.rounds.all()],
         "reminders": [json_shapes.reminder(row, est_tokens) for row, est_tokens in reminders.list_reminders(dialog)],
         "questions": [

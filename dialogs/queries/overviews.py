@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 Row = TypeVar("Row", bound=Model)
 
 
-def of_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
+def describe_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
     config = current_config()
     return list(_readable(agents, lambda agent: _of_agent(agent, config)))
 
@@ -57,7 +57,7 @@ def _window(agent: Agent) -> int | None:
         return None
 
 
-def of_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
+def describe_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
     """Describe dialogs, which should be read with ``agent`` and ``group``. One query finds all their open questions."""
     rows = list(dialogs)
     waiting = {row.dialog_id: row for row in Question.objects.filter(dialog__in=rows, state=Question.State.OPEN)}
@@ -73,7 +73,7 @@ def _readable(rows: Iterable[Row], describe: Callable[[Row], dict[str, Any]]) ->
             log.exception("row_left_out", row=str(row.pk))
 
 
-def of_dialog(dialog: Dialog) -> dict[str, Any]:
+def describe_dialog(dialog: Dialog) -> dict[str, Any]:
     return _overview(dialog, dialog.questions.filter(state=Question.State.OPEN).first())
 
 

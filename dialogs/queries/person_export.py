@@ -34,8 +34,10 @@ ROWS: dict[str, tuple[type[Model], str]] = {
 }
 
 
-def of_person(user: User) -> Iterator[str]:
-    """Yield one JSON object, in pieces. Their messages in dialogs of others are listed as ``messages_elsewhere``."""
+def export_person(user: User) -> Iterator[str]:
+    """Yield one JSON object about the person, in pieces. What they wrote in dialogs of others is listed as
+    ``messages_elsewhere``.
+    """
     account = _columns(user) | {"groups": sorted(user.groups.values_list("name", flat=True))}
     yield f'{{"account":{_json(account)}'
     for name, (model, column) in ROWS.items():

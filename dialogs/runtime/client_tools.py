@@ -20,7 +20,7 @@ UNANSWERED = Result("The client gave no result for this call and went on with an
 BESIDE_CLEAR = Result("Not called: it came together with clear_mind. Call one of the two.", failed=True)
 
 
-def of_client(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
+def client_calls(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
     """Return the calls that the client runs."""
     offered = offered_to(dialog)
     return tuple(call for call in calls if call.name in offered and offered[call.name].is_clients)
@@ -28,7 +28,7 @@ def of_client(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
 
 def wait_for_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
     """Check whether the calls wait for the client: it runs all of them, and their message has ended."""
-    return _has_ended(dialog) and len(of_client(dialog, calls)) == len(calls)
+    return _has_ended(dialog) and len(client_calls(dialog, calls)) == len(calls)
 
 
 def _has_ended(drive: Drive) -> bool:

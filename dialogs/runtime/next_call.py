@@ -87,6 +87,6 @@ def _tells_sizes(dialog: Dialog) -> bool:
 
 
 def _at_most(dialog: Dialog, output: int | None) -> int | None:
-    """Limit the output to what the provider was asked for after it had refused more."""
+    """Limit the output to the amount that was sent after the provider had refused more."""
     less: int | None = dialog.repeats.get(OUTPUT)
     return min(less, output or less) if less else output

@@ -53,7 +53,7 @@ def judge_results(
     that is not stored yet.
     """
     if not results or isinstance(served, UnknownModel) or not _is_judged(served, results):
-        return {call_id: by_length(result) for call_id, result in results.items()}
+        return {call_id: judge_by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
     now_served, view, _, sizes = materials_of(now, view)
     context = context_of(now, now_served, view, sizes)
@@ -69,7 +69,7 @@ def _is_judged(served: Served, results: Mapping[str, Result]) -> bool:
     return window is not None and sum(len(result.text) for result in results.values()) > window
 
 
-def by_length(result: Result) -> Judged:
+def judge_by_length(result: Result) -> Judged:
     return Judged(result) if len(result.text) <= MOST_CHARS else _preview(result, PREVIEW_CHARS)
 
 
@@ -106,4 +106,4 @@ def _judge(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, call
     ):
         log.warning("tool_result_put_aside", dialog_id=str(dialog_id), est_tokens=tokens, window=window)
         return _preview(result, min(PREVIEW_CHARS, window))
-    return by_length(result)
+    return judge_by_length(result)

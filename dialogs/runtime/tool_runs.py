@@ -69,7 +69,7 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
     neither the calls beside it nor a worker, but a clear, or calls for a client, wait for it.
     """
     tools = offered_to(dialog)
-    clients = client_tools.of_client(dialog, calls)
+    clients = client_tools.client_calls(dialog, calls)
     beside_clear = client_tools.has_clear(calls)
     if clients and beside_clear:
         _hand_over(lease, clients, beside_clear=True)

@@ -37,7 +37,7 @@ def charge(key: ApiKey) -> None:
 
 
 @sync_only_middleware
-def of_one_request(get_response: Handler) -> Handler:
+def forget_key_after_request(get_response: Handler) -> Handler:
     def answer(request: HttpRequest) -> HttpResponseBase:
         before = _key.set(None)  # threads go on to other requests
         try:
@@ -88,11 +88,11 @@ def check_budget_of(key: ApiKey, reserved: Decimal = Decimal(0)) -> None:
 
 def costs_of_keys(keys: Collection[int]) -> Mapping[int, Spent]:
     """Return this month's cost of each key: of the model calls that it started, and of its embeddings."""
-    calls, embeddings = of_this_month()
+    calls, embeddings = calls_of_this_month()
     return sums((calls, "key"), (embeddings, "key"), of=keys)
 
 
-def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
+def calls_of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
     """Return this month's model calls and embeddings; ``unknown`` counts calls without a cost. Months are UTC."""
     free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # outcomes that cost nothing without a report
     unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())

@@ -38,7 +38,7 @@ ASKED_AT_ONCE = 8  # servers; a silent one is waited for
 
 
 def problem_with(name: str) -> str:
-    """Return why an agent cannot list this name, or an empty text. No server is asked."""
+    """Return why an agent cannot use this name for tools of a server, or an empty text. No server is asked."""
     server_id, _, _ = name.removeprefix(PREFIX).partition("/")
     config = current_config()
     if server_id in config.servers or server_id in config.off:  # a server that is off may be on again tomorrow

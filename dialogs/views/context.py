@@ -114,7 +114,7 @@ def text(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def led_to_context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Redirect from the address of a former page to the context, with the same question."""
+    """Redirect a former address to the context page, with its query."""
     asked = request.GET.urlencode()
     return redirect(f"{reverse('context', args=[dialog.pk])}{'?' if asked else ''}{asked}")
 

@@ -35,8 +35,10 @@ STORY, LONG_STORY = 5, 50  # acts in the popover, and on the page of the context
 @login_required
 @require_POST
 def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseBase:
-    """Request a rewrite. A page's script has asked the policy's question; without scripts the
-    preview is that question.
+    """Request a rewrite.
+
+    A page with scripts has asked for confirmation before. Without scripts the preview is shown first, and its button
+    confirms.
     """
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):

@@ -273,4 +273,4 @@ def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
 @require_GET
 def export_own(request: PersonRequest) -> HttpResponseBase:
     """Download everything that is this person's."""
-    return download(person_export.of_person(request.user), "my-data.json", "application/json")
+    return download(person_export.export_person(request.user), "my-data.json", "application/json")

@@ -119,7 +119,7 @@ def rate(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Have a turn come back into each request, or leave that to the runtime."""
+    """Pin a turn, so that each request recalls it, or leave the choice to the runtime."""
     choice, seq = request.POST.get("choice", ""), clean(TurnForm(request.POST))["seq"]
     turn_marks.choose_recall(dialog.pk, seq, choice)
     if request.htmx:

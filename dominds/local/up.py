@@ -262,8 +262,8 @@ class Announcement:
         self.administered = administered
 
     def make(self, ending: Event) -> None:
-        """Ask one question at a time. On a busy machine, unanswered questions would pile up and
-        keep the server busy.
+        """Print the line once Dominds answers. Questions are asked one at a time, since unanswered ones would pile up
+        and keep a busy server busy.
         """
         while not ending.wait(ASKED_EVERY_SECONDS):
             if self._answers():

@@ -68,7 +68,7 @@ def _quote(name: str) -> str:
 
 
 @cache
-def of_pages() -> str:
+def page_scripts() -> str:
     found = sorted(path for folder in settings.STATICFILES_DIRS for path in (Path(folder) / "js").glob("*.js"))
     return bundle({path.name: path.read_text() for path in found if not OUTSIDE.fullmatch(path.name)})
 
@@ -76,7 +76,7 @@ def of_pages() -> str:
 @require_safe
 def serve(request: HttpRequest) -> HttpResponse:
     """Serve the scripts of the pages. Browsers keep an address that contains the build for ever."""
-    text = bundle_now() if settings.DEBUG else of_pages()
+    text = bundle_now() if settings.DEBUG else page_scripts()
     response = HttpResponse(text, content_type="text/javascript; charset=utf-8")
     if request.GET.get("v") == BUILD and not settings.DEBUG:
         response["Cache-Control"] = FOR_EVER
@@ -86,5 +86,5 @@ def serve(request: HttpRequest) -> HttpResponse:
 
 def bundle_now() -> str:
     """Join the files as they are now, for developers who change them."""
-    of_pages.cache_clear()
-    return of_pages()
+    page_scripts.cache_clear()
+    return page_scripts()

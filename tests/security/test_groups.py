@@ -58,7 +58,7 @@ def test_members_act_in_a_dialog_and_others_find_none(camps: tuple[Camp, Camp], 
     dialog = own.dialog.pk
     for stranger in (other.owner, other.member, UserFactory.create()):
         with pytest.raises(NotFound):
-            messages.acting(dialog, stranger)
+            messages.writable_dialog(dialog, stranger)
         with pytest.raises(NotFound):
             questions.answer(own.question.pk, stranger, "EUR")
         assert frames_after(dialog, stranger.pk, 0) is None

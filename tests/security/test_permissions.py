@@ -111,7 +111,7 @@ def test_who_may_only_read_changes_nothing(dialog: Dialog, script: Script) -> No
         )
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "permission_required"), path
     with pytest.raises(Forbidden):
-        messages.acting(dialog.pk, reader)
+        messages.writable_dialog(dialog.pk, reader)
     _, question = asked_dialog(script)
     answer = client.post(
         f"/api/questions/{question.pk}/answer",

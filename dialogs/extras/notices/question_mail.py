@@ -142,8 +142,8 @@ def person_of(question_id: UUID, token: str) -> User | None:
 
 
 def closed_meanwhile(question_id: UUID, token: str) -> Question | None:
-    """Return the question of a link that would be valid if the question were open, for a holder who may see how it
-    ended.
+    """Return the question behind a mailed link if it has been closed since, and the link's holder
+    may see how it ended.
     """
     person = _holder(question_id, token)
     rows = Question.objects.exclude(state=Question.State.OPEN).select_related("dialog", "resolved_by")

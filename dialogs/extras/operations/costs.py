@@ -214,10 +214,10 @@ def _day_of(column: str) -> Case:
 
 
 def _value_at(column: str, places: Sequence[tuple[datetime, Any]], kind: "Field[Any, Any]") -> Case:
-    """Map a moment to the value beside the last of these beginnings at or before it.
+    """Return an expression for the value of the period in which a moment lies. ``places`` are the beginnings of the
+    periods, oldest first, with their values.
 
-    ``places`` begin with the oldest. Comparisons do this, because SQLite would ask Python for each row's date in a
-    zone.
+    It consists of comparisons, because SQLite would ask Python for each row's date in a zone.
     """
     cases = [When(**{f"{column}__gte": start, "then": Value(name)}) for start, name in reversed(places[1:])]
     return Case(*cases, default=Value(places[0][1]), output_field=kind)

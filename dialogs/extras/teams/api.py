@@ -77,7 +77,7 @@ def get_team(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
 @router.delete("/dialogs/{uuid:dialog_id}/team/{uuid:side_id}", response={204: None})
 def end_side_dialog(request: PersonRequest, dialog_id: UUID, side_id: UUID) -> Status[None]:
     """End one side dialog for good, with all below it; its parent reads that a person did so."""
-    team = team_of(messages.acting(dialog_id, request.auth))
+    team = team_of(messages.writable_dialog(dialog_id, request.auth))
     if team is None or side_id not in {member.dialog.pk for member in team.members}:
         raise NotFound("There is no such side dialog in this team.")
     messages.close(side_id, request.auth)
@@ -94,7 +94,7 @@ def get_task(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
 @router.put("/dialogs/{uuid:dialog_id}/team/task", response=TaskOut)
 def edit_task(request: PersonRequest, dialog_id: UUID, given: TaskEdit) -> dict[str, Any]:
     """Write one section of the task document anew. 409 ``stale_version`` says what changed since it was read."""
-    dialog = messages.acting(dialog_id, request.auth)
+    dialog = messages.writable_dialog(dialog_id, request.auth)
     return _task(task_document.edit(dialog, given.section, given.text, given.version, request.auth))
 
 

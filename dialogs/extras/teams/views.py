@@ -43,7 +43,7 @@ def task(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     dialog = messages.visible_dialog(dialog_id, request.user)
     if request.method == "POST":
         try:
-            _write(request, messages.acting(dialog_id, request.user))
+            _write(request, messages.writable_dialog(dialog_id, request.user))
         except Refusal as refusal:
             return refuse(request, refusal, reverse("task-document", args=[dialog_id]))
         return redirect("task-document", dialog_id=dialog_id)

@@ -13,7 +13,7 @@ __all__ = ["call", "timeline"]
 
 @dialog_page
 def call(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
-    """Redirect to the moment of a call, beside another one if the address names it."""
+    """Redirect to one call's request on the context page, beside another one if the address names it."""
     asked = request.GET.copy()
     asked["at"] = str(generation_id)
     return redirect(f"{reverse('context', args=[dialog.pk])}?{asked.urlencode()}")

@@ -131,7 +131,7 @@ def _advised_seconds(drive: Drive) -> int:
 def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
     if dialog.answering_seq is not None:
         return ()
-    result = client_tools.of_client(dialog, unresolved_calls(dialog))
+    result = client_tools.client_calls(dialog, unresolved_calls(dialog))
     if not result:
         return ()
     arguments = {

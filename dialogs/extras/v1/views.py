@@ -50,7 +50,7 @@ def model_of(request: HttpRequest, model: str) -> dict[str, Any]:
 def models_of(request: HttpRequest) -> list[dict[str, Any]]:
     key_of(request)
     agents = list(Agent.objects.filter(enabled=True).order_by("pk"))
-    return [_model_json(agent, row) for agent, row in zip(agents, overviews.of_agents(agents), strict=True)]
+    return [_model_json(agent, row) for agent, row in zip(agents, overviews.describe_agents(agents), strict=True)]
 
 
 def _model_json(agent: Agent, overview: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from dialogs.queries.person_export import of_person
+from dialogs.queries.person_export import export_person
 
 
 class Command(BaseCommand):
@@ -18,6 +18,6 @@ class Command(BaseCommand):
         user = User.objects.filter(username=username).first()
         if user is None:
             raise CommandError(f"There is no user {username!r}.")
-        for piece in of_person(user):
+        for piece in export_person(user):
             self.stdout.write(piece, ending="")
         self.stdout.write("")

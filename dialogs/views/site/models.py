@@ -145,7 +145,7 @@ def connect(request: PersonRequest) -> HttpResponse:
 
 def _typed_server(form: ServerForm) -> Server:
     given = clean(form)
-    return Server.at(given["kind"], given["address"], given["key"]).as_what_it_is()
+    return Server.at(given["kind"], given["address"], given["key"]).with_recognised_kind()
 
 
 def _connect_page(

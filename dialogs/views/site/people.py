@@ -200,7 +200,7 @@ def erase(request: PersonRequest, user_id: int) -> HttpResponse:
 def export(request: PersonRequest, user_id: int) -> HttpResponseBase:
     """Download everything that is a person's."""
     person = get_object_or_404(User, pk=user_id)
-    return download(person_export.of_person(person), f"person-{person.pk}.json", "application/json")
+    return download(person_export.export_person(person), f"person-{person.pk}.json", "application/json")
 
 
 @for_administrators

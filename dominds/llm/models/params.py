@@ -175,7 +175,9 @@ def _merge(model: ModelInfo, settings: Params) -> Params:
 
 
 def _laid_over(below: Params, params: Params) -> Params:
-    """Lay a mapping over another one name by name, so that an effort leaves a wish for a summary in place."""
+    """Return parameters with others laid over them, and mappings among them merged name by name, so that a stated
+    effort does not remove a stated wish for summaries.
+    """
     result = dict(below)
     for name, value in params.items():
         under = result.get(name)

@@ -35,7 +35,7 @@ def is_router(props: Any) -> bool:
 
 
 def window_in(props: Any) -> int | None:
-    """Return the window of one slot of the server."""
+    """Return the window of one conversation, of the several among which the server divides its context."""
     if not isinstance(props, dict):
         return None
     slot = props.get("default_generation_settings")

@@ -305,7 +305,9 @@ class ChatReader(AnswerReader):
         return _visible_text(known)[len(before) :]
 
     def _read_call(self, piece: dict[str, Any], at: int, named: set[int]) -> str:
-        """Add a piece, which stands at a place among others, to its call and answer its characters."""
+        """Add a piece of a tool call to the call that it belongs to, by its place among the pieces, and return its
+        characters.
+        """
         function = piece.get("function") or piece.get("custom") or piece
         name, arguments = (
             str(function.get("name") or ""),

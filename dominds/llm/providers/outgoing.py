@@ -196,7 +196,7 @@ def _label(part: Part) -> str:
 
 
 def _alternating(messages: Iterable[Message]) -> Iterator[Message]:
-    """Merge neighbours of one side. Calls and results stand outside of the turns."""
+    """Merge consecutive messages of one role. Calls and results do not count as turns."""
     under_way: Message | None = None
     side = Role.ASSISTANT  # the one that spoke last: the first is the user
     for given in messages:

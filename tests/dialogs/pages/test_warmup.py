@@ -15,5 +15,5 @@ def test_pages_are_loaded(script: Script) -> None:
     make_dialog()
     cached = engines["django"].engine.template_loaders[0].get_template_cache
     cached.clear()
-    warmup.for_pages()
+    warmup.warm_up_pages()
     assert {"dialogs/_turn.html", "dialogs/_context_panel.html", "dialogs/_ring.html"} <= set(cached)
