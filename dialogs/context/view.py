@@ -11,7 +11,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subqu
 
 from dialogs.context.config import prompts_folder
 from dialogs.context.units import group, unit_from_json
-from dialogs.context.view_cache import REMEMBERED_CHARS, Head, messages_of
+from dialogs.context.view_cache import REMEMBERED_CHARS, Head, count_settled, messages_of
 from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
 from dominds.llm.messages import Message, Role, chars_of
@@ -80,6 +80,8 @@ def view_of(dialog: Dialog) -> View:
     if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
         _heads.put(start, head, head.weight)
     waiting = group(head.open_rows)
+    if len(waiting) == 1:  # nothing was said since: the results are to come, and no rewrite parts a call from them
+        waiting = [replace(waiting[0], pinned=True)]
     unsettled = messages_of(waiting)
     return View(
         units=_pin(dialog, (*head.settled, *waiting)),
@@ -164,9 +166,11 @@ def _open_view(dialog_id: UUID, number: int, current: Any, opening: Prompt | Non
             sorted(rows.values(), key=attrgetter("position"))
         )
     run = _runs().get(pk=current.standing_run)
+    units, open_rows = _standing_view(dialog_id, run.view)
     return Head.of(
         run.base_position,
-        units_of_view(dialog_id, run.view),
+        units,
+        open_rows=open_rows,
         interrupted=_ends_in_a_cut_answer(dialog_id, run),
         base_position=run.base_position,
         by_value=frozenset(item["id"] for item in run.view if "id" in item),
@@ -220,15 +224,30 @@ def _opening_units(dialog_id: UUID, number: int, opening: Prompt | None) -> Unit
 
 def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
     """Return units as a rewrite stored them, by value or by their turns."""
+    units, open_rows = _standing_view(dialog_id, items)
+    return (*units, *group(open_rows))
+
+
+def _standing_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> tuple[Units, tuple[Any, ...]]:
+    """Return units as a rewrite stored them, and apart the turns of the last one if its calls had no results yet: these
+    come behind the rewrite, and belong to it.
+    """
     named = _named_turns(dialog_id, [seq for item in items for seq in item.get("turns", ())])
     by_seq = {row.seq: row for row in named}
     units: list[Unit] = []
+    open_rows: tuple[Any, ...] = ()
     for item in items:
+        units += group(open_rows)  # of a unit that is not the last one
+        open_rows = ()
         if "messages" in item:
             units.append(unit_from_json(item))
+            continue
+        rows = [by_seq[seq] for seq in item["turns"] if seq in by_seq]
+        if count_settled(rows) < len(rows):
+            open_rows = tuple(rows)
         else:
-            units += group([by_seq[seq] for seq in item["turns"] if seq in by_seq])
-    return tuple(units)
+            units += group(rows)
+    return tuple(units), open_rows
 
 
 def _pin(drive: Drive, units: Units) -> Units:

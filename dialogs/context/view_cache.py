@@ -47,7 +47,7 @@ class Head:
         if not rows:
             return self
         rows = (*self.open_rows, *rows)
-        settled = _count_settled(rows)
+        settled = count_settled(rows)
         units = group(rows[:settled])
         messages = messages_of(units)
         return replace(
@@ -70,7 +70,7 @@ def _of_tools(messages: Sequence[Message]) -> int:
     return sum([len(message.text) for message in messages if message.role is Role.TOOL])
 
 
-def _count_settled(rows: Sequence[Any]) -> int:
+def count_settled(rows: Sequence[Any]) -> int:
     """Count the turns from the first on that have the results of all their calls."""
     settled, waiting = 0, set[str]()
     for place, row in enumerate(rows, 1):

@@ -80,12 +80,10 @@ def test_a_loop_of_two_hundred_turns_is_compacted_here_and_undone(
 ) -> None:
     person, key = served.key()
     double = served.doubles[SMALL]
-    told = [
-        (answer.endswith(f"Task {number} is done."), compactions)
-        for number, (answer, compactions) in enumerate(loop(served.stack.base_url, key))
-    ]
-    assert [number for number, (is_done, _) in enumerate(told) if not is_done] == []
-    compactions = sum(number for _, number in told)
+    answers, counts = zip(*loop(served.stack.base_url, key), strict=True)
+    compactions = sum(counts)
+    wrong = {number: answer for number, answer in enumerate(answers) if not answer.endswith(f"Task {number} is done.")}
+    assert wrong == {}
     (dialog,) = Dialog.objects.filter(owner=person)
     runs = RemediationRun.objects.filter(dialog=dialog, undone_at=None).order_by("-pk")
     largest = max(count or 0 for count in dialog.generations.values_list("prompt_tokens", flat=True))

@@ -119,6 +119,8 @@ def test_results_behind_a_compaction_go_on_with_their_call(key: ApiKey, agent: s
     assert answered(key, sent(key, model=agent, input=[item_of(made)], tools=[SOUND])).pk == dialog.pk
     roles = list(dialog.turns.filter(position__isnull=False).order_by("position").values_list("role", flat=True))
     assert [role for role in roles if role != "notice"][-3:] == ["assistant", "tool", "assistant"]
+    (unit,) = [unit for unit in view_of(Dialog.objects.get(pk=dialog.pk)).units if unit.messages[0].tool_calls]
+    assert unit.messages[-1].text == "15 metres", "the rewrite came between the call and its result"
 
 
 @database
