@@ -5,6 +5,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 
 from dialogs.models import Dialog, Generation
+from dialogs.models.known_costs import COST_IS_KNOWN, COST_IS_UNKNOWN
 from dialogs.runtime.materials import materials_of
 from dialogs.runtime.next_call import next_prompt
 from dialogs.store import json_shapes
@@ -37,8 +38,8 @@ _SUMS: dict[str, Any] = {
     "cache_write_tokens": Sum("cache_write_tokens"),
     "reasoning_tokens": Sum("reasoning_tokens"),
     # Before the sum, which hides the column of its name.
-    "unpriced": Count("pk", filter=Q(cost_usd=None) & ~Q(outcome=Generation.Outcome.FAILED)),
-    "cost_usd": Sum("cost_usd"),
+    "unpriced": Count("pk", filter=COST_IS_UNKNOWN & ~Q(outcome=Generation.Outcome.FAILED)),
+    "cost_usd": Sum("cost_usd", filter=COST_IS_KNOWN),
 }
 
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, F, IntegerField, Q, QuerySet, Sum, When
+from django.db.models import Case, IntegerField, Q, QuerySet, Sum, When
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import timezone
@@ -20,6 +20,7 @@ from django.utils.decorators import sync_only_middleware
 
 from dialogs.errors import BudgetSpent
 from dialogs.models import ApiKey, Dialog, EmbeddingUse, Generation
+from dialogs.models.known_costs import COST_IS_UNKNOWN, sum_of_costs, unpriced_of_sums
 from dialogs.state import State
 from dominds.web.middleware import Handler
 from remediation.spending import Spent, in_usd
@@ -95,9 +96,9 @@ def costs_of_keys(keys: Collection[int]) -> Mapping[int, Spent]:
 def calls_of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
     """Return this month's model calls and embeddings; ``unknown`` counts calls without a cost. Months are UTC."""
     free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # outcomes that cost nothing without a report
-    unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())
+    unknown = Case(When(COST_IS_UNKNOWN & ~Q(outcome__in=free), then=1), default=0, output_field=IntegerField())
     calls = Generation.objects.filter(started_at__gte=month_begin()).annotate(unknown=unknown)
-    embeddings = EmbeddingUse.objects.filter(began_at__gte=month_begin()).annotate(unknown=F("unpriced"))
+    embeddings = EmbeddingUse.objects.filter(began_at__gte=month_begin()).annotate(unknown=unpriced_of_sums())
     return calls, embeddings
 
 
@@ -106,7 +107,7 @@ def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int
     result: defaultdict[int, Spent] = defaultdict(Spent)
     for rows, column in tables:
         grouped = rows.filter(**{f"{column}__in": of}).order_by().values_list(column)
-        for number, usd, unpriced in grouped.annotate(Sum("cost_usd", default=Decimal(0)), Sum("unknown", default=0)):
+        for number, usd, unpriced in grouped.annotate(usd=sum_of_costs(), left_out=Sum("unknown", default=0)):
             result[number] += Spent(Decimal(usd), unpriced)
     return result
 

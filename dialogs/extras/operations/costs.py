@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from dialogs.extras.operations.dashboard import first_generation_since
 from dialogs.models import CallTotals, Dialog, EmbeddingUse, Generation
+from dialogs.models.known_costs import COST_IS_UNKNOWN, sum_of_costs, unpriced_of_sums
 
 DAYS = 14
 ONE_DAY = timedelta(days=1)
@@ -34,7 +35,8 @@ ALL: Chosen = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Sums of some calls. ``cost_usd`` leaves out calls without a known price, which ``unpriced`` counts."""
+    """Sums of some calls. ``cost_usd`` leaves out those without a known price, damaged ones among them; ``unpriced``
+    counts them."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -137,7 +139,7 @@ def _groups(chosen: Chosen) -> list[_Group]:
         .filter(**_of(chosen, "agent", "person__username"))
         .order_by()
         .values_list(*_LABELS, "agent", "person__username")
-        .annotate(**{f"sum_{column}": Sum(column) for column in _STORED})
+        .annotate(**_SUMS_OF_STORED)
         for kept in beside
     ]
     result = chain(live.values_list(*_LABELS, *_OF_CALLS).annotate(**_SUMS), *stored)
@@ -152,10 +154,15 @@ _SUMS: dict[str, Any] = {
     "prompt": Sum("prompt_tokens", default=0),
     "cache_read": Sum("cache_read_tokens", default=0),
     "completion": Sum("completion_tokens", default=0),
-    "cost": Sum("cost_usd", default=Decimal(0)),
-    "unpriced": Count("pk", filter=Q(cost_usd=None) & ~Q(outcome=Generation.Outcome.FAILED)),
+    "cost": sum_of_costs(),
+    "unpriced": Count("pk", filter=COST_IS_UNKNOWN & ~Q(outcome=Generation.Outcome.FAILED)),
 }
 _STORED = ("calls", "prompt_tokens", "cache_read_tokens", "completion_tokens", "cost_usd", "unpriced")
+_SUMS_OF_STORED: dict[str, Any] = {
+    **{f"sum_{column}": Sum(column) for column in _STORED},
+    "sum_cost_usd": sum_of_costs(),
+    "sum_unpriced": Sum(unpriced_of_sums()),
+}
 _NO_OTHERS = {"cache_read_tokens": Value(0), "completion_tokens": Value(0)}  # embeddings have none
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
 
+from dialogs.models.known_costs import COST_IS_KNOWN
+
 PARTS = 10**10  # parts of one, as fine as the columns of costs
 MARGIN = 200  # newest ids that may still be followed by a smaller one, from a transaction under way
 
@@ -48,9 +50,11 @@ def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequ
 
 def sum_columns(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
     """Sum each column, by its name, for each combination of labels. Fractions are summed in parts of ``PARTS``."""
-    result = (
-        rows.order_by().values(*labels).annotate(**{f"sum_{name}": Sum(column) for name, column in columns.items()})
-    )
+    asked = {
+        f"sum_{name}": Sum(column, filter=COST_IS_KNOWN if column == "cost_usd" else None)
+        for name, column in columns.items()
+    }
+    result = rows.order_by().values(*labels).annotate(**asked)
     sums: Sums = Counter()
     for row in result:
         for name in columns:

@@ -5,17 +5,17 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-from django.db.models import Sum
-
 from dialogs.extras.teams import sight
 from dialogs.extras.teams.models import SideDialog
 from dialogs.models import Dialog
+from dialogs.models.known_costs import sum_of_costs
 from remediation.spending import Spending, in_usd
 
 
 def cost_of(ids: Collection[UUID]) -> Decimal:
     """Return the known cost of these dialogs, the removed ones included."""
-    return Dialog._base_manager.filter(pk__in=ids).aggregate(usd=Sum("cost_usd"))["usd"] or Decimal(0)
+    usd: Decimal = Dialog._base_manager.filter(pk__in=ids).aggregate(usd=sum_of_costs())["usd"]
+    return usd
 
 
 def spending(dialog: Dialog, own: Spending) -> Spending:

@@ -4,8 +4,9 @@ import os
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX
+from django.db.backends.sqlite3.operations import DatabaseOperations
 
 from dominds.db.fair_semaphore import FairSemaphore
 from dominds.db.outcome import CountsChanges
@@ -44,6 +46,22 @@ def make_private(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
 
+class ForgivingOperations(DatabaseOperations):
+    """Operations that read a cost which is no number as NaN: one damaged row must not take down each list that it
+    stands in."""
+
+    def get_decimalfield_converter(self, expression: Any) -> Callable[..., Decimal | None]:
+        read: Callable[..., Decimal | None] = super().get_decimalfield_converter(expression)
+
+        def read_or_nan(value: Any, *others: Any) -> Decimal | None:
+            try:
+                return read(value, *others)
+            except (TypeError, InvalidOperation):
+                return Decimal("NaN")
+
+        return read_or_nan
+
+
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     """A connection that knows the outcome of a change, and begins a transaction when it is its turn.
 
@@ -52,6 +70,7 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     "database is locked".
     """
 
+    ops_class = ForgivingOperations
     _holds_turn = False
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:

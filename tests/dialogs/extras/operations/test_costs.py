@@ -7,14 +7,19 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from dialogs.actions.messages import create_dialog
+from dialogs.context.spending import cost_this_month
 from dialogs.extras.operations import costs
 from dialogs.extras.operations.costs import Cost, tables
-from dialogs.models import Dialog, EmbeddingUse, Generation, PersonSettings
+from dialogs.extras.operations.running_totals import PARTS, sum_columns
+from dialogs.models import CallTotals, Dialog, EmbeddingUse, Generation, PersonSettings
+from dialogs.queries.usage_totals import statistics_of
 from dialogs.store.charging import quarter_of
+from remediation.spending import Spent
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.calls import generation
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
@@ -108,6 +113,37 @@ def test_what_has_no_known_price_is_never_shown_as_free() -> None:
         Dialog.objects.filter(pk=dialog.pk).update(cost_usd=cost, unpriced_generations=unpriced)
     page = browser.get("/admin/dialogs/dialog/").content.decode()
     assert "unknown price</td>" in page and "$1.20 and 1 call of unknown price</td>" in page
+
+
+def damage_cost(row: Generation | EmbeddingUse | CallTotals) -> None:
+    """Write what no column of Django's takes."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {row._meta.db_table} SET cost_usd = 'NaN' WHERE id = %s", [row.pk])
+
+
+def test_a_damaged_cost_is_left_out_of_sums_and_counted() -> None:
+    dialog = make_dialog()
+    one = {"person": dialog.owner, "began_at": timezone.now(), "agent": dialog.agent_id, "provider": "p", "model": "m"}
+    tokens = {"prompt_tokens": 0, "cache_read_tokens": 0, "completion_tokens": 0}
+    today = timezone.now().replace(hour=0, minute=0)
+    for cost in (Decimal("0.25"), Decimal(7)):
+        call = generation(dialog, cost_usd=cost)
+        use = EmbeddingUse.objects.create(**{**one, "model": str(cost)}, calls=2, cost_usd=cost)
+        total = CallTotals.objects.create(
+            **{**one, **tokens, "model": str(cost), "began_at": today - timedelta(days=3)},
+            calls=4,
+            cost_usd=cost,
+            unpriced=1,
+        )
+    damage_cost(call)
+    damage_cost(use)
+    damage_cost(total)
+    page = browser_of(dialog.owner).get("/statistics/").content.decode()
+    assert "$0.75" in page and "and 8 calls of unknown price" in in_one_line(page), "1 + 2 + 4, and 1 of the sound sum"
+    assert cost_this_month(dialog.owner.pk) == Spent(Decimal("0.50"), 3)
+    reported = statistics_of(dialog)["reported"]
+    assert (reported["cost_usd"], reported["unpriced"]) == ("0.25", 1)
+    assert sum_columns(Generation.objects.all(), ("model",), cost="cost_usd") == {("cost", "model"): PARTS // 4}
 
 
 def test_everybody_else_sees_their_own(client: Client) -> None:
