@@ -94,6 +94,8 @@ class Extension:
     spending: Callable[["Dialog", "Spending"], "Spending"] = _leave_spending
     # Readers of further fields of team.yaml; see Agent.extras.
     agent_fields: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    # Values of these fields for the shipped demo agents, by their ids.
+    demo_agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     sweep: Callable[[], None] = _do_nothing  # every 5 seconds, by one process or several at once
     tidy: Callable[[], None] = _do_nothing  # every hour

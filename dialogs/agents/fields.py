@@ -84,6 +84,15 @@ def fields_of_extensions() -> dict[str, Field]:
     return {name: read for extension in installed_extensions() for name, read in extension.agent_fields.items()}
 
 
+def demo_fields_of_extensions(agent_id: str) -> dict[str, Any]:
+    """Return what the extensions add to a shipped demo agent."""
+    return {
+        name: value
+        for extension in installed_extensions()
+        for name, value in extension.demo_agents.get(agent_id, {}).items()
+    }
+
+
 def check_fields(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict[str, Any], list[FieldProblem]]:
     """Return the fields that can be used, and the problems of the others. None and empty text count as not stated.
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from dialogs.agents.fields import FIELDS, all_fields, check_fields, fields_of_extensions
+from dialogs.agents.fields import FIELDS, all_fields, check_fields, demo_fields_of_extensions, fields_of_extensions
 from dialogs.models import Agent
 from dominds.yaml_fields import Problem, Reading, anything, text, truth
 
@@ -100,7 +100,7 @@ def synchronise() -> Synchronised:
     for member_id, fields in team.members.items():
         _store(member_id, fields, is_demo=False)
     for member_id, fields in shown.items():
-        _store(member_id, fields, is_demo=True)
+        _store(member_id, {**fields, **demo_fields_of_extensions(member_id)}, is_demo=True)
     now_listed = (*team.members, *shown)
     gone = tuple(sorted(set(listed) - set(now_listed)))
     Agent.objects.filter(pk__in=gone).update(enabled=False, is_listed=False, is_default=False)

@@ -7,6 +7,7 @@
         text: "I clear my mind."
         tool_calls: [{name: clear_mind, arguments: {reminder_content: "Go on with step 3."}}]
       - text: "Hello, you said: {{last_user}}"
+        needs: ask_agent          # left out where the request offers no tool of this name
         repeat: 1                 # the text, this many times over: to fill a context
         reasoning: "They greet me."  # thought before the text
         finish: refusal           # why it stops, where that is neither the text's end nor its calls
@@ -93,6 +94,7 @@ class ScriptedError:
 @dataclass(frozen=True, slots=True)
 class Step:
     match: re.Pattern[str] | None = None
+    needs: str = ""  # a tool that the request has to offer
     text: str = ""
     reasoning: str = ""
     repeat: int = 1
@@ -134,7 +136,7 @@ def _load_script(path: Path, _mtime_ns: int, _size_bytes: int) -> Script:
 
 STEP_KEYS = set(
     """
-    match text reasoning repeat tool_calls usage delay_ms chunk_delay_ms finish error
+    match needs text reasoning repeat tool_calls usage delay_ms chunk_delay_ms finish error
     """.split()
 )
 SCRIPT_KEYS = {"steps", "usage", "delay_ms", "chunk_delay_ms", "chars_per_token", "chunk_chars", "name", "description"}
@@ -163,6 +165,7 @@ def _step(value: Any, path: str, defaults: Mapping[str, Any]) -> Step:
         raise BadScript(f"{path}.tool_calls: expected a list, found {calls!r}")
     return Step(
         match=_pattern(step.get("match"), f"{path}.match"),
+        needs=_text(step.get("needs", ""), f"{path}.needs"),
         text=text,
         repeat=int(_number(step.get("repeat", 1), f"{path}.repeat", 1, most)),
         tool_calls=tuple(_call(call, f"{path}.tool_calls[{at}]") for at, call in enumerate(calls)),

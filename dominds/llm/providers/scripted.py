@@ -30,12 +30,14 @@ SCRIPTS = Path(__file__).parent / "scripts"  # shipped ones, by name
 def step_for(script: Script, request: Request) -> tuple[Step, str]:
     """Return the step that answers, and the cursor for the conversation's next request."""
     newest = "\n".join(message.text for message in newest_messages(request.messages) if not is_recalled(message))
-    for step in script.steps:
+    offered = {"", *(tool.name for tool in request.tools)}
+    steps = [step for step in script.steps if step.needs in offered]
+    for step in steps:
         if step.match is not None and step.match.search(newest):
             return step, request.cursor
-    plain = [step for step in script.steps if step.match is None]
+    plain = [step for step in steps if step.match is None]
     if not plain:
-        raise BadScript("steps: none matches the newest messages, and none is without `match`")
+        raise BadScript("steps: none matches the newest messages, and none is without `match` or a missing tool")
     position = int(request.cursor) if request.cursor.isdecimal() else 0
     return plain[min(position, len(plain) - 1)], str(position + 1)
 
