@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults clients bench frameworks weights words lint format lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults clients bench frameworks weights words lint docs format lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -80,6 +80,11 @@ lint: setup-dev
 	$(BIN)/lint-imports
 	$(BIN)/bandit -q -ll -r $(APPS)
 	.ci/check-django
+	.ci/docs
+
+# The site of the documentation, in var/site. Fails where a link leads nowhere.
+docs: setup-dev
+	@.ci/docs
 
 # Python, templates, style sheets and scripts, as `make lint` wants them.
 format: setup-dev

@@ -5,6 +5,7 @@ Starts ``dominds up`` with data of its own, talks to demo agents in Chromium, an
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,9 +29,11 @@ SECOND = 1_000  # ms
 
 
 @contextmanager
-def product() -> Iterator[str]:
-    """The address of a product with an administrator, on data that go with it."""
+def product(minds: Path | None = None) -> Iterator[str]:
+    """The address of a product with an administrator and the agents of a folder, on data that go with it."""
     with tempfile.TemporaryDirectory() as folder:
+        if minds is not None:
+            shutil.copytree(minds, f"{folder}/minds")
         log, port = Path(folder) / "log", free_port()
         settings = {
             "DOMINDS_DATA_DIR": f"{folder}/var",
@@ -110,7 +113,7 @@ def send(page: Page, text: str) -> None:
 
 def settle(page: Page) -> None:
     page.wait_for_timeout(600)
-    expect(page.locator("#state")).to_have_text(re.compile("Idle|Suspended|Waiting"), timeout=60_000)
+    expect(page.locator("#state")).to_have_attribute("data-state", re.compile("idle|suspended|waiting"), timeout=60_000)
     page.wait_for_timeout(400)
 
 
@@ -138,6 +141,15 @@ def story(page: Page, address: str) -> None:
     page.screenshot(path=FOLDER / "dialog-light.png")
 
 
+def team(page: Page, address: str) -> None:
+    """A lead whose reader is at work, and whose clerk asks a person."""
+    new_dialog(page, address, "lead")
+    send(page, "Plan the trip")
+    expect(page.locator("#team-panel .pill.warn")).to_be_visible(timeout=60_000)
+    expect(page.locator("#team-panel .team-level[data-level=caution]").first).to_be_visible(timeout=60_000)
+    page.screenshot(path=FOLDER / "team.png")
+
+
 def main() -> None:
     with product() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
@@ -153,6 +165,10 @@ def main() -> None:
         wide.get_by_role("link", name="3 forced attempts").click()
         wide.wait_for_load_state()
         wide.screenshot(path=FOLDER / "critical-question.png")
+        browser.close()
+    with product(ROOT / "examples" / "team") as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+        team(open_page(browser, address, WIDE), address)
         browser.close()
 
 
