@@ -12,9 +12,7 @@ from remediation.policies.registry import registry
 
 @checks.register("installation")
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
-    """Check the teams except for their models, which ``sync_agents`` judges, because checks also run without a
-    database.
-    """
+    """Check the teams, but for their models, which ``sync_agents`` judges: checks also run without a database."""
     files = (team_file.current_team(with_models=False), team_file.read_team(team_file.DEMO_FILE, with_models=False))
     problems = [problem for team in files for problem in team.problems]
     return [checks.Warning(str(result), id="dialogs.W001") for result in classes_of(problems)]

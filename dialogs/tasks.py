@@ -27,9 +27,7 @@ def drive_dialog(dialog_id: str) -> None:
 
 @worker_ready.connect(weak=False)
 def sweep_beside(**_: Any) -> None:
-    """Sweep in the worker's process. On one machine the sweeper may die with the worker, since
-    neither is of use alone.
-    """
+    """Sweep in the worker's process. On one machine both may die together, since neither is of use alone."""
     if settings.SWEEPS:
         ending = sweeping.run_beside(settings.WORKER_BEFORE)
         worker_shutting_down.connect(lambda **_: ending.set(), weak=False)

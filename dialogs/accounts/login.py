@@ -89,9 +89,7 @@ def settings_of(user: User) -> PersonSettings:
 
 
 class LoginRefused(Exception):
-    """Raised before any password is checked. ``status`` is 429 after too many attempts, and 503 while too many checks
-    are running.
-    """
+    """Raised before a password is checked. ``status`` is 429 after many attempts, 503 while many checks are running."""
 
     def __init__(self, status: int, seconds: int) -> None:
         tried = "Too many attempts." if status == TOO_MANY else "The server is checking other passwords."

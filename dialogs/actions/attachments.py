@@ -142,8 +142,8 @@ def named_by(turns: Iterable[Turn]) -> set[str]:
 
 
 def store_images(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]] | None:
-    """Store each image once in the dialog, in the caller's transaction, and return the description of all files for the
-    turn.
+    """Store each image once in the dialog, in the caller's transaction, and return the turn's
+    description of all files.
     """
     images = {file.sha256: file for file in attached if file.pixels}
     if images:

@@ -54,9 +54,7 @@ class TextField:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceField:
-    """A field with a choice of values, as (value, label). Where a value serves several ``options``, slashes separate
-    them.
-    """
+    """A field with a choice of values, as (value, label). A value for several ``options`` has slashes between them."""
 
     name: str
     label: str
@@ -179,9 +177,7 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
 
 
 def _models(question: Question) -> list[tuple[str, str]]:
-    """Return the models to move to: after a critical context those with a larger window, after a refusal any other
-    model.
-    """
+    """Return the models to move to: larger windows after a critical context, and any other model after a refusal."""
     if question.kind == Question.Kind.REFUSED:
         return [(name, name) for name in other_models(question.dialog)]
     return [(name, f"{name} · {limit:,}") for name, limit in larger_models(question.dialog)]

@@ -139,9 +139,7 @@ def delete_one(dialog: Dialog, by: User) -> None:
 
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
-    """Return the archived dialogs that these replaced in the list, as other answers and wordings do. Forks replace
-    none.
-    """
+    """Return the archived dialogs that these replaced in the list, as other answers and wordings do."""
     results: set[UUID] = set()
     for dialog in chosen:
         for kin in lineage(dialog)[1:]:
@@ -167,8 +165,8 @@ def archive_folder(owner: User, folder: str) -> Done:
 
 
 def rename(owner: User, folder: str, name: str) -> Done:
-    """Rename a folder with its archived dialogs. Two folders never become one, since nobody could
-    separate them again.
+    """Rename a folder with its archived dialogs. It cannot become one with another, since nobody
+    could part them again.
     """
     wanted = folder_name(name)
     if not wanted:

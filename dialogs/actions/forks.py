@@ -53,8 +53,8 @@ def fork(branch: Branch) -> Dialog:
 
 
 def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
-    """Answer the message of this turn again, in a dialog that ends with it. Another ``model`` becomes that dialog's
-    own.
+    """Answer the message of this turn again, in a dialog that ends with it and keeps another ``model``, if one is
+    given.
     """
     reason = model_choice.unusable_with(branch.dialog_id, (provider, model) if model else None)
 
@@ -74,9 +74,7 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
 
 
 def edit(branch: Branch, text: str) -> Dialog:
-    """Send this message in another wording, in a dialog that begins with what stood before it. The message keeps its
-    files.
-    """
+    """Send this message with its files in another wording, in a dialog that begins with what stood before it."""
     messages.check_text(text)
     reason = model_choice.unusable_with(branch.dialog_id)
 
@@ -101,7 +99,7 @@ def edit(branch: Branch, text: str) -> Dialog:
 
 
 def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
-    """Make the branch, once for each ``request_id``. A branch that ``replaces`` takes its origin's place in the owner's
+    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the owner's
     list.
     """
     made_id = _id_of(branch, kind)
@@ -213,8 +211,8 @@ def _copy(made_id: UUID, owner: User, origin: Dialog, position: int, round_numbe
 
 
 def _as_history(position: int) -> dict[str, Any]:
-    """Return the columns of copied turns, of which none is under way or owed an answer. A message at the end is
-    unanswered.
+    """Return columns for copied turns, so that none is under way or owed an answer, and a last
+    message is unanswered.
     """
     ended = Q(status__in=UNENDED) | Q(position=position) & (Q(role=Turn.Role.USER) | Q(status=Turn.Status.INTERRUPTED))
     return {

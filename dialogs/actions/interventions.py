@@ -46,9 +46,7 @@ def retry(dialog_id: UUID, operator: User) -> None:
 
 
 def fail(dialog_id: UUID, operator: User) -> None:
-    """End the message under way as failed, for everybody to see. The epoch fences out a worker that is still busy with
-    it.
-    """
+    """End the message under way as failed, for everybody to see. The epoch fences out its worker."""
     try:
         _fail(dialog_id, operator)
     except (*PASSING, Refusal):

@@ -202,9 +202,7 @@ def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
 
 
 def stop(dialog_id: UUID, by: User | None = None) -> str:
-    """Stop the answer under way. A worker sees the flag within half a second; if there is no worker, the message ends
-    here.
-    """
+    """Stop the answer under way. Its worker sees the flag within half a second; without one the message ends here."""
     with open_change(dialog_id) as change:
         dialog = change.dialog
         if dialog.is_leased or dialog.state == State.QUEUED:

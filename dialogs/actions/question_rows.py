@@ -106,9 +106,7 @@ def edited_in(question: Question, arguments: str) -> str:
 
 
 def approval_in(answer: str) -> str:
-    """Return the choice that an answer names in any case or language, or other words as they are, which count as a
-    refusal.
-    """
+    """Return the choice that an answer names in any case or language, or other words, which count as a refusal."""
     written = answer.strip().rstrip(".!\u3002\uff01").casefold()
     return next((choice for choice in APPROVALS if written in _translations(choice)), answer)
 
@@ -123,9 +121,7 @@ def _translations(choice: str) -> frozenset[str]:
 
 
 def refusal_in(answer: str) -> Result | None:
-    """Return the result of a call that a person refused, or whose question was cancelled, or None
-    for a call that runs.
-    """
+    """Return the result of a call that was refused, or whose question was cancelled, or None for one that runs."""
     if answer in ALLOWING:
         return None
     why = "" if answer in ("", REFUSE) else f" Their words: {answer}"

@@ -81,9 +81,7 @@ def _different(choices: Sequence[str]) -> list[str]:
 
 
 def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None, choices: Sequence[str] = ()) -> Question:
-    """Ask for an outside program, in an idle dialog, or in a new one with the default agent. The
-    agent takes no part.
-    """
+    """Ask for an outside program, in an idle dialog or in a new one. No agent takes part in the answer."""
     if not text.strip():
         raise Invalid("The question is empty. Write what you want to know.")
     with transaction.atomic():
@@ -209,9 +207,7 @@ def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
 
 
 def _open(question_id: UUID) -> Question:
-    """Return the question, read after its dialog was locked, so that the second of two people learns who answered
-    first.
-    """
+    """Return the question, read after its dialog was locked, so that the second person learns who answered first."""
     question = Question.objects.select_related("dialog", "resolved_by").get(pk=question_id)
     if question.state != Question.State.OPEN:
         by = question.resolved_by.get_username() if question.resolved_by else "the runtime"

@@ -19,9 +19,7 @@ def list_reminders(dialog: Dialog) -> list[tuple[Reminder, int]]:
 
 
 def count_ahead(dialog_id: UUID, text: str) -> None:
-    """Count the tokens that a change will compare with the budget. Counts are remembered, so the change itself counts
-    nothing.
-    """
+    """Count the tokens that a change will compare with the budget. The change itself finds the count remembered."""
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is not None:
         list_reminders(dialog)

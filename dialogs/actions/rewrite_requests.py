@@ -86,9 +86,7 @@ def policy_with(verb: str) -> Policy:
 
 
 def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationRun:
-    """Undo the newest rewrite in force, after which the model sees again what it removed. Earlier rewrites can follow
-    one by one.
-    """
+    """Undo the newest rewrite in force, so that the model sees again what it removed. Earlier ones can follow."""
     run = RemediationRun.objects.filter(pk=run_id, **({"dialog_id": dialog_id} if dialog_id else {})).first()
     if run is None:
         raise NotFound("There is no such rewrite.")

@@ -34,8 +34,8 @@ class Server:
 
     @classmethod
     def at(cls, kind: str, address: str, key: str = "") -> "Server":
-        """Make a server. Without a kind it gets that of the known provider at this address, or the kind that most
-        servers speak.
+        """Make a server. Its kind is the given one, that of the known provider here, or the one that most servers
+        speak.
         """
         chosen = KINDS[kind or COMMON]
         server = cls(chosen, base_of(chosen, address), key)

@@ -363,9 +363,7 @@ def _cursor(query: bytes) -> int:
 
 
 def _database_generation(query: bytes) -> str | None:
-    """Return the generation of the database in which the cursor counts. Pages send it, and programs
-    may leave it out.
-    """
+    """Return the database's generation in which the cursor counts. Pages send it, and programs may leave it out."""
     return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("of", [None])[-1]
 
 

@@ -44,9 +44,7 @@ class Work(Generic[Result]):
 
 
 async def in_db_thread(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Run database work in the sockets' own threads, so that one slow query does not freeze every
-    page of the process.
-    """
+    """Run database work in the sockets' own threads, so that a slow query does not freeze every page of the process."""
     loop = asyncio.get_running_loop()
     result = loop.run_in_executor(_database_threads, Work(function, arguments).run)
     return await asyncio.wait_for(result, DATABASE_SECONDS)

@@ -187,9 +187,7 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
 
 
 def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
-    """Render the newest turn with calls, unless its own event does, since a page may show it from before its question
-    was asked.
-    """
+    """Render the newest turn with calls, which a page may show from before its question, unless its own event does."""
     calling = page.dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__isnull=False)
     turn = calling.select_related("generation__snapshot", "author").order_by("-position").first()
     if turn is None or turn.seq in turns:
@@ -251,9 +249,7 @@ def _badge_words(dialogs: Sequence[Any], waiting: int) -> Frame:
 
 
 def _appearance(own: PersonSettings) -> dict[str, Any]:
-    """Return the attributes that apply a person's settings to an open page: of its root, of its body, and of the
-    breaking bar.
-    """
+    """Return the attributes that apply a person's settings to an open page: to root, body and breaking bar."""
     return {
         "theme": own.theme,
         "notify": "on" if own.notifications else "off",

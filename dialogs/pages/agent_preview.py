@@ -20,9 +20,7 @@ from remediation.tokens.counting import counter_for
 
 @dataclass
 class AgentPreview:
-    """The effect of a form on an agent. ``stored`` is the agent as it is, if there is one, and ``proposed`` follows the
-    form.
-    """
+    """The effect of a form on an agent. ``stored`` is the agent as it is, if any, and ``proposed`` follows the form."""
 
     stored: Agent | None
     proposed: Agent
@@ -64,9 +62,7 @@ class AgentPreview:
             return None
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the name of each figure, its present value, and its value with these settings. A new agent has no
-        present values.
-        """
+        """Yield the name of each figure, its value now, which a new agent lacks, and its value with these settings."""
         if self.tried is None:
             return
         before, after = dict(_figures(self.tried.before)), dict(_figures(self.tried.after))

@@ -36,7 +36,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar. ``label`` stands below it, ``title`` above the drawing while somebody points at it, and ``address`` is its
+    """A bar. ``label`` stands below it, ``title`` above the drawing while one points at it, and ``address`` is its
     link.
     """
 

@@ -72,9 +72,7 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the transcript: a turn, a divider where a round or a branch begins, or a rewrite of what the model
-    sees.
-    """
+    """One line of the transcript: a turn, the divider of a round or branch, or a rewrite of what the model sees."""
 
     position: float
     turn: Turn | None = None
@@ -143,8 +141,8 @@ def _shown_size(width: int, height: int) -> dict[str, int]:
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
-    """Return rows as entries, with a divider where a round begins. ``opens`` says that the dialog's first turn is among
-    them.
+    """Return rows as entries, with a divider before each round. ``opens`` says that the dialog's
+    first turn is there.
     """
     rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
     entries: list[Entry] = []
@@ -173,9 +171,7 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
-    """Return the calls without a result in the order in which they run, ``clear_mind`` last. While a question is open
-    none runs.
-    """
+    """Return the calls without a result in the order in which they run. While a question is open none runs."""
     pending = sorted(
         (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
     )
@@ -202,9 +198,7 @@ def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"], answered: se
 
 
 def _approvals_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, Question]:
-    """Map call ids to the questions that allowed or refused the calls with these results, which are the results with an
-    author.
-    """
+    """Map call ids to the questions that allowed or refused the calls, by these results that have an author."""
     tools = {turn.tool_call_id: turn.tool_name for turn in turns if turn.role == Turn.Role.TOOL and turn.author_id}
     if not tools:
         return {}
@@ -312,8 +306,8 @@ def _hint(text: str) -> str:
 
 
 def address_of(dialog: Dialog, position: int, anchor: str) -> str:
-    """Return the address at which the transcript shows a place: its newest page, or an older one that also shows the
-    turn before.
+    """Return the address of the transcript's page with a place: its newest page, or one that also
+    has the turn before.
     """
     is_old = dialog.last_position - position >= PAGE_TURNS - 1
     return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"

@@ -71,9 +71,7 @@ class HomePage:
 
     @cached_property
     def offers_connection(self) -> bool:
-        """Check whether to offer connecting a provider: the person may do that, and no agent
-        answers with a real model.
-        """
+        """Check whether to offer connecting a provider: the person may do so, and no agent has a real model."""
         return all(agent.is_demo for agent, _ in self.agents) and may(self.viewer, OPERATE)
 
     @property

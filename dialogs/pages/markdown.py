@@ -233,9 +233,7 @@ def _highlight(code: str, language: str, env: Env) -> str:
 
 
 def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """Render an image as a link. No image is fetched by itself, because its address could carry out what the model has
-    read.
-    """
+    """Render an image as a link, since its address could carry out what the model has read if it were fetched."""
     name = f"[image: {escape(renderer.renderInlineAsText(tokens[index].children or [], options, env))}]"
     address = str(tokens[index].attrGet("src") or "")
     if env.get("in_link") or not (host := _host_of(address)):

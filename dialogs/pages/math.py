@@ -42,9 +42,7 @@ MATH_ATTRIBUTES = {
 
 
 def add_math(parser: MarkdownIt, *, is_growing: bool = False) -> None:
-    """Teach a parser formulas. With ``is_growing`` more text may follow, so an unclosed block becomes a token
-    ``math_open``.
-    """
+    """Teach a parser formulas. With ``is_growing`` more text may follow: an unclosed block becomes ``math_open``."""
 
     def block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return _block(state, start, end, silent, is_growing=is_growing)

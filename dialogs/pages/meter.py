@@ -48,9 +48,7 @@ class Meter:
 
 
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
-    """Build the meter. ``tokens`` are those of the last prompt, and ``snapshots``, oldest first, tell the contents of
-    requests.
-    """
+    """Build the meter. ``tokens`` are of the last prompt, and ``snapshots``, oldest first, tell what requests held."""
     if tokens is None or not snapshots:
         parts = parts_of({}, tokens, 0, health["model_context_limit"]) if tokens is not None else ()
         return Meter(_standing(health, tokens), parts)

@@ -92,9 +92,7 @@ def _oldest(item: Item) -> int:
 
 
 def _stand_ins(rows: Sequence[tuple[Any, Item | None, Item | None]]) -> dict[int, int]:
-    """Map each turn to the place of the text that stands for it: the first of two, and a ledger only if there is no
-    other.
-    """
+    """Map each turn to the place of the first text that stands for it, which is a ledger only if there is no other."""
     places: dict[int, int] = {}
     new = [(place, item) for place, (_, gone, item) in enumerate(rows) if item and item.get("is_new") and not gone]
     for place, item in sorted(new, key=lambda entry: (_is_ledger(entry[1]), entry[0])):
@@ -202,9 +200,7 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
 
 
 def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:
-    """Return why a piece went. A strategy that chooses among messages masks old tool output first, as a part of its
-    step.
-    """
+    """Return why a piece went. A strategy that chooses among messages begins its step by masking old tool output."""
     if stands and any(message["text"].startswith(OPENING) for message in stands["messages"]):
         return REASONS["mask"]
     if reasons := reasons_of(gone.get("by") or (), run.policy, run.steps):

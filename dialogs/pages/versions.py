@@ -14,8 +14,8 @@ from dialogs.permissions import may_see
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of a turn. ``dialogs`` hold one each, the first one first, and ``number`` of the shown one counts from
-    1.
+    """Versions of a turn, in one of the ``dialogs`` each, the first one first. ``number`` is the
+    shown one's, from 1.
     """
 
     dialogs: tuple[UUID, ...]

@@ -9,9 +9,7 @@ from remediation.strategies.outcome import text_of
 
 
 def measure(run_id: int) -> float:
-    """Measure a rewrite's coherence, from 0 to 1, by MiniLM if it is installed, and store it and
-    the reward in its row.
-    """
+    """Measure a rewrite's coherence, from 0 to 1, by MiniLM if installed, and store it with the reward in its row."""
     run = RemediationRun.objects.get(pk=run_id)
     if run.coherence is not None:
         return run.coherence

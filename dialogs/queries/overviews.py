@@ -25,9 +25,7 @@ def describe_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
 
 
 def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
-    """Describe an agent. ``model_context_limit`` is the model's window and ``context_limit`` the agent's budget, both
-    in tokens.
-    """
+    """Describe an agent. ``model_context_limit`` is the window and ``context_limit`` the agent's budget, in tokens."""
     reason = limits.unusable_reason(agent)
     window = _window(agent)
     choice = limits.policy_of(agent)

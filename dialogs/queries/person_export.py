@@ -35,9 +35,7 @@ ROWS: dict[str, tuple[type[Model], str]] = {
 
 
 def export_person(user: User) -> Iterator[str]:
-    """Yield one JSON object about the person, in pieces. What they wrote in dialogs of others is listed as
-    ``messages_elsewhere``.
-    """
+    """Yield one JSON object about the person, in pieces. ``messages_elsewhere`` are theirs in dialogs of others."""
     account = _columns(user) | {"groups": sorted(user.groups.values_list("name", flat=True))}
     yield f'{{"account":{_json(account)}'
     for name, (model, column) in ROWS.items():

@@ -126,9 +126,7 @@ def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:
 
 
 def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> None:
-    """Store the parts that the dialog's last request did not name, since most requests of a dialog
-    share their parts.
-    """
+    """Store the parts that the dialog's last request did not name, which are few, since requests share most parts."""
     in_order = sorted(parts, key=attrgetter("digest"))  # so that no two dialogs wait for each other
     known = set(context_state.request_parts or ())
     if new := [part for part in in_order if part.digest not in known]:

@@ -236,9 +236,7 @@ def _ask(lease: Lease, stream: Stream, generation: Generation) -> Reply:
 
 
 def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:
-    """Have the model write a hand-off summary. After a failure the text is empty, and sentences chosen by rule take its
-    place.
-    """
+    """Have the model write a hand-off summary. Empty after a failure, when sentences chosen by rule take its place."""
     instructions = render(prompt, words=int(max_tokens * WORDS_PER_TOKEN))
     try:
         return ask(instructions, text)

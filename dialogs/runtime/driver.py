@@ -160,9 +160,7 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
 
 
 def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
-    """Ask a person for another model. The model, its provider or its key is gone, so each further message would fail
-    too.
-    """
+    """Ask a person for another model. The model, its provider or key is gone, so each further message would fail."""
     if repeats.asks_person(dialog):
         suspend(lease, dialog, Suspend(Question.Kind.REFUSED, reason))
     else:

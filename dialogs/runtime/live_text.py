@@ -28,9 +28,7 @@ CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written
 
 
 class LiveText:
-    """The growing text of one generation's answer or reasoning. Without Redis the live view is lost, and never the
-    answer.
-    """
+    """The growing text of one generation's answer or reasoning. Without Redis only the live view is lost."""
 
     def __init__(
         self, dialog_id: UUID, generation_id: int, *, reasoning: bool = False, after: "LiveText | None" = None
@@ -188,8 +186,8 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # colours and mo
 
 
 def show_line(dialog_id: UUID, call_id: str, text: str) -> None:
-    """Publish the last line of ``text``, without secrets, for the pages of this dialog. It never waits, since a thread
-    publishes.
+    """Publish the last line of ``text``, without secrets, for this dialog's pages. A thread does,
+    so this never waits.
     """
     _lines.add(call_id, {"dialog": str(dialog_id), "call": call_id, "line": line_of(text)})
 

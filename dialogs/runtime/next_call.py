@@ -80,9 +80,7 @@ def next_prompt(dialog: Dialog, materials: Materials, sizes: Sizes) -> int:
 
 
 def _tells_sizes(dialog: Dialog) -> bool:
-    """Check whether an answer names the size of its request, as answers of ``/v1`` do. The request is counted for that
-    alone.
-    """
+    """Check whether an answer names its request's size, as those of ``/v1`` do, for which alone it is counted."""
     return dialog.origin != Dialog.Origin.PERSON
 
 

@@ -38,9 +38,7 @@ class Judged:
 
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
-    """Return what the model will see of the result. Call it outside a transaction, because it may count the whole
-    context.
-    """
+    """Return what the model will see of the result. Call it outside a transaction: it may count the whole context."""
     return keep_whole(dialog.pk, call_id, judge_results(dialog, served_or_unknown(dialog), {call_id: result})[call_id])
 
 

@@ -52,9 +52,7 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
 
 
 def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
-    """Return the level of the last report that counts. A prompt that is red only because of recalled text forces
-    nothing.
-    """
+    """Return the level of the last report that counts. Red only because of recalled text forces nothing."""
     level = judgement_of(dialog, thresholds).level
     if level is Level.CRITICAL and overflow_history.is_red_by_recall(dialog, thresholds):
         return Level.HEALTHY

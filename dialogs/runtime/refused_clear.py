@@ -29,9 +29,7 @@ def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> R
 
 
 def explanation(reason: str, calls: tuple[ToolCall, ...], offered: set[str]) -> str:
-    """Return the reason as it is stored. It names no tool that the model made up, since nothing of its text may
-    stay.
-    """
+    """Return the reason to store. It names no tool that the model made up, since nothing of its text may stay."""
     if all(call.name in offered for call in calls):
         return reason
     return f"no valid {CLEAR_MIND} call, but others"

@@ -47,9 +47,7 @@ CUT = (
 
 
 class Ran(Enum):
-    """The progress of a call: its result is stored, or comes later from elsewhere, or a human was asked, which ended
-    the run.
-    """
+    """The progress of a call: its result is stored, or comes later from elsewhere, or a human was asked."""
 
     DONE = auto()
     LATER = auto()
@@ -98,9 +96,7 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
 
 @commits
 def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> None:
-    """Hand calls to the client in the commit that ends the run, so that a client that answers at once finds the dialog
-    at rest.
-    """
+    """Hand calls to the client in the commit that ends the run, so that a fast client finds the dialog at rest."""
     with lease.change() as change:
         client_tools.hand_over(change, calls, beside_clear=beside_clear)
         change.take_next_message()
@@ -275,9 +271,7 @@ _REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. L
 
 
 def _run_inside(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
-    """Run a tool inside the change. A clear's result must stand in the round that the clear ends, so it is written
-    first.
-    """
+    """Run a tool inside the change. A clear's result belongs to the round that it ends, so it is written first."""
     assert tool.inside is not None
     if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
         store_mind_cleared(change, call.id)

@@ -68,9 +68,7 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
 def rewriting(
     dialog: Dialog, policy: str, est_before: int, limit: int | None
 ) -> Iterator[Callable[[RemediationRun], None]]:
-    """Trace one rewrite of what the model sees, with spans for its side calls. Pass its row to the function that this
-    yields.
-    """
+    """Trace one rewrite, with spans for its side calls. Pass its row to the function that this yields."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.conversation.id": str(dialog.pk),
         "dominds.rewrite.policy": policy,

@@ -38,9 +38,7 @@ class LeaseLost(Exception):
 
 
 class Change:
-    """A dialog under change. Set its columns, and add turns and events; state and storage follow
-    when the block ends.
-    """
+    """A dialog under change. Set its columns, add turns and events; state and storage follow when the block ends."""
 
     def __init__(self, dialog: Dialog, *, durable: bool) -> None:
         self.dialog = dialog
@@ -152,9 +150,7 @@ class Change:
         return any(now[name] and now[name] != self._before[name] for name in ("stop_requested", "requested_rewrite"))
 
     def _write(self) -> None:
-        """Write the columns that differ from what was read, since most changes touch a few of the
-        row's many columns.
-        """
+        """Write the columns that have changed, since most changes touch a few of the row's many columns."""
         before, now = self._before, vars(self.dialog)
         columns = {name: now[name] for name in _WRITTEN if now[name] != before[name]}
         # A step on the way is not worth a new place in the index of recent dialogs.

@@ -66,9 +66,7 @@ def paying_key(dialog_id: UUID) -> int | None:
 
 
 def check_budget_of(key: ApiKey, reserved: Decimal = Decimal(0)) -> None:
-    """Raise ``BudgetSpent`` if a key's monthly budget is used up, or would be by the amount ``reserved`` for calls
-    under way.
-    """
+    """Raise ``BudgetSpent`` if a key's monthly budget is used up, or would be by ``reserved`` for calls under way."""
     if key.budget_usd is None:
         return
     spent = costs_of_keys([key.pk])[key.pk].usd

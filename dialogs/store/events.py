@@ -115,9 +115,7 @@ def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
 
 
 def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict[int, Turn]]:
-    """Return the next events, and the turns that they name by ``seq``, since a ``turn`` event
-    stores only that number.
-    """
+    """Return the next events, and the turns that they name, since a ``turn`` event stores only a number."""
     last = seq + limit  # numbers have no gaps
     rows = _rows_with(dialog_id, seq + 1, last)
     events = [event for row in rows for event in events_in(row) if seq < event.seq <= last]

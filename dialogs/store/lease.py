@@ -152,9 +152,7 @@ def _take(dialog_id: UUID) -> Lease | None:
 
 
 def _is_claimable(dialog: Dialog) -> bool:
-    """Check whether the lease may be taken. ``lease_over`` and ``awake`` follow the database's clock
-    (``change.open_change``).
-    """
+    """Check whether the lease may be taken. ``lease_over`` and ``awake`` follow the database's clock."""
     if dialog.state not in (State.QUEUED, State.GENERATING) or not dialog.awake:
         return False
     return not dialog.is_leased or dialog.lease_over

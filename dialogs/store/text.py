@@ -5,9 +5,7 @@ REPLACEMENT = "\ufffd"
 
 
 def storable(text: str) -> str:
-    """Return the text with a replacement for each character that cannot be stored, since models and
-    tools do send them.
-    """
+    """Return the text with a replacement for each character that cannot be stored, since models do send them."""
     return text.replace(NUL, REPLACEMENT).encode("utf-8", "replace").decode()
 
 

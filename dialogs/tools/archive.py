@@ -26,9 +26,7 @@ PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
 
 
 def search_archive(call: Invocation) -> Result:
-    """Search the turns before the present message, over all rounds, and the texts that rewrites put
-    in place of others.
-    """
+    """Search the turns before the present message, over all rounds, and the texts that rewrites once put in."""
     query = str(call.arguments["query"])
     if not words_of(query):
         return Result("The query holds no word to look for. Name what you look for.", failed=True)
@@ -88,9 +86,7 @@ def _mark(text: Text) -> str:
 
 
 def read_archive(call: Invocation) -> Result:
-    """Return a whole entry that ``search_archive`` has named, or the parts behind a summary of these turns, one level
-    down.
-    """
+    """Return a whole entry that ``search_archive`` named, or what a summary of these turns stands for, a level down."""
     named = [name for name in ("seq", "unit", "turns") if name in call.arguments]
     if len(named) != 1:
         return Result("Name one entry, by seq, by unit, or by the turns of a summary.", failed=True)

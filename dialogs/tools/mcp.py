@@ -47,7 +47,7 @@ def problem_with(name: str) -> str:
 
 
 def ask_at_once(names: Iterable[str]) -> None:
-    """Fetch all lists that ``tools_named`` needs for these names at once, so that it waits only for
+    """Fetch at once all lists that ``tools_named`` needs for these names, so that it waits only for
     the slowest server.
     """
     wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
@@ -89,9 +89,7 @@ def offered_now(server: Server) -> list[Tool]:
 
 
 def tools_of_server(server: Server, *, ask: bool) -> tuple[tuple[str, Tool], ...] | None:
-    """Return a server's tools with their own names, from its last list, or None if there is none and the server may not
-    be asked.
-    """
+    """Return a server's tools with their own names, or None if they are unknown and it may not be asked."""
     if ask:
         return _ask_for_tools(server)
     known = _known_listing(server)
@@ -109,9 +107,7 @@ def _known_listing(server: Server) -> _Listing | None:
 
 
 def _ask_for_tools(server: Server) -> tuple[tuple[str, Tool], ...]:
-    """Return the server's tools with their own names, sorted. One thread at a time asks, and the list stays for a
-    while.
-    """
+    """Return the server's tools with their own names, sorted, which one thread at a time asks for now and then."""
     with _locks.setdefault(server.server_id, threading.Lock()):
         if (known := _known_listing(server)) is not None:
             return known.tools
@@ -153,9 +149,7 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
 
 
 def _source_of(server: Server) -> str:
-    """Return an identity of the server: one that is started or reached differently under the same
-    id is another server.
-    """
+    """Return an identity of the server, in which one that is started or reached differently is another."""
     address = orjson.dumps([server.command, server.args, server.cwd, server.url])
     return f"{server.server_id}@{hashlib.blake2b(address, digest_size=6).hexdigest()}"
 

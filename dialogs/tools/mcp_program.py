@@ -105,9 +105,7 @@ async def _write(
 
 
 async def _stop(process: Process) -> None:
-    """Stop the program by the protocol: its input ends, it may finish, and then it is killed with everything that it
-    started.
-    """
+    """Stop the program by the protocol: its input ends, it may finish, and then it is killed with all its children."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(*GONE):

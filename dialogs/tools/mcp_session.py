@@ -106,9 +106,7 @@ class Session:
 
 
 async def hear_changes(session: Session, client: Client) -> None:
-    """Listen for changes of the list of tools. Servers before the revision of 2026-07-28 announce them unasked, to
-    ``connect``.
-    """
+    """Listen for changes of the list of tools, which servers before 2026-07-28 announce unasked, to ``connect``."""
     with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         async with client.listen(tools_list_changed=True) as subscription:
             async for _ in subscription:

@@ -38,8 +38,8 @@ def toolset_problem(name: str) -> str:
 
 
 def names_in(toolsets: Sequence[str]) -> Iterator[str]:
-    """Return the tools of these groups, by the names under which agents list them. A tool left out by ``!name`` stays
-    out.
+    """Return the tools of these groups, by their names in an agent's list. Nothing brings in what
+    ``!name`` leaves out.
     """
     named = [OTHER_NAMES.get(name, name) for name in toolsets]
     left_out = {OTHER_NAMES.get(name[1:], name[1:]) for name in toolsets if name.startswith(NOT)}

@@ -45,9 +45,7 @@ class Progress:
         self._on_stop: Callable[[], object] = lambda: None
 
     def report(self, line: str) -> None:
-        """Show the newest line of output to people while the tool runs. The line is stored nowhere, and this never
-        waits.
-        """
+        """Show the newest line of output to people while the tool runs. It is stored nowhere, and this never waits."""
         self._show(line)
 
     @property
@@ -120,16 +118,12 @@ class Tool:
 
     @property
     def is_clients(self) -> bool:
-        """Check whether the client of ``/v1`` runs the tool, which then runs neither inside nor outside a transaction
-        here.
-        """
+        """Check whether the client of ``/v1`` runs the tool, neither inside nor outside a transaction here."""
         return self.inside is None and self.outside is None
 
 
 def explain_refusals(run: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Wrap a tool's function, so that a refusal becomes its result: the model reads the reason, and
-    may try otherwise.
-    """
+    """Wrap a tool's function, so that a refusal becomes its result, whose reason the model reads."""
 
     @wraps(run)
     def answer(*args: Given.args, **named: Given.kwargs) -> Result:
@@ -168,9 +162,7 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
 
 
 def _without_needless_nulls(schema: Any, value: Any) -> Any:
-    """Drop arguments that are null, may be missing, and may not be null, since models send null for what they leave
-    out.
-    """
+    """Drop arguments that are null and need not be, since models send null for what they leave out."""
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, Mapping) else None
         return [_without_needless_nulls(items, item) for item in value]

@@ -51,9 +51,7 @@ def _root() -> Path:
 
 
 def _inside(given: str) -> Path:
-    """Return the file or folder that a model named, with all links followed. Raises ``Outside`` for anything beyond the
-    root.
-    """
+    """Return the file or folder that a model named, with links followed. Raises ``Outside`` beyond the root."""
     root = _root()
     if "\0" in given:
         raise Outside("The path holds a NUL character. Send a plain relative path.")

@@ -32,9 +32,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ByLink:
-    """A question that is answered by a link: its address, and the templates of its page and of the page that confirms
-    the answer.
-    """
+    """A question that is answered by a link: its address, and the templates of its page and of its confirmation."""
 
     address: str
     page: str
@@ -121,8 +119,8 @@ def _back_to(request: HttpRequest, dialog_id: UUID) -> str:
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Render the pieces that changed after ``dialog`` was read, up to the event in the header, since the socket may be
-    faster.
+    """Render the pieces that changed after ``dialog`` was read, up to the header's event, as the
+    socket may be faster.
     """
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     last_seq = frames[-1]["seq"] if frames else dialog.last_event_seq

@@ -75,9 +75,7 @@ def index(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_GET
 def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
-    """Find passages of one dialog, or of all that the person takes part in, best first, each with a
-    link to its place.
-    """
+    """Find passages of one dialog, or of all that the person takes part in, best first, with links to their places."""
     query, all_of_it = request.GET.get("q", ""), bool(request.GET.get("all"))
     dialog, leaves_out = visible_dialog(dialog_id, request.user) if dialog_id else None, False
     if dialog:
@@ -158,9 +156,7 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[D
 
 
 def _is_of_everybody(request: PersonRequest, given: dict[str, str]) -> bool:
-    """Check whether the list goes beyond the person's own, because an administrator asked for everybody's or for
-    another person's.
-    """
+    """Check whether an administrator asked for more dialogs than their own: everybody's, or another person's."""
     return reach_of(request.user).all and bool(given.get("whose") or given.get("owner"))
 
 
@@ -260,9 +256,7 @@ def show(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
-    """Show a dialog's page, which is right up to the newest event at the time of reading. The socket goes on from
-    there.
-    """
+    """Show a dialog's page, which is right up to the newest event when it was read. The socket goes on from there."""
     before = before_of(request)
     entries, older = all_entries(page.dialog, before)
     context = {
@@ -276,9 +270,7 @@ def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
 
 
 def before_of(request: HttpRequest) -> int | None:
-    """Return the position before which the requested page of a transcript ends. Any other value
-    means the newest page.
-    """
+    """Return the position before which the requested page of a transcript ends, or None for the newest page."""
     return number_in(request.GET.get("before"))
 
 

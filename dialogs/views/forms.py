@@ -149,9 +149,7 @@ class SelectionForm(forms.Form):
 
 
 class FolderForm(forms.Form):
-    """An action on all dialogs of a folder. ``name`` is its new name, and ``group`` the group to share with, or empty
-    for nobody.
-    """
+    """An action on all dialogs of a folder, with its new ``name``, or the ``group`` to share with; empty for nobody."""
 
     action = forms.ChoiceField(choices=[(name, name) for name in ("rename", "share", "export", "archive", "remove")])
     folder = forms.CharField(max_length=60, strip=False)

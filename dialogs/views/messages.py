@@ -52,9 +52,7 @@ def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
 
 @dialog_page
 def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Return an image that an answer names, at a click that asks for it. If this fails, the page
-    shows the link again.
-    """
+    """Return an image that an answer names, at a click that asks for it. On failure the page shows the link again."""
     try:
         result = fetched_image(dialog, seq, request.GET.get("address", ""), request.user.pk)
     except (Invalid, RateLimited) as refusal:

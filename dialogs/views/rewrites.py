@@ -93,9 +93,7 @@ def weigh(page: DialogPage) -> None:
 
 @dialog_page
 def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse:
-    """Show one rewrite: what stood and what stands, side by side and page by page, and the fate of
-    the removed facts.
-    """
+    """Show one rewrite: what stood and what stands, side by side, page by page, and the fate of the removed facts."""
     lines = run_lines(dialog, pk=run_id)
     if not lines:
         raise Http404

@@ -173,8 +173,8 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Extract only files, each below ``folder``. ``extractall`` knows ``filter`` from Python 3.11.4 on, and Debian 12
-    has 3.11.2.
+    """Extract only files, each below ``folder``. ``extractall`` of Debian 12's Python 3.11.2 does
+    not know ``filter``.
     """
     for member in archive:
         path = (folder / member.name).resolve()

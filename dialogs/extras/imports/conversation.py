@@ -101,8 +101,8 @@ class Builder:
         self.by_given.clear()
 
     def conversation(self, kind: str, given: object, title: object) -> Conversation:
-        """Return the conversation. ``given`` is the export's own id; without one the messages identify the
-        conversation.
+        """Return the conversation. ``given`` is the export's own id; without it the messages
+        identify the conversation.
         """
         self._close_calls(self.messages[-1].at if self.messages else None)
         name = str(given) if given else digest_of(self.messages)

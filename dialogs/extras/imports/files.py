@@ -35,9 +35,7 @@ class UnknownExport(ValueError):
 
 
 def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -> Iterator[Conversation]:
-    """Yield every conversation of an export, or its title and the reason if it cannot be read. Raises
-    ``UnknownExport``.
-    """
+    """Yield every conversation of an export, or its title with why it cannot be read. Raises ``UnknownExport``."""
     found = False
     for text in _texts(file, name, most_bytes):
         for entry in _entries(_content(text, name)):

@@ -59,9 +59,7 @@ def _path(chat: Item, builder: Builder) -> list[Item]:
 
 
 def _add_answer(builder: Builder, message: Item) -> None:
-    """Add an answer by its ``output``, which tells calls and results apart. Older exports have both
-    in the text alone.
-    """
+    """Add an answer by its ``output``, with calls and results apart. Older exports have both in the text alone."""
     at = moment_of(message.get("timestamp"))
     output = list(items(message.get("output")))
     if not any(part.get("type") == "message" for part in output):

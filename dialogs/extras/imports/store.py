@@ -39,9 +39,7 @@ class Imported:
 def import_conversations(
     results: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
 ) -> Iterator[Imported]:
-    """Import conversations one after another, each in its own transaction, so that an interrupted import can be
-    repeated.
-    """
+    """Import conversations, each in its own transaction, so that an interrupted import can be repeated."""
     return map(partial(_import, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
 
 

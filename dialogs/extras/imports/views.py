@@ -64,9 +64,7 @@ class ProgressForm(forms.Form):
 @login_required
 @require_GET
 def progress(request: PersonRequest) -> HttpResponse:
-    """Return the number of conversations that have come ``since`` then. The line refreshes itself as long as its page
-    is open.
-    """
+    """Return how many conversations have come ``since`` then. The line refreshes itself while its page is open."""
     form = ProgressForm(request.GET)
     since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
     context = {"since": since.isoformat(), "come": imported_since(request.user, since)}

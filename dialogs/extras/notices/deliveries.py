@@ -68,9 +68,7 @@ def escalate() -> int:
 
 
 def _overdue(site: SiteSettings) -> Q:
-    """Return questions that are open for too long, or for too long with the person who was asked last while another one
-    follows.
-    """
+    """Return questions that are open for too long, or too long with the last person asked while another one follows."""
     result = Q(escalations=0, created_at__lt=Now() - timedelta(minutes=site.question_deadline_minutes or 0))
     for step, (_address, minutes) in enumerate(site.asked_next[:-1], 1):
         result |= Q(escalations=step, escalated_at__lt=Now() - timedelta(minutes=minutes))

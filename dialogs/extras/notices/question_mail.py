@@ -142,9 +142,7 @@ def person_of(question_id: UUID, token: str) -> User | None:
 
 
 def closed_meanwhile(question_id: UUID, token: str) -> Question | None:
-    """Return the question behind a mailed link if it has been closed since, and the link's holder
-    may see how it ended.
-    """
+    """Return the question behind a mailed link if it has been closed since, and the holder may see how it ended."""
     person = _holder(question_id, token)
     rows = Question.objects.exclude(state=Question.State.OPEN).select_related("dialog", "resolved_by")
     question = rows.filter(pk=question_id, dialog__removed_at=None).first() if person else None

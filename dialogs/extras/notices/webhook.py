@@ -82,9 +82,7 @@ def _place(dialog: Dialog) -> str:
 
 
 def _line(sentence: str, path: str) -> str:
-    """Return a line, in which three characters are masked by which a model's text could mention everybody or hide an
-    address.
-    """
+    """Return a line with the three characters masked by which a model could mention everybody or hide an address."""
     sentence = sentence.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return f"{sentence} {settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else sentence
 
@@ -96,9 +94,7 @@ def signature_of(secrets: Iterable[str], body: bytes, unix_seconds: int) -> str:
 
 
 def change_secret(site: SiteSettings, secret: str) -> None:
-    """Set the columns of the secret. The former secret also signs for a while, and typing the same one again changes
-    nothing.
-    """
+    """Set the columns of a new secret; typing the same one changes nothing. The former one also signs for a while."""
     try:
         former = sealing.unseal(site.sealed_webhook_secret) if site.sealed_webhook_secret else ""
     except sealing.Unreadable:

@@ -33,9 +33,7 @@ ERRORS = (
 
 
 def review() -> int:
-    """Propose the changes that the last week suggests. A proposal that is open, or was rejected within the week, is not
-    repeated.
-    """
+    """Propose what the last week suggests, unless the same proposal is open, or was rejected within the week."""
     drafts = propose(_rewrites(), _errors())
     return sum(_keep(draft) for draft in drafts)
 

@@ -120,9 +120,7 @@ class Stuck:
 
 
 def stuck_dialogs() -> list[Stuck]:
-    """Return dialogs whose worker vanished, that no worker takes, or whose call has been running for minutes, the
-    longest first.
-    """
+    """Return dialogs whose worker vanished, that no worker takes, or whose call runs for minutes, the longest first."""
     now = timezone.now()
     running = Generation.objects.filter(dialog=OuterRef("pk"), outcome="running", started_at__lt=Now() - RUNS_LONG)
     vanished = Q(state=State.GENERATING.value, lease_until__lt=Now())
@@ -248,8 +246,8 @@ def first_generation_since(moment: datetime) -> int:
 
 
 def first_since(rows: QuerySet[Any], column: str, moment: datetime) -> int:
-    """Return the id from which on rows began at ``moment`` or later. Halving finds it in about twenty look-ups of one
-    row.
+    """Return the id from which on rows began at ``moment`` or later, by halving, in about twenty
+    look-ups of one row.
     """
     newest = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     low, high = 0, newest + 1  # the answer lies in between, both included

@@ -58,9 +58,7 @@ def _of_generations(rows: QuerySet[Generation]) -> Sums:
 
 
 class RowsCollector(Collector):
-    """A collector that reads the rows at most every five seconds. Without a database it reports
-    that, and nothing else.
-    """
+    """A collector that reads the rows at most every five seconds. Without a database it reports just that."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

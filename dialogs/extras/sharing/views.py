@@ -74,9 +74,7 @@ def _apply(request: PersonRequest, dialog: Dialog) -> str:
 
 @require_GET
 def show_shared(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the conversation to any holder of the link, without navigation or buttons, even to
-    people who are logged in.
-    """
+    """Show the conversation to any holder of the link, without navigation or buttons, even if they are logged in."""
     dialog = sharing.dialog_of_link(token)
     entries, older = all_entries(dialog, before_of(request))
     context = {"dialog": dialog, "token": token, "entries": entries, "older": older, "user": AnonymousUser()}

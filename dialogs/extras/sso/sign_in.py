@@ -77,9 +77,7 @@ def link(user: User, claims: Mapping[str, Any], provider: Registration) -> bool:
 
 
 def unlink(user: User, identity_id: int) -> Identity:
-    """Unlink a sign-in, with the groups that it alone gave. Raises ``NotFound``, and ``Conflict`` for the last way to
-    sign in.
-    """
+    """Unlink a sign-in, with the groups that it alone gave. Raises ``NotFound``, and ``Conflict`` for the last one."""
     with transaction.atomic():
         own = _lock_sign_ins(user)
         identity = own.pop(identity_id, None)

@@ -59,9 +59,7 @@ def sign_ins(request: PersonRequest) -> dict[str, Any]:
 @require_GET
 @never_cache
 def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
-    """Send a browser to a provider. ``link`` comes from the settings of a person who links this sign-in to their
-    account.
-    """
+    """Send a browser to a provider. ``link`` comes from the settings, to link this sign-in to the person's account."""
     provider, attempt, to = _registration(number), oidc.Attempt(), next_page(request)
     if needs_setup():
         return redirect("setup")
@@ -88,9 +86,7 @@ def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 @require_GET
 @never_cache
 def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
-    """Take a provider's answer. Each provider has its own address, so no answer passes for another's (RFC 9700,
-    4.4.2.2).
-    """
+    """Take a provider's answer, at an address of its own, so that it passes for no other's (RFC 9700, 4.4.2.2)."""
     provider = _registration(number)
     try:
         kept = signing.loads(request.COOKIES.get(_cookie(), ""), salt=SIGN_IN_SALT, max_age=SIGN_IN_SECONDS)

@@ -117,9 +117,7 @@ def about(request: PersonRequest, agent_id: str) -> HttpResponse:
 @for_operators
 @require_POST
 def preview(request: PersonRequest) -> HttpResponse:
-    """Render the preview beside the form, before anything is saved. ``agent`` names the form's
-    agent, if it is stored.
-    """
+    """Render the preview beside the form, before anything is saved. ``agent`` names the form's agent, if stored."""
     stored = Agent.objects.filter(pk=request.POST.get("agent", "")).first()
     form = AgentForm(request.POST, instance=Agent.objects.get(pk=stored.pk) if stored else own.blank())
     result = AgentPreview(stored, form.proposed)

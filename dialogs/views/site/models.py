@@ -65,9 +65,7 @@ def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """List models by provider, those in use first. No server is asked, since that would cost a
-    request for each model.
-    """
+    """List models by provider, those in use first. Asking servers would cost a request for each model."""
     connected.follow()
     catalog = limits.catalog()
     used = {agent.provider for agent in Agent.objects.filter(enabled=True)}
@@ -177,9 +175,7 @@ def _connect_page(
 @with_keys
 @require_POST
 def use(request: PersonRequest) -> HttpResponse:
-    """Make an agent with a listed model and go on to the composer. ``server`` is a local one; otherwise the form
-    describes it.
-    """
+    """Make an agent with a listed model and go on to the composer. ``server`` is a local one, or else in the form."""
     form = ServerForm(request.POST)
     local = next(
         (server for server in connecting.local_servers() if server.base_url == request.POST.get("server")), None

@@ -91,9 +91,7 @@ def index(request: PersonRequest) -> HttpResponse:
 
 @cache_control(no_store=True)
 def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
-    """Show the page. In ``more``, ``invited`` is a new person and ``link`` the address to hand them, which is shown
-    once.
-    """
+    """Show the page. In ``more``, ``invited`` is a new person and ``link`` their address, which is shown once."""
     wanted = request.GET.get("q", "").strip()[:150]
     results = User.objects.order_by("-is_active", "username").prefetch_related("groups")
     if wanted:
@@ -217,9 +215,7 @@ def add_group(request: PersonRequest) -> HttpResponse:
 @for_administrators
 @require_http_methods(["GET", "POST"])
 def group(request: PersonRequest, group_id: int) -> HttpResponse:
-    """Change a group. One form renames it and sets its members' permissions; others add and remove people, or delete
-    the group.
-    """
+    """Change a group: rename it, set its members' permissions, add and remove people, or delete it."""
     result = get_object_or_404(Group, pk=group_id)
     saves = request.method == "POST" and request.POST.get("act") == "save"
     form = GroupForm(request.POST if saves else None, instance=result)
