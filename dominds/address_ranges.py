@@ -62,9 +62,7 @@ SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
 
 
 def range_of(address: Address) -> Range:
-    """Return the range of the address that packets to this one reach: of the IPv4 address inside an IPv6 one, where
-    there is one.
-    """
+    """Return the range that packets to this address reach, which may be that of an embedded IPv4 address."""
     real = ipv4_within(address)
     if _lies_in(real, LOOPBACK):
         return Range.LOOPBACK

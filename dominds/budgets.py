@@ -20,9 +20,7 @@ class OverBudget(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound of ``most`` units. ``setting`` names the environment variable that changes it; ``is_given`` says
-    that it did.
-    """
+    """A bound of ``most`` units, which the environment variable ``setting`` changes; ``is_given`` says that it did."""
 
     setting: str
     most: int
@@ -30,9 +28,7 @@ class Budget:
     is_given: bool = False
 
     def sentence(self, subject: str) -> str:
-        """Say that the bound was passed. ``subject`` is the sentence up to the number: "api.example.com answered
-        with".
-        """
+        """Say that the bound was passed. ``subject`` begins the sentence, such as "api.example.com answered with"."""
         return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
 
     def within(self, stated: int) -> int:

@@ -29,9 +29,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class UnreadableDocument(ValueError):
-    """An error about a document without readable text. The message continues a sentence that begins with the document's
-    name.
-    """
+    """An error about a document without readable text, in words that follow the document's name."""
 
 
 def kind_of(content: bytes) -> str:
@@ -87,9 +85,7 @@ def _pdf(file: io.BytesIO) -> Iterator[tuple[str, str]]:
 
 
 def _docx(file: io.BytesIO) -> Iterator[tuple[str, str]]:
-    """Yield the pages as they were laid out when the document was last saved; a document without a
-    layout is one page.
-    """
+    """Yield the pages as laid out when the document was last saved, or a single page without any layout."""
     from docx import Document
     from docx.table import Table
 

@@ -69,8 +69,7 @@ def words(name: str, default: list[str]) -> list[str]:
 
 
 def servers(name: str, default: str) -> list[tuple[str, str]]:
-    """Return pairs of a kind of model server and its address, written ``KIND=ADDRESS`` with commas
-    between; ``off`` is none."""
+    """Return pairs of kind and address of model servers, from ``KIND=ADDRESS`` with commas between; ``off`` is none."""
     value = text(name, default)
     if value == "off":
         return []
@@ -124,9 +123,7 @@ def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
 
 
 def folder(name: str, default: str, *, base: Path) -> Path:
-    """Return the absolute path of a folder: the stated one, relative to the working directory, or ``default`` below
-    ``base``.
-    """
+    """Return a folder's absolute path: as stated, from the working directory, or ``default`` below ``base``."""
     given = text(name)
     path = Path(given).expanduser().resolve() if given else base / default
     try:
@@ -161,9 +158,7 @@ def make_named_folder(name: str, path: Path) -> None:
 
 
 def database(name: str, *, default: Path) -> dict[str, Any]:
-    """Return Django's settings for the database that a URL names, or for an SQLite file at ``default`` where none is
-    named.
-    """
+    """Return Django's settings for the database at a URL, or for an SQLite file at ``default`` without one."""
     value = text(name)
     if not value:
         return {"ENGINE": FILE_ENGINE, "NAME": str(default)}

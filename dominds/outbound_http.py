@@ -61,16 +61,12 @@ _typed: dict[str, bool] = {}
 
 
 def guard(url: str, *, allow_private: bool) -> None:
-    """From now on, have ``check_found`` apply the rules to the name in this typed address, wherever it may lead by
-    then.
-    """
+    """Have ``check_found`` apply the rules to the name in this typed address, wherever it will lead."""
     _typed[(urlsplit(url).hostname or "").lower()] = allow_private
 
 
 def check_found(host: str, addresses: Iterable[str]) -> None:
-    """Check the addresses that another client found for a name. Raises ``Refused``. Names that nobody typed may lead
-    anywhere.
-    """
+    """Check the addresses that another client found for a typed name; other names pass. Raises ``Refused``."""
     allow_private = _typed.get(host.lower())
     if allow_private is not None:
         for address in addresses:
@@ -85,9 +81,7 @@ def check_typed(url: str) -> None:
 
 
 def _looked_up(host: str, port: int, seconds: float) -> Any:
-    """Return the addresses that the resolver finds for a name. It runs in a thread of its own, since it has no time
-    limit.
-    """
+    """Return the addresses of a name. The resolver has no time limit, so it runs in a thread of its own."""
     waits.begin(f"for the name {host}")
     answer: Future[Any] = Future()
 

@@ -23,9 +23,7 @@ Value = str | int | float | bool | list[str]
 
 
 def start(service: str) -> bool:
-    """Send this process's spans under the name ``service`` (OTEL_SERVICE_NAME overrides it), and
-    log whether it does.
-    """
+    """Send this process's spans under the name ``service``, or OTEL_SERVICE_NAME, and log whether it does."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         log.info("telemetry_off", reason=f"{ENDPOINTS[0]} is not set")
         return False
@@ -58,9 +56,7 @@ def _export(service: str) -> None:
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False) -> Iterator[Span]:
-    """Put a span around the block. An exception ends it as failed and leaves only its type, since messages may quote
-    people.
-    """
+    """Put a span around the block. An exception leaves only its type, since messages may quote people."""
     kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
     with trace.get_tracer("dominds").start_as_current_span(
         name, kind=kind, attributes=dict(attributes), record_exception=False, set_status_on_exception=False

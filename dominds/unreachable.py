@@ -28,9 +28,7 @@ WORDS = (
 
 
 def plain_reason(said: str) -> str:
-    """Return the reason in plain words, or the original message if it is unknown here. There is no full stop at the
-    end.
-    """
+    """Return the reason in plain words, or the original message if it is unknown here, without a full stop."""
     for pattern, words in WORDS:
         if found := re.search(pattern, said, re.DOTALL):
             return found.expand(words).rstrip(".")

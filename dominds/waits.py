@@ -70,9 +70,7 @@ def within(seconds: float, connected: socket.socket) -> Iterator[None]:
 
 
 def keepalive_options() -> dict[int, int]:
-    """Return the options by which TCP notices within 10 seconds that a peer is gone, or that a firewall has forgotten
-    it.
-    """
+    """Return the options by which TCP notices within 10 seconds that a peer is gone, or forgotten by a firewall."""
     wanted = {
         "TCP_KEEPIDLE": KEEPALIVE_IDLE,
         "TCP_KEEPINTVL": KEEPALIVE_EVERY,

@@ -90,9 +90,7 @@ class Reading:
 
     @classmethod
     def of(cls, path: Path) -> "Reading":
-        """Begin with the file's document. ``usable`` is false if it could not be read; a missing
-        file counts as empty.
-        """
+        """Begin with the file's document. ``usable`` is false for one that cannot be read; a missing one is empty."""
         reading = cls(str(path))
         if not path.exists():
             return reading

@@ -29,9 +29,7 @@ class UnknownReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Bounds on the size of one model's prompts, in tokens. ``context_limit`` comes from metadata and is never
-    inferred.
-    """
+    """Bounds on the size of a model's prompts, in tokens. ``context_limit`` comes from metadata, never inferred."""
 
     context_limit: int | None
     optimal_max: int | None = None

@@ -4,9 +4,7 @@ from health.levels import Thresholds
 
 
 def traps_of(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
-    """Return sentences about contradictions among these limits, each with the setting to change. ``input_length`` is in
-    tokens.
-    """
+    """Return sentences on contradictions among these limits, with the setting to change. Lengths are in tokens."""
     traps = (_no_caution_band(thresholds), _never_red(thresholds, input_length))
     return tuple(trap for trap in traps if trap)
 
@@ -22,9 +20,7 @@ def _no_caution_band(thresholds: Thresholds) -> str:
 
 
 def _never_red(thresholds: Thresholds, input_length: int | None) -> str:
-    """Warn that the provider refuses prompts above ``input_length``, so that a prompt in the red would never be
-    answered.
-    """
+    """Warn that prompts above ``input_length`` are refused, so that one in the red would never be answered."""
     critical = thresholds.effective_critical_max
     if input_length is None or critical is None or input_length > critical:
         return ""

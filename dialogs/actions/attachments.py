@@ -142,9 +142,7 @@ def named_by(turns: Iterable[Turn]) -> set[str]:
 
 
 def store_images(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]] | None:
-    """Store each image once in the dialog, in the caller's transaction, and return the turn's
-    description of all files.
-    """
+    """Store each image once in the dialog, in the caller's transaction, and return the description of all files."""
     images = {file.sha256: file for file in attached if file.pixels}
     if images:
         known = set(dialog.attachments.filter(sha256__in=images).values_list("sha256", flat=True))

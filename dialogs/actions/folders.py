@@ -165,9 +165,7 @@ def archive_folder(owner: User, folder: str) -> Done:
 
 
 def rename(owner: User, folder: str, name: str) -> Done:
-    """Rename a folder with its archived dialogs. It cannot become one with another, since nobody
-    could part them again.
-    """
+    """Rename a folder with its archived dialogs. Two never become one, since nobody could part them again."""
     wanted = folder_name(name)
     if not wanted:
         raise Invalid("The new name is blank. Write one, or remove the folder.")

@@ -53,9 +53,7 @@ def fork(branch: Branch) -> Dialog:
 
 
 def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
-    """Answer the message of this turn again, in a dialog that ends with it and keeps another ``model``, if one is
-    given.
-    """
+    """Answer the message of this turn again, in a dialog that ends with it. Another ``model`` stays that dialog's."""
     reason = model_choice.unusable_with(branch.dialog_id, (provider, model) if model else None)
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
@@ -99,9 +97,7 @@ def edit(branch: Branch, text: str) -> Dialog:
 
 
 def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
-    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the owner's
-    list.
-    """
+    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the list."""
     made_id = _id_of(branch, kind)
     try:
         check_number(Turn.objects.filter(dialog=branch.dialog_id, seq__lte=branch.seq), branch.dialog_id)
@@ -211,9 +207,7 @@ def _copy(made_id: UUID, owner: User, origin: Dialog, position: int, round_numbe
 
 
 def _as_history(position: int) -> dict[str, Any]:
-    """Return columns for copied turns, so that none is under way or owed an answer, and a last
-    message is unanswered.
-    """
+    """Return columns for copied turns: none is under way or owed an answer, and a last message is unanswered."""
     ended = Q(status__in=UNENDED) | Q(position=position) & (Q(role=Turn.Role.USER) | Q(status=Turn.Status.INTERRUPTED))
     return {
         "status": Case(When(ended, then=Value(Turn.Status.STOPPED.value)), default=F("status")),

@@ -34,9 +34,7 @@ class Server:
 
     @classmethod
     def at(cls, kind: str, address: str, key: str = "") -> "Server":
-        """Make a server. Its kind is the given one, that of the known provider here, or the one that most servers
-        speak.
-        """
+        """Make a server. Without a kind it gets that of the known provider here, or that of most servers."""
         chosen = KINDS[kind or COMMON]
         server = cls(chosen, base_of(chosen, address), key)
         if not kind and (known := next((entry for entry in _at(address) if entry.kind.name in KINDS), None)):

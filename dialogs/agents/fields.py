@@ -167,9 +167,7 @@ def _check_proxy(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
 
 
 def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
-    """Check the names of toolsets. An unknown one gives no tools, and an unknown one to leave out
-    leaves out all tools.
-    """
+    """Check the names of toolsets. An unknown one gives no tools; an unknown one to leave out leaves out all."""
     for name in list(sound.get("toolsets", ())):
         if not (reason := toolset_problem(name)):
             continue

@@ -175,9 +175,7 @@ class SiteSettings(models.Model):
 
     @property
     def asked_next(self) -> list[tuple[str, int]]:
-        """Return the addresses to ask about overdue questions, in order, with the minutes until the
-        next one is asked.
-        """
+        """Return the addresses for overdue questions, in order, each with the minutes until the next one is asked."""
         lines = (line.split() for line in self.escalation_address.splitlines())
         usual = self.question_deadline_minutes or 0
         return [(address, int(minutes[0]) if minutes else usual) for address, *minutes in lines]

@@ -36,9 +36,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar. ``label`` stands below it, ``title`` above the drawing while one points at it, and ``address`` is its
-    link.
-    """
+    """A bar. ``label`` stands below it, ``title`` above the drawing under the pointer, and ``address`` is its link."""
 
     x: float
     width: float

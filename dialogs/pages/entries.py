@@ -141,9 +141,7 @@ def _shown_size(width: int, height: int) -> dict[str, int]:
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
-    """Return rows as entries, with a divider before each round. ``opens`` says that the dialog's
-    first turn is there.
-    """
+    """Return rows as entries, with a divider before each round. ``opens``: the dialog's first turn is among them."""
     rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
     entries: list[Entry] = []
     last = 0 if opens else None
@@ -306,9 +304,7 @@ def _hint(text: str) -> str:
 
 
 def address_of(dialog: Dialog, position: int, anchor: str) -> str:
-    """Return the address of the transcript's page with a place: its newest page, or one that also
-    has the turn before.
-    """
+    """Return the address of the transcript's page with a place: the newest, or one that also has the turn before."""
     is_old = dialog.last_position - position >= PAGE_TURNS - 1
     return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"
 

@@ -14,9 +14,7 @@ from dialogs.permissions import may_see
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of a turn, in one of the ``dialogs`` each, the first one first. ``number`` is the
-    shown one's, from 1.
-    """
+    """Versions of a turn, one in each of ``dialogs``, the first one first. ``number`` is the shown one's, from 1."""
 
     dialogs: tuple[UUID, ...]
     number: int

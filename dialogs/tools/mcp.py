@@ -47,9 +47,7 @@ def problem_with(name: str) -> str:
 
 
 def ask_at_once(names: Iterable[str]) -> None:
-    """Fetch at once all lists that ``tools_named`` needs for these names, so that it waits only for
-    the slowest server.
-    """
+    """Fetch at once all lists that ``tools_named`` needs for these names, to wait for the slowest server alone."""
     wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
     servers = [server for server_id, server in current_config().servers.items() if server_id in wanted]
     unknown = [server for server in servers if _known_listing(server) is None]

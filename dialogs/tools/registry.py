@@ -38,9 +38,7 @@ def toolset_problem(name: str) -> str:
 
 
 def names_in(toolsets: Sequence[str]) -> Iterator[str]:
-    """Return the tools of these groups, by their names in an agent's list. Nothing brings in what
-    ``!name`` leaves out.
-    """
+    """Return the tools of these groups, by their names in an agent's list. ``!name`` leaves one out for good."""
     named = [OTHER_NAMES.get(name, name) for name in toolsets]
     left_out = {OTHER_NAMES.get(name[1:], name[1:]) for name in toolsets if name.startswith(NOT)}
     for name in [*TOOLSETS, *current_config().servers] if ALL in named else named:

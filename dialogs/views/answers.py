@@ -119,9 +119,7 @@ def _back_to(request: HttpRequest, dialog_id: UUID) -> str:
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Render the pieces that changed after ``dialog`` was read, up to the header's event, as the
-    socket may be faster.
-    """
+    """Render the pieces that changed after ``dialog`` was read, up to the event that the request's header names."""
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     last_seq = frames[-1]["seq"] if frames else dialog.last_event_seq
     return HttpResponse("".join(frame.get("html", "") for frame in frames), headers={"X-Dominds-Seq": last_seq})

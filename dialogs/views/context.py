@@ -92,9 +92,7 @@ def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
 
 @dialog_page
 def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Render the pane beside a conversation. It weighs the whole context, so pages fetch it only
-    while it is visible.
-    """
+    """Render the pane beside a conversation. It weighs the whole context, so pages fetch it only while visible."""
     if request.headers.get("Sec-Fetch-Dest") == "document":  # somebody opens the address
         return redirect("context", dialog_id=dialog.pk)
     page = DialogPage(dialog, request.user, request=request)

@@ -36,9 +36,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
         return (rows if self.counts_in_order else rows.order_by())[: MOST_ROWS + 1].count()
 
     def __init__(self, rows: QuerySet[Any], *others: Any, shown: QuerySet[Any] | None = None, **named: Any) -> None:
-        """Take ``shown``, which are the same rows in the same order with all that a page shows of them, but without a
-        search.
-        """
+        """Take ``shown``: the same rows in the same order, with everything that a page shows, but without a search."""
         super().__init__(rows, *others, **named)
         self._shown = rows if shown is None else shown
 
@@ -57,9 +55,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
 
 
 class CountedInOrder(BoundedPaginator):
-    """Pages of rows that are counted in their order, since only the order leads PostgreSQL to the index that ends
-    early.
-    """
+    """Pages of rows counted in their order, which alone leads PostgreSQL to the index that ends early."""
 
     counts_in_order = True
 

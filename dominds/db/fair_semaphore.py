@@ -5,9 +5,7 @@ from collections import deque
 
 
 class FairSemaphore:
-    """Places for threads, handed over in the order of waiting. Threads that may go first wait in a line of their
-    own.
-    """
+    """Places for threads, handed over in the order of waiting, with a line for threads that may go first."""
 
     def __init__(self, places: int) -> None:
         self._free = places

@@ -12,9 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 
 def lay(alias: str = DEFAULT_DB_ALIAS) -> bool:
-    """Make all tables in one transaction, note the migrations as done, and return True; do nothing where there is a
-    table already.
-    """
+    """Make all tables and note the migrations as done, in one transaction, unless there is a table; return whether."""
     connection = connections[alias]
     if connection.vendor != "sqlite" or connection.introspection.table_names():
         return False

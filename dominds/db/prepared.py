@@ -123,9 +123,7 @@ def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
 def _model_shape(
     info: Mapping[str, Any], select: Sequence[Any], annotations: Sequence[tuple[str, int]] = ()
 ) -> Callable[[Sequence[Any]], Model | None]:
-    """Return what makes models of rows as Django's own iterable does, prepared once. None stands for an outer join
-    without a row.
-    """
+    """Return what makes models of rows as Django's iterable does. None stands for an outer join without a row."""
     model, columns = info["model"], info["select_fields"]
     start, stop = columns[0], columns[-1] + 1
     names = [select[column][0].target.attname for column in columns]
@@ -152,9 +150,7 @@ def _model_shape(
 
 
 def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, Any]) -> int:
-    """Set columns of the rows that equal ``where``, both by attribute names, and return their number. Values may
-    be expressions.
-    """
+    """Set columns, by attribute names, of the rows that equal ``where``, and return their number."""
     expressions = tuple((name, value) for name, value in columns.items() if isinstance(value, Expression))
     db = _database()
     sql, places = _update_sql(db.vendor, model, tuple(where), tuple(columns), expressions)
@@ -176,9 +172,7 @@ def _update_sql(
     names: tuple[str, ...],
     expressions: tuple[tuple[str, Expression], ...],
 ) -> tuple[str, tuple[tuple["_Column | None", Any], ...]]:
-    """Return the SQL, and for each placeholder its column and the name of its value, or no column and a constant
-    value.
-    """
+    """Return the SQL, with each placeholder's column and name of its value, or no column and a constant."""
     made = dict(expressions)
     query = model._base_manager.all().query
     compiler = query.get_compiler(connection=connection)
@@ -233,9 +227,7 @@ def _insert_sql(
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A field with a converter for values of its usual ``kind``: one call to the driver's type,
-    where Django makes ten.
-    """
+    """A field with a fast converter for values of its usual ``kind``, where Django makes ten calls."""
 
     field: "Field[Any, Any]"
     kind: type | None
@@ -294,9 +286,7 @@ def _parameters(build: Callable[..., Any]) -> list[type]:
 
 
 def _stand_in(number: int, kind: type) -> Any:
-    """Return a value that no query contains by itself, so that it can be found again among the
-    parameters of the SQL.
-    """
+    """Return a value that no query contains, so that it can be found among the parameters of the SQL."""
     if kind is UUID:
         return UUID(int=0xD1A106_0000 + number)
     return 2_000_100_000 + number if kind is int else f"stand-in {number} of a value that comes later"
@@ -327,9 +317,7 @@ def _count_changed(db: Any, sql: str, params: Sequence[Any]) -> int:
 
 
 def _execute(db: Any, sql: str, params: Sequence[Any], result: Callable[[Any], Result]) -> Result:
-    """Execute on the driver's own cursor, without Django's layers around it, unless somebody watches what is
-    executed.
-    """
+    """Execute on the driver's own cursor, without Django's layers, unless somebody watches the statements."""
     if db.execute_wrappers or db.queries_logged:
         with db.cursor() as cursor:
             cursor.execute(sql, params)

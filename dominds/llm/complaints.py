@@ -56,9 +56,7 @@ def complaint_of_response(
 
 
 def complaint_of_payload(payload: Any) -> Complaint:
-    """Read the complaint of an error object, from an HTTP body or from an event of a stream that
-    began with HTTP 200.
-    """
+    """Read the complaint of an error object, from an HTTP body or from an event of a stream that had begun well."""
     if isinstance(payload, list) and payload:  # Google's compatible endpoint wraps it in a list
         payload = payload[0]
     if not isinstance(payload, Mapping):

@@ -106,9 +106,7 @@ def _budget_in(text: str) -> dict[str, int] | None:
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:
-    """Classify a complaint. Words about quotas come before words about length, because "request too large" occurs in
-    both.
-    """
+    """Classify a complaint, by words about quotas before words about length, as "request too large" is in both."""
     status, text = complaint.status, complaint.text[:READ_CHARS]
     if status == 403 or complaint.codes & ACCESS_CODES:
         return AccessDenied

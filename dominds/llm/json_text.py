@@ -66,9 +66,7 @@ def arguments_object(raw: str) -> dict[str, Any]:
 
 
 def arguments_text(raw: str) -> str:
-    """Return a stored call's arguments as JSON text. Well-formed arguments stay byte for byte, so that providers'
-    caches hold.
-    """
+    """Return a stored call's arguments as JSON text, unchanged if well-formed, so that providers' caches hold."""
     result = arguments_object(raw)
     return dump(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
 

@@ -24,8 +24,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool offered to the model. ``parameters`` is a JSON schema of type object,
-    which calls keep to if ``strict``."""
+    """A tool offered to the model. ``parameters`` is a JSON schema of an object, to which calls keep if ``strict``."""
 
     name: str
     description: str

@@ -112,9 +112,7 @@ class OutputBudgetTooLarge(ContextOverflow):
 
 
 class TooLargeForRate(ProviderError):
-    """The request alone exceeds a quota of tokens per minute. Waiting does not help, and a shorter
-    request may succeed.
-    """
+    """The request alone exceeds a quota of tokens per minute. Waiting does not help, but a shorter request may."""
 
     kind = "too_large_for_rate"
 
@@ -152,9 +150,7 @@ class ForcingRefused(RequestRefused):
 
 
 class SystemRefused(RequestRefused):
-    """The model takes no system message in the middle. The same request with user messages in their
-    place may succeed.
-    """
+    """The model takes no system message in the middle. The same request with user messages instead may succeed."""
 
     kind = "system_refused"
 
@@ -183,17 +179,13 @@ class ProviderTimeout(ProviderError):
 
 
 class AnswerTooLarge(ProviderError):
-    """The answer exceeded a bound of ``dominds.budgets`` and was cut off there, as it would be after the same request
-    again.
-    """
+    """The answer exceeded a bound of ``dominds.budgets`` and was cut off there. The next one would, too."""
 
     kind = "too_large"
 
 
 class Unreachable(ProviderTimeout):
-    """The server accepted no connection in time. The wait was long enough to tell a person at once instead of trying
-    again.
-    """
+    """The server accepted no connection for so long that a person is told at once, without another try."""
 
     kind = "unreachable"
     retryable = False

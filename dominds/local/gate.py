@@ -12,9 +12,7 @@ VARIABLE = "DOMINDS_GATE"  # the file whose lock `up` holds; other starts wait f
 
 @contextmanager
 def close(folder: Path) -> Iterator[dict[str, str]]:
-    """Hold back all parts that start with this environment until the block ends. The kernel opens the gate if ``up``
-    dies.
-    """
+    """Hold back all parts with this environment until the block ends. The kernel opens the gate if ``up`` dies."""
     path = folder / "up.gate"
     with path.open("w") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)

@@ -87,9 +87,7 @@ def _reason_after_waiting(ask: Callable[[], str]) -> str:
 
 
 def _database_reason() -> str:
-    """Return the server's own words on why it accepts no connection, since the pool only says that
-    none came in time.
-    """
+    """Return the server's own words on why it accepts no connection. The pool only says that none came."""
     import psycopg
     from django.db import connection
 

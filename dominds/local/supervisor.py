@@ -65,9 +65,7 @@ class PartKeepsDying(Exception):
 
 
 class Supervisor:
-    """A supervisor, which runs parts until it is told to stop. It belongs to the main thread, whose death the children
-    notice.
-    """
+    """A supervisor, which runs parts until told to stop, in the main thread, whose death the children notice."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> None:
         self.environment = dict(environment)

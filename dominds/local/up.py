@@ -226,9 +226,7 @@ def web_command(host: str, port: int) -> list[str]:
 
 
 def worker_part(concurrency: int) -> Part:
-    """Return the worker, which sweeps as well. It gets a new name at each start, and the leases of the dead one are
-    freed by name.
-    """
+    """Return the worker, which also sweeps. Each start has a new name, and frees the leases under the name before."""
     names = [""]
 
     def command() -> list[str]:
@@ -273,9 +271,7 @@ class Announcement:
                 return
 
     def _answers(self) -> bool:
-        """Ask for readiness over a plain socket: an HTTP library would load TLS, which takes more memory than all else
-        here.
-        """
+        """Ask for readiness over a plain socket: an HTTP library loads TLS, which takes more memory than all else."""
         try:
             with (
                 socket.create_connection((self.host, self.port), timeout=ANSWER_SECONDS) as server,

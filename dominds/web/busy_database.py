@@ -53,9 +53,7 @@ def mark_unavailable(response: HttpResponse) -> HttpResponse:
 
 @sync_only_middleware
 def asked_again(get_response: Handler) -> Handler:
-    """Repeat a read once if the database was away for a moment. A read changes nothing, so nobody
-    needs to hear of it.
-    """
+    """Repeat a read once if the database was away for a moment, which nobody needs to hear of."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         began = time.monotonic()

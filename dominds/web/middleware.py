@@ -17,9 +17,7 @@ PROBES = frozenset({"/livez", "/readyz"})
 
 @sync_only_middleware
 def readable_only(get_response: Handler) -> Handler:
-    """Refuse addresses with NUL or half of a surrogate pair: no name contains them, and they can be neither stored nor
-    logged.
-    """
+    """Refuse addresses with NUL or half of a surrogate pair, which no name contains, and nothing stores or logs."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         try:

@@ -20,9 +20,7 @@ _database_threads, _redis_threads = ThreadPoolExecutor(4), ThreadPoolExecutor(4)
 
 
 def livez(request: HttpRequest) -> HttpResponse:
-    """Answer that this process is alive, without asking any other part, so that a lost database does not restart the
-    web server.
-    """
+    """Answer that this process is alive, whatever the others do: a lost database must not restart it."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 

@@ -55,9 +55,7 @@ def _values(scope: Mapping[str, Any], wanted: bytes) -> list[str]:
 
 
 def _parts(origin: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port, or ``None`` for anything but a web origin, such as ``null`` or an address with a
-    path.
-    """
+    """Return scheme, host and port, or ``None`` for anything but a web origin: ``null``, or a path behind it."""
     try:
         parts = urlsplit(origin)
         port = parts.port

@@ -173,9 +173,7 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Extract only files, each below ``folder``. ``extractall`` of Debian 12's Python 3.11.2 does
-    not know ``filter``.
-    """
+    """Extract only files, each below ``folder``: ``filter`` of ``extractall`` is newer than Debian 12's Python."""
     for member in archive:
         path = (folder / member.name).resolve()
         if not path.is_relative_to(folder.resolve()):

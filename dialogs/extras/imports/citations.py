@@ -13,9 +13,7 @@ SAYS_ITSELF = ("entity", "url", "link_title")  # kinds of marks whose second par
 
 
 def without_marks(text: str, about: Item) -> str:
-    """Return the text with links in place of marks whose pages are in the message's metadata, and
-    without other marks.
-    """
+    """Return the text with links in place of marks whose pages the message's metadata names, without other marks."""
     if "\ue200" not in text and "\u3010" not in text:
         return text
     for one in sorted(items(about.get("citations")), key=_begins, reverse=True):

@@ -101,9 +101,7 @@ class Builder:
         self.by_given.clear()
 
     def conversation(self, kind: str, given: object, title: object) -> Conversation:
-        """Return the conversation. ``given`` is the export's own id; without it the messages
-        identify the conversation.
-        """
+        """Return the conversation. Without ``given``, the export's own id, the messages identify the conversation."""
         self._close_calls(self.messages[-1].at if self.messages else None)
         name = str(given) if given else digest_of(self.messages)
         return Conversation(f"{kind}:{name}"[:200], text_of(title).strip(), tuple(self.messages), dict(self.left_out))

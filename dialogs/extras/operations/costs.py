@@ -84,8 +84,8 @@ class Table:
 
 
 def tables(chosen: Chosen = ALL) -> list[Table]:
-    """Return the same two weeks four times: by day, newest first, and otherwise what cost most, then what took
-    most tokens.
+    """Return the same two weeks four times: by day, newest first, and by model, agent and person,
+    by cost and tokens.
     """
     groups = _groups(chosen)
     days, *others = ((by, _add_up(groups, key)) for by, key in KEYS.items())

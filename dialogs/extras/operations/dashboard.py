@@ -246,9 +246,7 @@ def first_generation_since(moment: datetime) -> int:
 
 
 def first_since(rows: QuerySet[Any], column: str, moment: datetime) -> int:
-    """Return the id from which on rows began at ``moment`` or later, by halving, in about twenty
-    look-ups of one row.
-    """
+    """Return the id from which on rows began at ``moment`` or later, by halving, in some twenty look-ups of a row."""
     newest = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     low, high = 0, newest + 1  # the answer lies in between, both included
     while low < high:

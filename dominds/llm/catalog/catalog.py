@@ -97,9 +97,7 @@ def _shipped_entries() -> fields.Entries:
 
 
 def lay_over(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Return the providers ``below`` with those ``above`` laid over them, field by field, their
-    models in the same way.
-    """
+    """Return the providers ``below`` with those ``above`` laid over them field by field, and so their models."""
     result = dict(below)
     for provider_id, entry in above.items():
         base = result.get(provider_id, {})

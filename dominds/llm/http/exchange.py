@@ -196,9 +196,7 @@ class Exchange:
         return chunk
 
     def keep_within(self, bound: Budget, amount: int) -> None:
-        """Raise ``AnswerTooLarge`` when the answer goes over a bound. The caller closes the exchange, unread as
-        it is.
-        """
+        """Raise ``AnswerTooLarge`` if the answer goes over a bound. The caller closes the exchange, unread as it is."""
         if amount > bound.most:
             raise AnswerTooLarge(bound.sentence(f"{self._endpoint.host} answered with"))
 
@@ -249,9 +247,7 @@ class Exchange:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the words of a refused connection, without the address that asyncio repeats and the
-    message already names.
-    """
+    """Return a refused connection's words without the address, which the message already names."""
     return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
 
 

@@ -30,9 +30,7 @@ def openai_exchange(
 
 
 def openai_headers(endpoint: Endpoint, is_openai: bool) -> dict[str, str]:
-    """Return the headers. The operator's organisation is for OpenAI alone, not for every server that speaks its
-    format.
-    """
+    """Return the headers. The operator's organisation is for OpenAI alone, and not for compatible servers."""
     account = {name: os.environ[key] for name, key in OPENAI_ACCOUNT.items() if is_openai and os.environ.get(key)}
     return {**STREAMED, **_bearer(endpoint), **account}
 

@@ -28,9 +28,7 @@ class Forcing(StrEnum):
 
 
 class Echo(StrEnum):
-    """A rule for sending an answer's reasoning text back. Opaque reasoning, such as signatures, goes back wherever it
-    is stored.
-    """
+    """A rule for sending an answer's reasoning text back. Opaque reasoning goes back wherever it is stored."""
 
     NEVER = "never"
     SENT = "sent"  # goes back as it came

@@ -81,9 +81,7 @@ def _read(name: str, value: Any, known: Mapping[str, Field]) -> None:
 
 
 def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapping[str, Dialect]) -> list[Fault]:
-    """Return the faults in the sections of an agent's settings. ``dialects`` holds those of all kinds of providers, by
-    name.
-    """
+    """Return the faults in the sections of an agent's settings. ``dialects`` holds those of all kinds, by name."""
     faults: list[Fault] = []
     for section, params in settings.items():
         if section != GENERAL and section not in dialects:
@@ -124,9 +122,7 @@ def tune(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelIn
 
 
 def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
-    """Return the fields of a request, in the words of chat completions, that the model cannot honour under an agent's
-    settings.
-    """
+    """Return the fields of a request, named as in chat completions, that the model cannot honour for an agent."""
     own, names, faults = _in_own_words(model, asked)
     value = check(model, _laid_over(_merge(model, settings), own))[1]
     return faults + [(names[name], reason) for name, reason in value if name in names]

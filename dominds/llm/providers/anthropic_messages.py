@@ -242,9 +242,7 @@ class MessagesReader(AnswerReader):
         return events
 
     def _block_of(self, index: Any) -> _Block:
-        """Return the block that a delta belongs to. A delta without an index, or before any start, belongs to the
-        newest block.
-        """
+        """Return a delta's block, which is the newest one if the delta has no index, or comes before any start."""
         place = whole_number(index)
         block = self._block_at.get(place) if place is not None else next(reversed(self._blocks), None)
         return block or self._new_block(index, {})
@@ -330,9 +328,7 @@ class MessagesReader(AnswerReader):
 
 
 def _log_transformations(model: str, transformations: Any) -> None:
-    """Log how the server changed the request, mostly by leaving out thinking blocks: how many, why, and from which
-    message on.
-    """
+    """Log how the server changed the request, mostly by dropping thinking: how many, why, and from where on."""
     entries = (
         [entry for entry in transformations if isinstance(entry, dict)] if isinstance(transformations, list) else []
     )

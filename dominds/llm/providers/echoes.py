@@ -47,9 +47,7 @@ Piece = Spoken | Called | Opaque
 
 
 def serialise(owner: Owner, pieces: Iterable[Piece]) -> tuple[str, ...]:
-    """Return an answer's pieces in stored form, or nothing where none is opaque, since text and calls are stored
-    anyway.
-    """
+    """Return an answer's pieces in stored form, or nothing if none is opaque, as text and calls are stored anyway."""
     pieces = list(pieces)
     if not any(isinstance(piece, Opaque) for piece in pieces):
         return ()

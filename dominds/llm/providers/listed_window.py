@@ -21,9 +21,7 @@ LITELLM_FIELDS = (("model_info", "max_input_tokens"), ("model_info", "max_tokens
 
 
 def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Read a model's window from its server's list of models, or from LiteLLM's second list, since its first states
-    none.
-    """
+    """Read a model's window from its server's list of models, or from LiteLLM's second list."""
     entries = list_entries(f"{base_url.rstrip('/')}/models", key, NAME, "data", LIST_SECONDS)
     if isinstance(entries, str):
         return LimitUnavailable(entries)

@@ -29,9 +29,7 @@ class Listing:
 
 
 def base_of(kind: ProviderKind, address: str) -> str:
-    """Return the base URL for a typed address. All APIs but Anthropic's stand below ``/v1`` if the address names no
-    folder.
-    """
+    """Return the base URL of a typed address. Without a folder ``/v1`` is added, except for Anthropic's API."""
     address = with_scheme(address).rstrip("/")
     if _is_anthropic(kind):
         return address.removesuffix("/v1")
@@ -41,9 +39,7 @@ def base_of(kind: ProviderKind, address: str) -> str:
 def list_models(
     kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool
 ) -> Listing:
-    """Ask the server for its models. A refused address, a silent server and a refusal are answers too, so nothing is
-    raised.
-    """
+    """Ask the server for its models. Nothing is raised: a refused address and a silent server are answers, too."""
     host = Endpoint(base_url).host
     try:
         status, body = get(

@@ -28,9 +28,7 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
 
 
 def is_router(props: Any) -> bool:
-    """Check whether the server is a router, which starts a server for each requested model and has no window of its
-    own.
-    """
+    """Check for a router, which starts a server for each requested model and has no window of its own."""
     return isinstance(props, dict) and props.get("role") == "router"
 
 

@@ -91,9 +91,7 @@ def _unknown(model: str, listed: list[str]) -> LimitUnavailable:
 
 
 def sees(base_url: str, model: str, key: str = "") -> bool | None:
-    """Check whether the model takes images, by ``capabilities.vision`` of the newer API or the type ``vlm`` of the
-    older one.
-    """
+    """Check whether the model takes images, by ``capabilities.vision`` of the newer API or the older one's ``vlm``."""
     root = root_of(base_url)
     newer = entries_in(read(f"{root}/api/v1/models", key, NAME).document, "models")
     if newer is None:

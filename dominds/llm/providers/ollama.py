@@ -16,9 +16,7 @@ NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Return the window of the running model, or else the one that its file sets; the longest possible window does not
-    apply.
-    """
+    """Return the window of the running model, or the one that its file sets; the longest possible does not apply."""
     entries = list_entries(f"{root_of(base_url)}/api/ps", key, NAME, "models")
     if isinstance(entries, str):
         return LimitUnavailable(entries)

@@ -254,8 +254,8 @@ class ChatReader(AnswerReader):
         return events
 
     def _delta_of(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """Return the news of a choice. Some servers send a message in its place, which is whole, grows, or repeats the
-        stream.
+        """Return the news of a choice, for which some servers send a message: whole, growing, or
+        repeating the stream.
         """
         delta = choice.get("delta") or {}
         if isinstance(delta, str):
@@ -305,9 +305,7 @@ class ChatReader(AnswerReader):
         return _visible_text(known)[len(before) :]
 
     def _read_call(self, piece: dict[str, Any], at: int, named: set[int]) -> str:
-        """Add a piece of a tool call to the call that it belongs to, by its place among the pieces, and return its
-        characters.
-        """
+        """Add a piece of a tool call to its call, by its place among the pieces, and return its characters."""
         function = piece.get("function") or piece.get("custom") or piece
         name, arguments = (
             str(function.get("name") or ""),

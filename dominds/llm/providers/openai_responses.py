@@ -144,9 +144,7 @@ def _part(given: Part) -> dict[str, Any]:
 
 
 def _answer(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
-    """Write text and calls, with reasoning in its old place. Reasoning that nothing follows is refused, so it is left
-    out.
-    """
+    """Write text and calls, with reasoning in its old place unless nothing follows it, which would be refused."""
     waiting: list[dict[str, Any]] = []
     for piece in replay(owner, message):
         match piece:

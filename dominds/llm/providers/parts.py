@@ -26,9 +26,7 @@ def data_url(given: Part) -> str:
 
 
 def ends_with_files(request: Request) -> bool:
-    """Check whether the message to be answered contains images or files: then no shorter conversation makes the request
-    small.
-    """
+    """Check for images or files in the message to be answered, which no shorter conversation makes smaller."""
     newest = takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
     return any(message.parts for message in newest)
 
@@ -39,9 +37,7 @@ def unseen_reason(request: Request, model: ModelInfo) -> str:
 
 
 def blindness(wanted: Set[str], model: ModelInfo) -> str:
-    """Return a sentence for people about why the model cannot take these modalities, ``image`` and ``file``, or an
-    empty text.
-    """
+    """Return why the model cannot take these modalities (``image``, ``file``), as a sentence, or an empty text."""
     blind = sorted(wanted - set(model.modalities))
     if not blind:
         return ""
@@ -62,9 +58,7 @@ def modality_of(given: Part) -> str:
 
 
 def part_tokens(given: Part, model: ModelInfo) -> int:
-    """Return the tokens of an image or file by the provider's rule, or the greatest possible number where the size is
-    unknown.
-    """
+    """Return the tokens of an image or file by the provider's rule, or the most possible if its size is unknown."""
     sizes = model.kind.part_sizes
     if isinstance(given, FilePart):
         if given.media_type.startswith("text/"):

@@ -295,9 +295,7 @@ INSIDE = ("text", "thinking", "think", "reasoning", "reasoning_content", "refusa
 
 
 def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of a content, each with whether it is thinking. A content is a string, a
-    part, or a list of both.
-    """
+    """Yield the texts of a content, which is a string, a part, or a list of both, with whether each is thinking."""
     match content:
         case str():
             yield content, False
@@ -345,9 +343,7 @@ def whole_number(value: Any) -> int | None:
 
 
 def with_own_ids(calls: Iterable[ToolCall], messages: Iterable[Message]) -> tuple[ToolCall, ...]:
-    """Replace ids of calls that are empty or were used before by ids of our own, since some servers count from 0 each
-    time.
-    """
+    """Replace call ids that are empty or were used before, since some servers count from 0 each time."""
     calls = tuple(calls)
     used = {call.id for message in messages for call in message.tool_calls} if calls else set()
     results = []

@@ -82,9 +82,7 @@ def close_objects(schema: Any) -> Any:
 
 
 def is_closed(schema: Any) -> bool:
-    """Check whether no object in the schema takes properties that it does not name: only then can
-    calls be held to it.
-    """
+    """Check that no object in the schema takes properties it does not name, as is needed to hold calls to it."""
     if isinstance(schema, list):
         return all(map(is_closed, schema))
     if not isinstance(schema, dict):
