@@ -41,7 +41,7 @@ def person_of_link(user_id: int, token: str) -> User:
     """Return the person whom this link invites. Raises ``NotFound`` for an old link, or for a person switched off."""
     user = User.objects.filter(pk=user_id, is_active=True).first()
     if user is None or not _links.check_token(user, token):
-        raise NotFound("This link does not hold any more. Ask your administrator for another.")
+        raise NotFound("This link is no longer valid. Ask your administrator for another.")
     return user
 
 

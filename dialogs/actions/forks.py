@@ -78,9 +78,7 @@ def edit(branch: Branch, text: str) -> Dialog:
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
         if turn.role != Turn.Role.USER:
-            raise Conflict(
-                "not_a_message", f"Turn {turn.seq} is no message of a person. Only such a one can be edited."
-            )
+            raise Conflict("not_a_message", f"Turn {turn.seq} is no message of a person, and only those can be edited.")
         made = _copy(made_id, branch.by, origin, (turn.position or 0) - 1, turn.round_number)
         with open_change(made.pk) as change:
             _check_may_begin(change.dialog, reason)

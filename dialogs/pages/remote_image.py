@@ -37,7 +37,7 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
         raise Invalid(f"The image was not fetched: its server answered {status}.")
     (image,) = check_files([(address.rpartition("/")[2], content)])
     if image.pixels is None:
-        raise Invalid("What its server sent is no image.")
+        raise Invalid("The image was not fetched: its server sent something else.")
     return image
 
 

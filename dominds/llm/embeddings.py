@@ -24,7 +24,7 @@ def embed(model: ModelInfo, body: Mapping[str, Any]) -> dict[str, Any]:
     except NotJson:
         answer = None
     if not isinstance(answer, dict):
-        raise MalformedStream(f"{endpoint.host} answered with something else than embeddings.")
+        raise MalformedStream(f"{endpoint.host} sent something other than embeddings.")
     return answer
 
 

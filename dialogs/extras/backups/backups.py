@@ -164,7 +164,7 @@ def _unpack(file: Path, folder: Path) -> Manifest:
         manifest = Manifest(**stated)
     except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, TypeError) as error:
         reason = str(error).partition("\n")[0].rstrip(":")  # tarfile lists what each compression said
-        raise BackupFailed(f"{file} is no whole backup of Dominds: {reason}") from error
+        raise BackupFailed(f"{file} is not a complete backup of Dominds: {reason}") from error
     if manifest.format != FORMAT or manifest.database not in (POSTGRES, SQLITE, PORTABLE):
         raise BackupFailed(f"{file} was made by a newer version of Dominds. Restore it with that version.")
     if not (folder / manifest.database).is_file():
