@@ -182,7 +182,7 @@ def test_the_file_is_whole_its_owners_alone_and_never_overwritten(dialog: Dialog
     with pytest.raises(CommandError, match="exists already"):
         call_command("backup", str(file))
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(CommandError, match="no whole backup"):
+    with pytest.raises(CommandError, match="not a complete backup"):
         call_command("restore", str(file), replace=True)
 
 
