@@ -58,9 +58,7 @@ def reach_of(user: User) -> Reach:
 
 
 def within(user_id: int, groups: Iterable[int] | QuerySet[Group], dialog: str = "") -> Q:
-    """Return a filter for a person's own dialogs and those shared with these groups. ``dialog`` is the path to the
-    dialog from other rows.
-    """
+    """Filter a person's own dialogs, and those shared with these groups, at the path ``dialog`` from other rows."""
     return Q(**{f"{dialog}owner": user_id}) | Q(**{f"{dialog}group__in": groups})
 
 

@@ -32,8 +32,8 @@ class Budget:
         return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
 
     def within(self, stated: int) -> int:
-        """Return the bound in force where a server may state one (0: it does not): the server's, unless an
-        operator gave a lower one.
+        """Return the bound in force: the server's if it states one (0: it does not), unless an operator gave a lower
+        one.
         """
         if not stated:
             return self.most

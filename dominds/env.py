@@ -149,9 +149,7 @@ def make_folder(name: str, path: Path) -> None:
 
 
 def make_named_folder(name: str, path: Path) -> None:
-    """Make the folder that a variable names unless it exists, and say so, which reveals a mistyped name. The default
-    folder may be missing.
-    """
+    """Make the folder that a variable names and say so, which reveals a typing mistake. The default may be missing."""
     if text(name) and not path.exists():
         make_folder(name, path)
         sys.stderr.write(f"Made the folder {path}, since {name} names it and there was none.\n")

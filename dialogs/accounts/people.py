@@ -59,9 +59,7 @@ def switch(user: User, by: User, *, on: bool) -> None:
 
 
 def change(user: User, by: User, groups: list[Group], *, administers: bool) -> None:
-    """Save a person. Raises ``Conflict`` for people who would take their own administration away, so that one
-    administrator always remains.
-    """
+    """Save a person. Raises ``Conflict`` for ending one's own administration, so that an administrator remains."""
     if user == by and not administers:
         raise Conflict("own_account", "You cannot end your own administration. Another administrator can.")
     with transaction.atomic():

@@ -54,8 +54,8 @@ def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
 
 
 def move(dialog: Dialog, by: User, folder: str) -> None:
-    """Move a dialog into a folder of its owner's navigation, or out of any by an empty name. A folder exists as long as
-    it holds a dialog.
+    """Move a dialog into a folder of its owner's navigation, which exists while it holds one, or
+    out by an empty name.
     """
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner puts a dialog into a folder.")
@@ -88,9 +88,7 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
 
 
 def _set_archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
-    """Archive the owner's dialogs or bring them back, and return those that changed. They go on as before, and a
-    message brings one back.
-    """
+    """Archive the owner's dialogs or bring them back, and return those that changed. A message brings one back, too."""
     results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
     moved = list(results.values_list("pk", flat=True))
     results.filter(pk__in=moved).update(archived_at=Now() if away else None)
@@ -128,7 +126,7 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
 
 
 def delete_one(dialog: Dialog, by: User) -> None:
-    """Delete a dialog. Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs in it or
+    """Delete a dialog. Raises ``Forbidden`` except for its owner, and ``Conflict`` while it runs or
     waits for a person.
     """
     if dialog.owner_id != by.pk:

@@ -27,8 +27,8 @@ UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The place where a person branches off. The same ``request_id`` always returns the same dialog, and an empty one a
-    new dialog each time.
+    """The place where a person branches off. A ``request_id`` always gets the same dialog, and an
+    empty one a new one.
     """
 
     dialog_id: UUID

@@ -88,9 +88,7 @@ def _made_at(dialog: Dialog, call: Call) -> Any:
 
 
 def edited_in(question: Question, arguments: str) -> str:
-    """Return the arguments that a person changed before allowing the call, as JSON, or an empty text if they changed
-    none. Raises ``Invalid``.
-    """
+    """Return the arguments that a person changed before allowing the call, as JSON, or an empty text."""
     if not question.approves or not arguments.strip():
         return ""
     try:

@@ -103,9 +103,7 @@ def _new_dialog(user: User, text: str) -> Dialog:
 
 
 def answer(question_id: UUID, user: User, text: str, arguments: str = "") -> Question:
-    """Give the agent its answer, after which the run goes on. A call that is allowed once may run with other
-    ``arguments``, as JSON.
-    """
+    """Give the agent its answer; the run goes on. A call that is allowed once may get other ``arguments``, as JSON."""
     _check_answer(text)
     return _end_ordinary(question_id, user, Question.State.ANSWERED, text, arguments)
 

@@ -106,8 +106,8 @@ def _offer(server: Server, model: str) -> Offer:
 
 
 def test(server: Server) -> Listing:
-    """Ask a server at a typed address for its models. The rules of ``dominds.outbound_http`` apply, except that this
-    machine is allowed.
+    """Ask a server at a typed address, by the rules of ``dominds.outbound_http`` but on this
+    machine, for its models.
     """
     return _list_models(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
 

@@ -135,9 +135,7 @@ def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
 
 
 def _choose_default(team: Team, demo: Team) -> None:
-    """Choose ``default_responder``, or else the present default unless it is disabled or a demo agent beside a team, or
-    else the first agent.
-    """
+    """Choose ``default_responder``, the present default unless disabled or a demo beside a team, or the first agent."""
     standing = Agent.objects.filter(is_default=True, enabled=True).order_by("is_demo", "pk").first()
     chosen = team.default_responder
     if not chosen and standing and not (standing.is_demo and team.members):

@@ -44,9 +44,7 @@ LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
 
 
 class PageSocket(AsyncWebsocketConsumer):
-    """``/ws/dialogs/ID/?after=SEQ`` sends a dialog's events, its live text and the person's badges; ``/ws/me/`` sends
-    the badges alone.
-    """
+    """A page's socket: ``/ws/dialogs/ID/?after=SEQ`` for events, live text and badges, ``/ws/me/`` for badges alone."""
 
     scope: WebSocketScope
     language = ""

@@ -84,9 +84,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: s
 
 @Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    """Build a query of the dialog with everything that pieces need from other rows, in one statement instead of one for
-    each piece.
-    """
+    """Build a query of the dialog with all that pieces need from other rows, in place of a statement for each piece."""
     return (
         Dialog.objects.filter(pk=dialog_id)
         .select_related("agent", "owner", "client", "group")

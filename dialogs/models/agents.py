@@ -120,9 +120,7 @@ class Agent(models.Model):
 
 
 def texts_in(stored: object) -> list[str]:
-    """Return the texts in a column with a list of texts. A damaged column may hold any JSON, and must not break every
-    page that lists its row.
-    """
+    """Return the texts in a column for a list of texts. A damaged one may hold any JSON, and must not break pages."""
     return [text for text in stored if isinstance(text, str)] if isinstance(stored, list) else []
 
 

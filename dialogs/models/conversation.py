@@ -20,9 +20,7 @@ from dialogs.state import State
 
 class DialogQuerySet(models.QuerySet["Dialog"]):
     def for_user(self, user: User) -> "DialogQuerySet":
-        """Return the dialogs that this person may see: all of them with the permission, and otherwise those that they
-        take part in.
-        """
+        """Return the dialogs that this person may see: all with the permission, or else those they take part in."""
         return self if permissions.reach_of(user).all else self.shared_with(user)
 
     def shared_with(self, user: User) -> "DialogQuerySet":

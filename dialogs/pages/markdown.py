@@ -112,9 +112,7 @@ class GrowingText:
         return self.text[self._finished :]
 
     def newly_finished(self) -> tuple[int, str]:
-        """Return the number of characters of the tail that are finished by now, with their HTML. Nothing changes, so
-        any thread may call it.
-        """
+        """Return how many characters of the tail are finished by now, and their HTML. Any thread may call it."""
         tail = self.tail
         if len(self.text) > min(MARKDOWN_MAX_CHARS, TURN_CHARS.most) or not (chars := finished_chars(tail)):
             return 0, ""

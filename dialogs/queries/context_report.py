@@ -27,8 +27,8 @@ TEXT_SHOWN = 400
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
-    """Return the view with estimated sizes and scores of importance, and with ``preview``, a verb, also what its
-    rewrite would remove.
+    """Return the view with sizes and scores of importance, and what the rewrite of the verb
+    ``preview`` would remove.
     """
     materials = materials_of(dialog)
     policy = materials.served.policy

@@ -82,9 +82,7 @@ class Moment:
 
     @property
     def whole(self) -> int:
-        """Return the tokens of which shares are parts: the window, or the request with room for its answer if the
-        window is unknown.
-        """
+        """Return the tokens that shares are parts of: the window, or if it is unknown the request with its reserve."""
         return self.window or self.tokens + (self.reserve or 0)
 
     @property

@@ -136,9 +136,7 @@ def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> N
 
 
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
-    """End the generation's row, with a snapshot if no report that counts gave one. Raises ``AlreadyEnded`` if the row
-    no longer runs.
-    """
+    """End the generation's row, with an unknown snapshot if it broke off. Raises ``AlreadyEnded`` if it had ended."""
     generation, usage = attempt.generation, reply.usage
     generation.outcome, generation.finished_at = outcome, timezone.now()
     generation.cursor, generation.finish_reason = reply.cursor, reply.finish_reason[:40]

@@ -133,9 +133,7 @@ def _text_of(reply: Reply) -> str:
 
 @contextmanager
 def watching(dialog: Dialog) -> Iterator[Lease]:
-    """Watch a dialog at rest through a lease that nobody has taken, which is lost when a worker claims the dialog, so
-    that calls give way.
-    """
+    """Watch a dialog at rest through a lease that nobody took, and that is lost when a worker claims the dialog."""
     watch = Lease(dialog.pk, dialog.epoch, lost=keeper.draining)
     keeper.add(watch)
     try:

@@ -11,9 +11,7 @@ from dominds.llm.messages import ToolSpec
 
 
 class Materials(NamedTuple):
-    """The materials of a request: its model and policy, what the model sees, its tools, and the sizes, which are
-    computed on demand.
-    """
+    """The materials of a request: its model, policy, view and tools, and the sizes, which are computed on demand."""
 
     served: Served
     view: View

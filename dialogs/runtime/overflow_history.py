@@ -79,9 +79,7 @@ def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
 
 
 def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
-    """Return the tool calls of each reply since the newest rewrite, oldest first. Calls that led to a rewrite must not
-    trigger the next one.
-    """
+    """Return each reply's tool calls since the newest rewrite, oldest first. Earlier ones must not trigger the next."""
     newest = _newest_calls(dialog.pk, dialog.round_number, view.base_position)
     return [list(calls) for calls in reversed(newest) if calls]
 

@@ -42,8 +42,8 @@ _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
 
 
 class NotPrepared(Exception):
-    """Raised when a call failed, or a worker claimed the dialog meanwhile. ``in_vain`` says that the same call would
-    fail, and cost, again.
+    """Raised when a call failed, or a worker claimed the dialog. ``in_vain``: the same call would fail, and cost,
+    again.
     """
 
     def __init__(self, cause: str, *, in_vain: bool) -> None:

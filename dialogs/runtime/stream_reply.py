@@ -97,9 +97,7 @@ def stream_reply(
     watch: Watch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
-    """Read one answer to its end. Text and reasoning go to ``live`` as they come, and a stop or a lost lease closes the
-    connection.
-    """
+    """Read one answer to its end, with text and reasoning sent to ``live``. A stop or a lost lease ends it."""
     connection.close()  # back to the pool: a model call takes minutes
     reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds

@@ -162,8 +162,8 @@ class Change:
             prepared.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
-        """Derive the facts from the row alone if possible: an open question shows in the state before, or in an event
-        of this change.
+        """Derive the facts from the row if possible: the state before, or an event, tells whether a
+        question is open.
         """
         asked = any(kind == "question" for kind, _ in self._new_events)
         if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not self.dialog.all_placed:

@@ -60,9 +60,7 @@ class StoredEvent:
 
 
 def store(dialog: Dialog, first: int, new_events: Sequence[NewEvent], *, is_step: bool) -> None:
-    """Store events from number ``first`` on, and notify the browsers after the commit. The caller holds the lock on the
-    dialog's row.
-    """
+    """Store events from number ``first`` on, and notify browsers after the commit. The caller has locked the dialog."""
     if not new_events:
         return
     if first == 1 or not _add_to_row(dialog.pk, new_events):

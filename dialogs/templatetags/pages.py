@@ -103,9 +103,7 @@ def term(anchor: str, words: str) -> SafeString:
 
 @register.filter
 def tokens(number: int | str | None) -> str:
-    """Write a number with its thousands apart. An unknown number stays unknown, also as "", which Django passes to a
-    filter for a missing row.
-    """
+    """Write a number with its thousands apart. An unknown one stays unknown, as does "", Django's for a missing row."""
     return f"{number:,}" if isinstance(number, int) else _("unknown")
 
 

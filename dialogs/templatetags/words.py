@@ -36,8 +36,8 @@ class FixedText(template.Node):
 
 @register.tag
 def translate(parser: Parser, token: Token) -> template.Node:
-    """Compile Django's tag, with a shortcut for a plain literal: a page of forty turns has hundreds, which took a tenth
-    of its time.
+    """Compile Django's tag, with a shortcut for plain literals, hundreds of which took a tenth of a
+    long page's time.
     """
     words = token.split_contents()
     if len(words) == 2 and words[1][0] in "\"'":

@@ -228,9 +228,7 @@ class _Caller:
 
 
 def text_of(answer: "CallToolResult") -> str:
-    """Return what a model can read of an answer: its texts, and its data if the texts do not say the same. Pictures and
-    sounds are named.
-    """
+    """Return what a model can read of an answer: texts, data that they lack, and names of pictures and sounds."""
     texts = [text for block in answer.content if (text := _block_text(block)).strip()]
     data = answer.structured_content
     if data is not None and not _says("\n".join(texts), data):

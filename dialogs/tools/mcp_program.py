@@ -65,9 +65,7 @@ async def _read(
     over_budget: Callable[[str], None],
     ended: Callable[[], None],
 ) -> None:
-    """Read until the program ends. Output after the end of its session is thrown away, so that the program never waits
-    for a reader.
-    """
+    """Read until the program ends. Output after its session is dropped, so that it never waits for a reader."""
     async with to_session:
         try:
             while True:

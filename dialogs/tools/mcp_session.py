@@ -151,9 +151,7 @@ async def connect(session: Session) -> AsyncIterator[Client]:
 
 
 def _http_client(session: Session) -> httpx2.AsyncClient:
-    """Return a client that counts the server's answers while they are read. It refuses compressed answers, which could
-    unpack to any size.
-    """
+    """Return a client that counts what the server answers, and refuses compression, which could unpack to any size."""
 
     async def bound(response: httpx2.Response) -> None:
         asked = response.request

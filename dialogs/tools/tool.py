@@ -111,7 +111,7 @@ class Tool:
 
     @property
     def identity(self) -> str:
-        """Return what an approval allows: a tool of the same name on another server is another tool. The tool's name
+        """Return what an approval allows, which is different for each server. The tool's name
         follows the last slash.
         """
         return f"{self.source}/{self.name}" if self.source else self.name

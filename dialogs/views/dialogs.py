@@ -299,9 +299,7 @@ def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def frames(request: PersonRequest, dialog: Dialog) -> JsonResponse:
-    """Return what the socket would have sent after ``after``, for a page whose socket cannot connect. Such a page asks
-    every two seconds.
-    """
+    """Return what the socket would have sent after ``after``, for a page without one, which asks every two seconds."""
     seq = number_in(request.GET.get("after")) or 0
     result = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
     draft = current_live_text(dialog.pk)

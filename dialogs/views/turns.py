@@ -26,9 +26,7 @@ from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, clean
 
 @dialog_page
 def place(request: PersonRequest, dialog: Dialog, position: int) -> HttpResponse:
-    """Redirect to the page of the dialog that shows this place of the conversation, or to its end if the dialog is not
-    that long yet.
-    """
+    """Redirect to the dialog's page with this place of the conversation, or to its end if the dialog is shorter."""
     seq = dialog.turns.filter(position=position).values_list("seq", flat=True).first()
     return redirect(f"/d/{dialog.pk}/#latest" if seq is None else address_of(dialog, position, f"turn-{seq}"))
 

@@ -16,9 +16,7 @@ class HeldTransaction(AssertionError):
 
 
 def hand_back(what: str) -> None:
-    """Close this thread's idle connections. An open transaction here is a fault of ours: tests raise it, and elsewhere
-    it is logged.
-    """
+    """Close this thread's idle connections. An open transaction is a fault of ours: raised in tests, or else logged."""
     for connection in connections.all(initialized_only=True):
         if any(not vars(block).get("_from_testcase") for block in connection.atomic_blocks):
             if settings.STRICT_WAITS:

@@ -13,9 +13,7 @@ SHUTDOWNS = "57P"  # PostgreSQL's codes for a server that ends: one may come in 
 
 
 class OutcomeUnknown(OperationalError):
-    """An error that came in place of the reply to a commit, or to a statement outside a transaction: the change may
-    have been stored.
-    """
+    """Raised when no reply came to a commit, or to a statement outside a transaction, so it may have been stored."""
 
 
 class CountsChanges:
@@ -48,9 +46,7 @@ class _TellsLostReplies(DatabaseErrorWrapper):
 
 
 def _is_refusal(error: Any) -> bool:
-    """Check whether the database refused the change. A database that gives a reason has refused; one that falls silent
-    may have committed.
-    """
+    """Check whether the database refused the change, for a reason. One that falls silent may have committed."""
     code = getattr(error, "sqlstate", None)
     return bool(code and not code.startswith(SHUTDOWNS)) or getattr(error, "sqlite_errorcode", None) is not None
 

@@ -243,8 +243,8 @@ class _Column:
 
 @cache
 def _column(vendor: str, field: "Field[Any, Any]") -> _Column:
-    """Return a column for connections of this ``vendor``. Django's treatment of one example shows its treatment of all
-    values of that type.
+    """Return a column for a ``vendor``'s connections. Django's treatment of one example shows that
+    of its whole type.
     """
     target = field
     while isinstance(target, ForeignKey):

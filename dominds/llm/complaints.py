@@ -17,9 +17,7 @@ SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A provider's complaint. ``codes`` are its machine-readable words in lower case, and ``param`` is the field
-    of the request that it names.
-    """
+    """A provider's complaint, with its lower-case ``codes`` and ``param``, the field of the request that it names."""
 
     text: str
     codes: frozenset[str] = frozenset()
@@ -105,8 +103,8 @@ def _text_of(given: Mapping[str, Any]) -> str:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that a server asks for by ``retry-after-ms``, in seconds or as a date; None where the header is
-    absent or senseless.
+    """Return the wait that a server asks for, by ``retry-after-ms``, in seconds or as a date; None
+    for a senseless one.
     """
     milliseconds, value = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
     try:

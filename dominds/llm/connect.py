@@ -19,8 +19,8 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the key from the environment, the key typed into the page for a provider without a variable, or nothing.
-    Raises ``AuthFailed``.
+    """Return the key from the environment, or the one typed into the page if there is no variable. Raises
+    ``AuthFailed``.
     """
     if not model.api_key_env:
         remember(model.api_key)

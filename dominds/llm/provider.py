@@ -132,9 +132,7 @@ class RefusedForGood(RequestRefused):
 
 
 class OutputAboveMaximum(RequestRefused):
-    """The requested length of output exceeds what the model ever writes. ``most`` is that maximum in tokens, if the
-    provider names it.
-    """
+    """The requested output is longer than the model ever writes, which is ``most`` tokens if the provider says so."""
 
     kind = "output_above_maximum"
 

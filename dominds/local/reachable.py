@@ -47,8 +47,8 @@ def require_redis() -> None:
 
 
 def database_sentence(error: Exception) -> str:
-    """Return a sentence about what keeps the database from being used, or an empty text for an error that a traceback
-    explains better.
+    """Return what keeps the database from being used, or an empty text for an error that is better
+    seen by traceback.
     """
     from django.db import connection
 

@@ -191,9 +191,7 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
 
 
 def prepare(supervisor: Supervisor) -> bool:
-    """Prepare the database in a process of its own, whose memory is free again when it ends, and return whether there
-    is an administrator.
-    """
+    """Prepare the database in a process that gives its memory back, and return whether there is an administrator."""
     command = [sys.executable, "-m", "dominds", "prepare", "--exit-code", "--redis"]
     process = spawn(command, supervisor.environment, subprocess.PIPE, HOME_DIR)
     assert process.stdout is not None

@@ -55,7 +55,7 @@ def _ask_redis() -> None:
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus: anyone on a loopback-only server, and elsewhere people with the permission or holders of
+    """Answer Prometheus: anyone on loopback, and else people with the permission, or holders of
     DOMINDS_METRICS_TOKEN.
     """
     if not (settings.LOOPBACK_ONLY or _may_read_metrics(request)):

@@ -43,9 +43,7 @@ class Conversation:
 
 @dataclass(slots=True)
 class Builder:
-    """A conversation under construction, message by message, with calls and results paired even if the export has only
-    one of them.
-    """
+    """A conversation under construction, message by message, with calls and results paired in any case."""
 
     messages: list[ImportedMessage] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -74,9 +72,7 @@ class Builder:
             self.by_given[given].append(own)
 
     def result(self, text: str, given: str = "", at: datetime | None = None) -> None:
-        """Add the result of the open call with this id, or of the oldest open one. A result without any call becomes
-        words of the agent.
-        """
+        """Add the result of the open call with this id, or of the oldest. Without any, the agent says the result."""
         self._end_answer()
         if not self.open_calls:
             self.say(Role.ASSISTANT, text and f"[Result of a tool]\n{text}", at)

@@ -93,9 +93,7 @@ class Unreadable(ValueError):
 
 
 def _content(text: bytes, name: str) -> Any:
-    """Return a file's JSON. Of JSON lines, and of a list that breaks off, the readable parts are returned, and the
-    others as ``Unreadable``.
-    """
+    """Return a file's JSON. Of JSON lines, or of a list that breaks off, unreadable parts come as ``Unreadable``."""
     number = text.count(b",") + text.count(b"[") + text.count(b"{")
     if len(text) > SMALL_BYTES and number * BYTES_PER_PART > len(text):
         raise UnknownExport(f"{name} is no export of conversations: it consists of {number:,} tiny parts.")

@@ -86,7 +86,7 @@ def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 @require_GET
 @never_cache
 def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
-    """Take a provider's answer, at an address of its own, so that it passes for no other's (RFC 9700, 4.4.2.2)."""
+    """Take a provider's answer. Each has its own address, so that none is confused with another (RFC 9700, 4.4.2.2)."""
     provider = _registration(number)
     try:
         kept = signing.loads(request.COOKIES.get(_cookie(), ""), salt=SIGN_IN_SALT, max_age=SIGN_IN_SECONDS)
@@ -113,9 +113,7 @@ def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 
 
 def link_token(user: User) -> str:
-    """Return a token for the address where a person begins to link a sign-in. No other site knows it, so none can begin
-    that for them.
-    """
+    """Return a token for beginning to link a sign-in. No other site knows it, so none can begin that for a person."""
     return signing.dumps(user.pk, salt=LINK_SALT)
 
 

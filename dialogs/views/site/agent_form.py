@@ -21,9 +21,7 @@ LISTS = ("suggestions", "tools", "toolsets", "priority_areas")
 
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
-    """Return the installed policies, and the policy ``now`` even if it is not installed, so that it is seen, and
-    refused when saved.
-    """
+    """Return the installed policies, and ``now`` even if it is not, so that people see it. Saving refuses it."""
     results = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
     return results if now in dict(results) else [*results, (now, f"{now} (not installed)")]
 
@@ -42,9 +40,7 @@ class Lines(forms.CharField):
 
 
 class ToolNames(forms.MultipleChoiceField):
-    """A field with names of tools. Those of a known server are valid although they are not listed, since that would
-    mean to ask the server.
-    """
+    """A field with names of tools, in which those of a known server are valid without asking it for its list."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, widget=forms.CheckboxSelectMultiple, **options)

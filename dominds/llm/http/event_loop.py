@@ -48,9 +48,7 @@ class EventLoop:
         self._session: aiohttp.ClientSession | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-        """Wait for the coroutine, and return its result or raise its error. The calling thread must not hold a database
-        connection.
-        """
+        """Wait for the coroutine, and return or raise what it does. The caller must hold no database connection."""
         try:
             waits.begin(f"a server ({getattr(coroutine, '__qualname__', coroutine)})")
         except BaseException:

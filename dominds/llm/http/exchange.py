@@ -173,9 +173,7 @@ class Exchange:
         return NetworkFailed(f"The connection to {endpoint.host} failed: {reason}.")
 
     async def chunk(self) -> bytes:
-        """Return what has arrived of the body since the last chunk, or an empty text at its regular end. Any other end
-        raises an error.
-        """
+        """Return what has arrived of the body, or an empty text at its regular end. Any other end raises an error."""
         assert self._response is not None
         try:
             if self._is_flooded:

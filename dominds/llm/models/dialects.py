@@ -19,9 +19,7 @@ BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhi
 
 
 class Thinker(Protocol):
-    """The part of a model that its parameters depend on: ``thinking``, the greatest effort, and the parameters that
-    turn thinking off.
-    """
+    """The part of a model that its parameters depend on: thinking, its greatest effort, and how it is turned off."""
 
     @property
     def model_id(self) -> str: ...
@@ -207,9 +205,7 @@ def _no_sampling(model: Thinker, params: Params) -> Iterator[Fault]:
 
 
 def _anthropic_refused(model: Thinker, params: Params) -> Iterator[Fault]:
-    """Yield the parameters that no model takes since version 2026-10-21 of the API. A value of 1 changes nothing, and
-    is left out silently.
-    """
+    """Yield parameters that no model takes since version 2026-10-21. A value of 1 changes nothing, and is left out."""
     found = dict(_messages_refused(model, params))
     for name in SAMPLING:
         if params.get(name) not in (None, 1):

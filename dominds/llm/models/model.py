@@ -207,9 +207,7 @@ class ModelInfo:
 
     @property
     def input_limit(self) -> int | None:
-        """Return the longest prompt in tokens that the provider takes. It is the window, or less where room for output
-        is reserved.
-        """
+        """Return the longest prompt in tokens: the window, or less if the provider reserves room for output."""
         stated = [length for length in (self.context_length, self.input_length) if length is not None]
         return min(stated, default=None)
 

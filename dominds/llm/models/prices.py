@@ -61,9 +61,7 @@ def price_of(prompt_tokens: int, prices: Iterable[Price], at: datetime) -> Price
 
 
 def cost_of(usage: Usage, prices: Iterable[Price], at: datetime) -> Decimal | None:
-    """Return the cost of one generation in USD, or None where no price is known. Reasoning is part of the completion
-    and costs the same.
-    """
+    """Return a generation's cost in USD, or None without a known price. Reasoning costs as a part of the completion."""
     price = price_of(usage.prompt_tokens, prices, at)
     if price is None:
         return None

@@ -171,9 +171,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block under way: its first form, the pieces of each field since then, and the number of characters of
-    the answer's text in it.
-    """
+    """A content block under way: its first form, its pieces by field, and its characters of the answer's text."""
 
     start: dict[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
