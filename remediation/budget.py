@@ -10,6 +10,8 @@ from dominds.llm.models.room import output_room
 
 TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured otherwise
 AIM_SHARE = 0.5  # of the limit
+STREAM_PERCENT = 90  # of the limit: where an answer that streams is cut for a compaction
+LEAST_FREE = 0.25  # of a limit, which a rewrite is to leave free where its aim is too small for what must be said
 WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below it is not made
 LEAST_GAIN = 0.1  # of the request, by a rewrite for a request that cannot be sent without harm
 SETTLED_SHARE = 0.6  # of the limit, and of what it took before, that a request takes after a rewrite, recall included
@@ -17,6 +19,10 @@ CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is a
 UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
 # The rooms for answer and package are at most the window divided by the first, and at least the second, in tokens.
 ANSWER_SHARE, LEAST_ANSWER = 8, 256
+# The limit divided by what instructions and tools may take: above the first, tools that every agent has are described
+# briefly, above the second some are left out; these have the third in any case. They take 935 tokens in full.
+WHOLE_TOOLS_SHARE, FRAME_SHARE, COMMON_TOOLS_SHARE = 5, 4, 8
+ROOMY = 16_384  # tokens, an eighth of which holds all tools that every agent has, twice
 DRAFT_FRAME = 500  # tokens of a request around an offered draft, and of the answer around its copy
 PACKAGE_SHARE, LEAST_PACKAGE = 16, 384
 # Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
@@ -37,6 +43,11 @@ def answer_room(output_length: int | None, window: int | None) -> int:
 def settled_size(before: int) -> int:
     """Return how many of so many tokens a request may take after a rewrite that was worth it."""
     return int(before * SETTLED_SHARE)
+
+
+def most_filled(limit: int) -> int:
+    """Return the tokens that a rewrite may fill where its aim is too small for what must be said."""
+    return int(limit * (1 - LEAST_FREE))
 
 
 def percent_of(limit: int, percent: int) -> int:
@@ -64,6 +75,11 @@ def side_answer(window: int | None, wanted: int, overruns: bool) -> int:
 def package_room(window: int) -> int:
     """Return the tokens that a re-entry package needs, to be written."""
     return max(LEAST_PACKAGE, window // PACKAGE_SHARE)
+
+
+def frame_room(limit: int, beside: int, share: int = FRAME_SHARE) -> int:
+    """Return the tokens that instructions and tools may take where ``beside`` of them cannot be left out."""
+    return max(limit // share, beside + limit // COMMON_TOOLS_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

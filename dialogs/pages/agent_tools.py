@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from dialogs.context.served import served_or_unknown
 from dialogs.models import Agent
 from dialogs.tools import mcp
 from dialogs.tools.mcp_config import current_config
+from dialogs.tools.offer import offer
 from dialogs.tools.registry import TOOLSETS, builtin_tools, tools_of
 from dialogs.tools.tool import Tool
+from dominds.llm.catalog.catalog import UnknownModel
 
 # What agents do with the product's own tools, in the words of people. The descriptions of the tools are for models.
 USES = {
@@ -79,3 +82,11 @@ def tools_had_by(agent: Agent) -> tuple[list[tuple[Tool, str]], list[tuple[Tool,
     """Return what the agent can do: with the tools of every agent, and with its own. Its servers are asked."""
     had = [(tool, use_of(tool)) for tool in tools_of(agent).values()]
     return [one for one in had if one[0].always], [one for one in had if not one[0].always]
+
+
+def left_out_of(agent: Agent) -> tuple[str, ...]:
+    """Return the tools of every agent for which the window of this one's model has no room."""
+    served = served_or_unknown(agent)
+    return (
+        () if isinstance(served, UnknownModel) else offer(tools_of(agent), served, agent, agent.instructions).left_out
+    )

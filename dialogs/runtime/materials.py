@@ -6,7 +6,7 @@ from dialogs.context.served import Served, served_by
 from dialogs.context.view import View, view_of
 from dialogs.context.view_sizes import ViewSizes
 from dialogs.models import Dialog
-from dialogs.tools.registry import offered_to
+from dialogs.tools.offer import offer_to
 from dominds.llm.messages import ToolSpec
 
 
@@ -25,5 +25,5 @@ def materials_of(dialog: Dialog, view: View | None = None) -> Materials:
     """
     view = view or view_of(dialog)
     served = served_by(dialog).seeing(view.messages)
-    tools = tuple([tool.spec for tool in offered_to(dialog).values()])
+    tools = offer_to(dialog, served).tools
     return Materials(served, view, tools, ViewSizes(dialog, served, view, tools))

@@ -110,6 +110,7 @@ def about(request: PersonRequest, agent_id: str) -> HttpResponse:
         "reason": limits.unusable_reason(agent),
         "always": always,
         "given": given,
+        "left_out": agent_tools.left_out_of(agent),
     }
     return render(request, "agents/about.html", context)
 

@@ -5,7 +5,9 @@ from dialogs.context.sizes import parts_tokens
 from dialogs.extras.v1.conversations import agent_of
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.tools.offer import offer
 from dialogs.tools.registry import tools_under
+from dialogs.tools.tool import Tool
 from dominds.llm.messages import ImagePart, Message, Role, ToolCall, ToolSpec
 from remediation.tokens.calibration import estimate_request
 from remediation.tokens.counting import counter_for
@@ -16,8 +18,9 @@ def est_tokens(request: ChatRequest) -> int:
     agent, served = agent_of(request)
     model = served.model
     instructions = "\n\n".join(text for text in (agent.instructions, request.instructions) if text)
-    tools = [tool.spec for tool in tools_under(served.policy, agent).values()]
-    tools += [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in request.tools]
+    clients = [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in request.tools]
+    offered = {spec.name: Tool(spec) for spec in clients} | tools_under(served.policy, agent)
+    tools = offer(offered, served, agent, instructions).tools
     counter = counter_for(model.model_id, model.tokenizer or "")
     messages = [_message(message) for message in request.messages]
     text = estimate_request(instructions, messages, tools, counter).counted.total

@@ -1,0 +1,76 @@
+"""The tools in a request. In a small window those that every agent has are described briefly, and the least needed
+are left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dialogs.context.client import instructions_of
+from dialogs.context.served import Served
+from dialogs.context.sizes import facts_of
+from dialogs.models import Agent, Dialog
+from dialogs.tools.registry import offered_to
+from dialogs.tools.tool import Tool
+from dominds.llm.messages import ToolSpec
+from remediation.budget import ROOMY, WHOLE_TOOLS_SHARE, frame_room
+from remediation.tokens.counting import Counter, counter_for
+
+# The first goes first. What guidance and forced clears ask for stays.
+LEAST_NEEDED = ("ask_human", "update_reminder", "delete_reminder", "read_archive", "search_archive", "read_artifact")
+READS_LARGE_RESULTS = "read_artifact"  # of other tools: without any it goes before all
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The tools that a request describes, and those for which there is no room. A call of these runs all the same."""
+
+    tools: tuple[ToolSpec, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def offer_to(dialog: Dialog, served: Served) -> Offer:
+    return offer(offered_to(dialog), served, dialog.agent, instructions_of(dialog))
+
+
+def offer(tools: Mapping[str, Tool], served: Served, agent: Agent, instructions: str) -> Offer:
+    """Offer these tools, as far as the budget has room for them beside ``instructions``.
+
+    Sizes are as counted: what reports teach must not change the beginning of requests.
+    """
+    facts = facts_of(agent, served.model, served.thresholds)
+    limit = served.policy.limit(facts)
+    if limit is None or limit >= ROOMY:
+        return Offer(tuple([tool.spec for tool in tools.values()]))
+    counter = counter_for(served.model.model_id, served.policy.tokenizer(facts))
+    return fitting(tools, limit, counter.count(instructions), counter)
+
+
+def fitting(tools: Mapping[str, Tool], limit: int, beside: int, counter: Counter) -> Offer:
+    """Describe the tools of every agent briefly where they leave too little room, then leave out the least needed."""
+    shown = {name: tool.spec for name, tool in tools.items()}
+    own = [tool.spec for tool in tools.values() if not tool.always]
+    stays = beside + counter.count_tools(own)
+    if beside + counter.count_tools(tuple(shown.values())) <= frame_room(limit, stays, WHOLE_TOOLS_SHARE):
+        return Offer(tuple(shown.values()))
+    shown |= {name: briefly(tool.spec) for name, tool in tools.items() if tool.always}
+    left_out = []
+    for name in LEAST_NEEDED if own else (READS_LARGE_RESULTS, *LEAST_NEEDED):
+        if beside + counter.count_tools(tuple(shown.values())) <= frame_room(limit, stays):
+            break
+        if name in shown and tools[name].always:
+            del shown[name]
+            left_out.append(name)
+    return Offer(tuple(shown.values()), tuple(left_out))
+
+
+def briefly(spec: ToolSpec) -> ToolSpec:
+    """Return a tool without what its schema explains and bounds. Its calls are checked by the whole schema."""
+    whole = spec.parameters
+    plain = {name: _without_bounds(schema) for name, schema in whole["properties"].items()}
+    return replace(spec, parameters={"type": "object", "properties": plain, "required": whole["required"]})
+
+
+def _without_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
+    items = {"items": _without_bounds(schema["items"])} if "items" in schema else {}
+    return {"type": schema["type"], **items}

@@ -1,0 +1,78 @@
+"""The tools in a request: all of them where there is room, and in small windows what the context needs."""
+
+import pytest
+
+from dialogs.tools.offer import LEAST_NEEDED, briefly, fitting
+from dialogs.tools.registry import builtin_tools
+from dialogs.tools.tool import Tool, read_arguments
+from dominds.llm.messages import ToolSpec
+from remediation.budget import ROOMY
+from remediation.tokens.counting import counter_for
+
+COMMON = {name: tool for name, tool in builtin_tools().items() if tool.always}
+READER = {"read_file": builtin_tools()["read_file"]}
+MODELS = ["llama-3.1-8b-instruct", "llama-2-7b", "mistral-7b-instruct", "gpt-4o", "qwen3-14b"]
+COUNTER = counter_for("llama-3.1-8b-instruct")
+
+
+def tokens(tools: tuple[ToolSpec, ...]) -> int:
+    return COUNTER.count_tools(tools)
+
+
+@pytest.mark.parametrize("limit", [5_000, 8_192, ROOMY - 1])
+def test_from_5_000_up_all_tools_are_described_whole(limit: int) -> None:
+    offered = fitting(COMMON, limit, 20, COUNTER)
+    assert offered.tools == tuple(tool.spec for tool in COMMON.values()) and offered.left_out == ()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_limit_that_is_roomy_holds_them_beside_anything(model: str) -> None:
+    counter = counter_for(model)
+    assert fitting(COMMON | READER, ROOMY, 50_000, counter).tools == tuple(
+        tool.spec for tool in (COMMON | READER).values()
+    )
+
+
+def test_at_4_096_they_are_described_briefly_and_none_is_left_out() -> None:
+    offered = fitting(COMMON, 4_096, 20, COUNTER)
+    assert (len(offered.tools), offered.left_out) == (len(COMMON), ())
+    assert 20 + tokens(offered.tools) <= 819 < 20 + tokens(tuple(tool.spec for tool in COMMON.values()))
+
+
+@pytest.mark.parametrize("limit", range(1_000, 5_000, 250))
+@pytest.mark.parametrize("beside", [0, 100, 700, 3_000])
+@pytest.mark.parametrize("tools", [COMMON, COMMON | READER], ids=["common", "reader"])
+def test_what_can_be_left_out_takes_its_share_at_most(tools: dict[str, Tool], beside: int, limit: int) -> None:
+    offered = fitting(tools, limit, beside, COUNTER)
+    names = [spec.name for spec in offered.tools]
+    own = tokens(tuple(tool.spec for tool in tools.values() if not tool.always))
+    assert {"clear_mind", "add_reminder"} <= set(names), "guidance and forced clears ask for them"
+    assert set(names) | set(offered.left_out) == set(tools)
+    assert ("read_file" in names) is ("read_file" in tools), "what the agent was given is never left out"
+    at_least = tokens(tuple(briefly(COMMON[name].spec) for name in ("clear_mind", "add_reminder")))
+    assert beside + tokens(offered.tools) <= max(limit // 4, beside + own + max(limit // 8, at_least))
+
+
+def test_a_larger_limit_never_leaves_out_more() -> None:
+    left_out = [len(fitting(COMMON | READER, limit, 300, COUNTER).left_out) for limit in range(1_000, ROOMY, 100)]
+    assert left_out == sorted(left_out, reverse=True)
+    assert left_out[0] == len(LEAST_NEEDED) and left_out[-1] == 0
+
+
+def test_only_an_agent_with_other_tools_can_read_large_results() -> None:
+    assert "read_artifact" in fitting(COMMON, 2_048, 20, COUNTER).left_out
+    assert "read_artifact" not in fitting(COMMON | READER, 2_048, 20, COUNTER).left_out
+
+
+@pytest.mark.parametrize("tool", COMMON.values(), ids=lambda tool: tool.name)
+def test_a_brief_description_names_the_same_arguments(tool: Tool) -> None:
+    brief = briefly(tool.spec)
+    assert (brief.name, brief.description) == (tool.name, tool.spec.description)
+    assert brief.parameters["required"] == tool.spec.parameters["required"]
+    assert list(brief.parameters["properties"]) == list(tool.spec.parameters["properties"])
+    assert tokens((brief,)) < tokens((tool.spec,))
+
+
+def test_calls_are_checked_by_the_whole_schema() -> None:
+    with pytest.raises(Exception, match="minimum"):
+        read_arguments(COMMON["read_archive"], '{"seq": 0}')
