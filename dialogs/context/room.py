@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from dialogs.context.retrieval.recall import NOTHING, Recall
 from dialogs.context.served import Served
+from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN
 from dialogs.context.view import View
 from dialogs.context.view_cache import messages_of
-from dialogs.context.view_sizes import LEAST_CHARS_PER_TOKEN, ViewSizes
+from dialogs.context.view_sizes import ViewSizes
 from dominds.llm.messages import chars_of
 from dominds.llm.models.room import output_room
 from remediation.budget import package_room

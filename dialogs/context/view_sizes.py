@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dialogs.context.served import Served
-from dialogs.context.sizes import Sizes, parts_tokens, sizes_of
+from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes, parts_tokens, sizes_of
 from dialogs.context.view import View
 from dialogs.models import Dialog
 from dominds.llm.messages import ToolSpec
 from remediation.policies.policy import Policy
 from remediation.tokens.calibration import Counted
-
-LEAST_CHARS_PER_TOKEN = 1.5
 
 
 class ViewSizes:

@@ -161,18 +161,16 @@ def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
     sizes = materials.sizes.under(policy)
     budget = sizes.budget
     limit = budget.limit or max(budget.taken, 1)
-    target = decision.target_tokens or policy.target(limit)
-    share = dialog.repeats.get(SHORTER)
-    if share:  # a provider took no request of this size
+    target = decision.target_tokens or replace(budget, limit=limit).aim
+    if share := dialog.repeats.get(SHORTER):  # a provider took no request of this size
         limit = target = min(target, int(budget.taken * share))
-    most = max(SMALLEST_UNIT_BUDGET, budget.units_room(limit))
     task = RewriteTask(
         units=sizes.units,
-        limit=most,
-        target=min(most, max(budget.units_room(target), SMALLEST_UNIT_BUDGET)),
+        limit=max(SMALLEST_UNIT_BUDGET, budget.units_room(limit)),
+        target=max(SMALLEST_UNIT_BUDGET, budget.units_room(min(limit, target))),
         fixed=budget.beside,
         standing=budget.stays,
-        request_limit=limit if share else budget.limit or 0,
+        request_limit=limit,
         config=sizes.config,
         reason=decision.reason,
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dominds.llm.provider import ProviderError
-from remediation.budget import Budget, percent_of
+from remediation.budget import STREAM_PERCENT, Budget, percent_of
 from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, Units, total_tokens
 from remediation.decisions import (
     Abort,
@@ -15,11 +15,10 @@ from remediation.decisions import (
     Interrupt,
     Proceed,
     Reject,
-    Rewrite,
     StreamDecision,
     ToolResultDecision,
 )
-from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask, due_reason
+from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask, rewrite_due
 from remediation.strategies.cut_answer import room_for_answer, with_shorter_answer
 from remediation.strategies.hand_off import SMALLEST_ROOM
 from remediation.strategies.outcome import is_ledger
@@ -39,7 +38,7 @@ from remediation.strategies.pruning import (
 )
 
 MAX_RESTARTS = 3
-REQUEST_PERCENT, STREAM_PERCENT = 80, 90
+REQUEST_PERCENT = 80
 ENOUGH_PERCENT = 67  # of the limit: what a compaction leaves at most, far from the next one
 
 
@@ -55,7 +54,7 @@ def before_generation(context: Context) -> Decision:
             f"After {MAX_RESTARTS} compactions the request still has est. {prompt:,} of {limit:,} tokens. "
             "Clear the agent's mind, start afresh, or use a model with a larger context.",
         )
-    return Rewrite(POLICY.name, _reason(context), context.budget.aim)
+    return rewrite_due(context, POLICY.name)
 
 
 def _too_long(budget: Budget) -> Fail:
@@ -67,14 +66,6 @@ def _too_long(budget: Budget) -> Fail:
         f"message and what has to stay est. {budget.stays:,}: neither can be made smaller. Send it in parts, or load "
         "the model with a larger context.",
     )
-
-
-def _reason(context: Context) -> str:
-    if context.overflowed:
-        return "the provider refused the request as too long"
-    if context.interrupted:
-        return f"the answer filled {STREAM_PERCENT} % of the limit"
-    return due_reason(context.budget)
 
 
 def while_streaming(used_tokens: int, limit: int | None) -> StreamDecision:

@@ -5,7 +5,7 @@ from remediation.context import Context, Rewritten, Toolbox
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.loops import LOOP_REASON
 from remediation.policies import fresh_start
-from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer, due_reason
+from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer, rewrite_due
 from remediation.strategies.breaking.chain import break_context
 
 OVER_HITS_BEFORE_FRESH_START = 2  # more than this many in an hour
@@ -19,10 +19,8 @@ def before_generation(context: Context) -> Decision:
         context.budget.is_over_trigger and context.over_hits_last_hour > OVER_HITS_BEFORE_FRESH_START
     ):
         reason = LOOP_REASON if context.loop_detected else "more than 2 over-hits in an hour"
-        return Rewrite(fresh_start.POLICY.name, reason, fresh_start.POLICY.target(limit))
-    if context.wants_rewrite:
-        return Rewrite(POLICY.name, due_reason(context.budget), context.budget.aim)
-    return Proceed()
+        return Rewrite(fresh_start.POLICY.name, reason, context.budget.aim)
+    return rewrite_due(context, POLICY.name) if context.wants_rewrite else Proceed()
 
 
 def warning_share(config: ContextConfig) -> float:

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from remediation.budget import TRIGGER_SHARE, Budget, percent_of
+from remediation.budget import STREAM_PERCENT, TRIGGER_SHARE, Budget
 from remediation.config import ContextConfig, effective_limit
 from remediation.context import Context, Rewritten, Toolbox, Units
-from remediation.decisions import Decision, StreamDecision, ToolResultDecision
+from remediation.decisions import Decision, Rewrite, StreamDecision, ToolResultDecision
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,15}")  # as long as the columns that hold it
 RESERVED_VERBS = frozenset({"clear", "milestone"})  # what else a person can ask of a context
@@ -31,10 +31,24 @@ class CountingFacts:
     config: ContextConfig
 
 
-def due_reason(budget: Budget) -> str:
+def rewrite_due(context: Context, policy: str) -> Rewrite:
+    """Return a policy's own rewrite. It aims at a share of the limit, or of what was refused as too long where that is
+    less: a limit may be assumed from the model's name.
+    """
+    budget = context.budget
+    if context.overflowed:
+        budget = replace(budget, limit=min(budget.limit or budget.prompt, budget.prompt))
+    return Rewrite(policy, _due_reason(context), budget.aim)
+
+
+def _due_reason(context: Context) -> str:
     """Return why a rewrite is due. The size of the request stands beside it, and is told once."""
-    if budget.is_over_trigger:
-        return f"over the est. {budget.trigger_prompt:,} tokens from which on it is rewritten"
+    if context.overflowed:
+        return "the provider refused the request as too long"
+    if context.interrupted:
+        return f"the answer filled {STREAM_PERCENT} % of the limit"
+    if context.budget.is_over_trigger:
+        return f"over the est. {context.budget.trigger_prompt:,} tokens from which on it is rewritten"
     return "a critical report"
 
 
@@ -214,10 +228,6 @@ class Policy:
     def is_default_for(self, kind: str) -> bool:
         own = self.model_kind
         return kind in self.default_for or (own is not None and own.is_default and own.kind == kind)
-
-    def target(self, limit: int) -> int:
-        """Return the tokens that an automatic rewrite aims at."""
-        return percent_of(limit, self.target_percent)
 
 
 _NAME_RULE = "it begins with a small letter and has at most 16 small letters, digits and underscores"

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from remediation.budget import is_above
 from remediation.context import Context, Rewritten, Toolbox, Units, total_tokens
-from remediation.decisions import Decision, Proceed, Rewrite
-from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask, due_reason
+from remediation.decisions import Decision, Proceed
+from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask, rewrite_due
 from remediation.strategies.conclusion import Attempt, fail
 from remediation.strategies.importance import TARGET_PERCENT, document_limit, remove, retain
 
@@ -17,14 +17,7 @@ def before_generation(context: Context) -> Decision:
 
 def due(context: Context, policy: Policy) -> Decision:
     """Return a rewrite by this policy where utilisation is over 80 %."""
-    limit = context.limit
-    if limit is None or not context.wants_rewrite:
-        return Proceed()
-    if context.overflowed:
-        # The limit may be assumed from the model's name; what was just refused is known to be too long.
-        reason = "the provider refused the request as too long"
-        return Rewrite(policy.name, reason, policy.target(min(limit, context.budget.prompt)))
-    return Rewrite(policy.name, due_reason(context.budget), context.budget.aim)
+    return rewrite_due(context, policy.name) if context.wants_rewrite else Proceed()
 
 
 def window_or_table(facts: CountingFacts) -> int:

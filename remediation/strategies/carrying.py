@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from remediation.budget import most_filled
 from remediation.context import Toolbox, UnitKind, UnitRole, Units
 from remediation.strategies.digest import plainness
 from remediation.strategies.masking import values_of_results
@@ -26,6 +27,11 @@ class Carried:
 def ledger_budget(limit: int) -> int:
     """Return the tokens that the ledger may take, its heading included."""
     return limit // LEDGER_SHARE
+
+
+def most_of_account(limit: int, beside: int = 0) -> int:
+    """Return the tokens that an account of what went may take where the aim leaves it too little to say anything."""
+    return most_filled(limit) - ledger_budget(limit) - beside
 
 
 def ledger_reserve(limit: int, units: Units) -> int:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
+from remediation.budget import LEAST_GAIN, most_filled
 from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, removed_from
 from remediation.strategies.exchanges import with_answers
-from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
 from remediation.strategies.outcome import STAND_INS, first_user, is_ledger, touchable
 from remediation.strategies.said import find_superseded, is_by_rule
 from remediation.strategies.stand_ins import with_text
@@ -36,7 +36,7 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
     reached = attempt.target is not None and est_after <= attempt.target
-    if not reached and not _is_forced(attempt) and gain_of(est_before, est_after) < LEAST_GAIN:
+    if not reached and not _is_forced(attempt) and est_before - est_after < est_before * LEAST_GAIN:
         says = f"est. {est_before:,} → {est_after:,} tokens, less than a tenth."
         return fail(attempt, f"The rewrite would gain too little to be worth what it loses: {says}", toolbox)
     return Rewritten(
@@ -77,7 +77,7 @@ def _is_forced(attempt: Attempt) -> bool:
 
 def _with_headroom(attempt: Attempt, after: Units, est_after: int) -> tuple[StrategyStep, ...]:
     """Return the steps, the last of which says why less than a quarter of the window is free, where that is so."""
-    if leaves_headroom(est_after, attempt.limit) or not attempt.steps:
+    if est_after <= most_filled(attempt.limit) or not attempt.steps:
         return attempt.steps
     standing = [unit for unit in after if unit.role is UnitRole.SYSTEM or unit.pinned or unit.priority == 1]
     newest = after[-1:] if after and after[-1] not in standing else ()

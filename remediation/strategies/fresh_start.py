@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.strategies.carrying import ledger_budget, ledger_reserve
+from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.headroom import most_of
 from remediation.strategies.outcome import is_ledger, newest_failure, newest_user, standing, standing_tokens, task_of
 from remediation.strategies.stand_ins import (
     HANDOVER_CLOSING,
@@ -87,7 +86,7 @@ def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening
     task = _task(units, kept, room, toolbox)
     opening += summary_heading(gone)
     frame = text_counter(toolbox)(f"{opening}{HANDOVER_CLOSING}{task}") + 4
-    most = most_of(limit) - ledger_budget(limit) - total_tokens(stay) - frame
+    most = most_of_account(limit, total_tokens(stay) + frame)
     people = limit // PEOPLE_SHARE
     handed = hand_off(gone, stay, max(room - frame, SMALLEST_HANDOVER // 2), toolbox, people, most)
     words = f"{opening}{handed.text}{HANDOVER_CLOSING}{task}"

@@ -11,12 +11,11 @@ from typing import NamedTuple
 from dominds.llm.messages import Message, Role
 from remediation.config import Weights
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
-from remediation.strategies.carrying import ledger_budget, ledger_reserve
+from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import exchanges
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import FAILURE_WORDS, in_units, is_ledger, newest_failure, standing
 from remediation.strategies.said import find_superseded
@@ -372,7 +371,7 @@ def with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit
     replaced = tuple(units[index] for index in sorted(gone))
     counted = counts_unit(replaced, toolbox.count)
     beside = total_tokens(pruned) + counted.est_tokens + heading_tokens(replaced, toolbox)
-    most = most_of(limit) - ledger_budget(limit) - beside
+    most = most_of_account(limit, beside)
     handed = hand_off(replaced, pruned, room - beside, toolbox, limit // PEOPLE_SHARE, most)
     text = f"{counted.text}\n{summary_heading(replaced)}{handed.text}" if handed.text else counted.text
     messages = (Message(role=Role.USER, text=text),)

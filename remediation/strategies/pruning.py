@@ -12,12 +12,11 @@ from typing import Any
 from remediation.budget import with_its_answer
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.prompts import Prompt, load, render
-from remediation.strategies.carrying import ledger_budget, ledger_reserve
+from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import irreducible
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
 from remediation.strategies.outcome import (
     STAND_INS,
@@ -308,7 +307,7 @@ def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox
         return stay
     replaced = tuple(units[index] for index in sorted(gone))
     beside = total_tokens(stay) + heading_tokens(replaced, toolbox)
-    most = most_of(limit) - ledger_budget(limit) - beside
+    most = most_of_account(limit, beside)
     handed = hand_off(replaced, stay, aim - beside, toolbox, limit // PEOPLE_SHARE, most)
     if not handed.text:
         return stay

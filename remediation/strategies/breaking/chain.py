@@ -9,13 +9,12 @@ from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
-from remediation.strategies.carrying import ledger_budget, ledger_reserve
+from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.digest import digest
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import recover
 from remediation.strategies.hand_off import PEOPLE_SHARE
-from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, is_ledger, task_of, touchable
 from remediation.strategies.stand_ins import heading_tokens, stand_in, summary_heading
@@ -201,7 +200,7 @@ def _apply(units: Units, name: str, strategy: BreakingStrategy, run: _Run, aim: 
     toolbox = run.toolbox
     match name:
         case "summarize_old":
-            most = most_of(run.limit) - ledger_budget(run.limit)
+            most = most_of_account(run.limit)
             recent = strategy.prioritize_recent.recent_bias
             return summarize_old(units, strategy.summarize_old, toolbox, aim, most, recent)
         case "prioritize_recent":

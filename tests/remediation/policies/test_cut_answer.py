@@ -75,7 +75,7 @@ class Room:
 
     def rewritten(self, units: Units, manner: str) -> Rewritten:
         standing = sum(one.est_tokens for one in units if one.pinned or one is units[-1])
-        limit, target = self.window - self.fixed, max(1, POLICY.target(self.window) - self.fixed)
+        limit, target = self.window - self.fixed, max(1, self.window // 2 - self.fixed)
         task = RewriteTask(units, limit, target, self.fixed, standing, self.window, ContextConfig())
         assert POLICY.rewrite is not None
         return POLICY.rewrite(task, replace(toolbox(assistant=assistant_of(units, manner)), count=count))

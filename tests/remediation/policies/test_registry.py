@@ -129,6 +129,9 @@ def test_a_verb_is_no_other_request(verb: str) -> None:
         ("none", "lmstudio", "none", ""),
         ("retention", "", "retention", ""),
         ("autocompaction", "lmstudio", "autocompaction", ""),
+        ("", "ollama", "summarize", ""),  # servers of one's own are watched by default
+        ("", "llamacpp", "summarize", ""),
+        ("", "vllm", "summarize", ""),
         (
             "autocompaction",
             "",
