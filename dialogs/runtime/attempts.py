@@ -1,9 +1,10 @@
 """Rows of generations: begun before the provider is asked, and ended in the transaction that stores their outcome."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from operator import attrgetter
 from random import random
 
@@ -16,6 +17,7 @@ from dialogs.context.request import Prepared
 from dialogs.context.sent import Sent
 from dialogs.context.served import Served
 from dialogs.context.spending import check_room
+from dialogs.context.view_sizes import ViewSizes
 from dialogs.models import ContextState, Dialog, Generation, RequestPart
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
@@ -34,7 +36,7 @@ CIRCUIT_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model whose circuit
 
 _ENDED_COLUMNS = tuple(
     """
-    outcome finished_at cursor finish_reason first_token_ms prompt_tokens completion_tokens total_tokens
+    outcome finished_at cursor finish_reason first_token_ms est_tokens prompt_tokens completion_tokens total_tokens
     cache_read_tokens cache_write_tokens reasoning_tokens cost_usd error_kind error skipped_calls
     """.split()
 )
@@ -53,6 +55,7 @@ class Attempt:
     thresholds: Thresholds
     prices: tuple[Price, ...] = ()
     image_tokens: int = 0
+    count: Callable[[], int] = int  # the tokens of its request, as pages told them before it was sent
 
     @property
     def forced(self) -> bool:
@@ -116,7 +119,12 @@ def begin(
         insert(generation)
         change.keeps_state = True
         change.generation_event(generation)
-    return Attempt(generation, prepared, served.thresholds, model.prices, counted.images if counted else 0)
+    images = counted.images if counted else 0
+    return Attempt(generation, prepared, served.thresholds, model.prices, images, partial(_count, whole, served, call))
+
+
+def _count(dialog: Dialog, served: Served, call: ModelCall) -> int:
+    return ViewSizes(dialog, served, call.view, call.tools).own.prompt + call.recalled.est_tokens
 
 
 def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:

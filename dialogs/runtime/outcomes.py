@@ -58,6 +58,8 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     if reply.lost:
         lease.lost = True  # the attempt's row is now another worker's to end
         return 0.0
+    if attempt.generation.est_tokens is None and not isinstance(reply.usage, Usage):
+        attempt.generation.est_tokens = attempt.count()  # no report will tell it
     try:
         return _store(lease, attempt, reply, _package_for(attempt, reply))
     except AlreadyEnded:

@@ -1,5 +1,6 @@
 """One request has one size: every page, event, row and answer of the API names the same tokens for it."""
 
+import json
 import re
 from typing import Any
 
@@ -11,12 +12,16 @@ from dialogs.context.sent import est_tokens_of
 from dialogs.models import Dialog, Generation
 from dialogs.pages.context_panel import RunLine, panel_of
 from dialogs.queries import context_report
+from dialogs.queries.export import as_json
 from dialogs.queries.usage_totals import statistics_of
 from dialogs.runtime.driver import drive
 from remediation.models import ContextEvent, RemediationRun
+from remediation.policies.registry import by_hand
+from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data
+from tests.dialogs.every_state import Zoo
 from tests.dialogs.factories import make_dialog, send
 from tests.dialogs.html_tree import in_one_line
 
@@ -128,3 +133,162 @@ def test_pages_tell_a_programs_request_size_without_policy(script: Script) -> No
 
 def numbers_in(text: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]{2,}", text)]
+
+
+# In every state that a dialog can be in
+
+
+SIZE_OF_MOMENT = r"Link to this moment (?:est\. )?"
+
+
+class Telling:
+    """All that is told of one dialog's requests, by whom."""
+
+    def __init__(self, dialog: Dialog) -> None:
+        self.dialog, self.path = Dialog.objects.select_related("agent").get(pk=dialog.pk), f"/dialogs/{dialog.pk}"
+        self.client, self.caller = browser_of(dialog.owner), Caller(dialog.owner)
+
+    def words(self, address: str) -> str:
+        return words_of(self.client, f"/d/{self.dialog.pk}/{address}")
+
+    def export(self) -> Any:
+        return json.loads("".join(as_json(self.dialog)))
+
+    def next_request(self) -> dict[str, int | None]:
+        """Return the size of the request that would be sent now, by whom it is told."""
+        context = self.caller.get(f"{self.path}/context")
+        parts = [context["est_fixed"], context["recalled"]["est_tokens"], *(u["est_tokens"] for u in context["units"])]
+        own = {policy.by_hand.slug for policy in by_hand() if policy.by_hand and policy.name == context["policy"]}
+        told: dict[str, int | None] = {
+            "context": context["est_tokens"],
+            "its parts": sum(parts),
+            "page": number_after(SIZE_OF_MOMENT, self.words("context/?at=next")),
+            "details": number_after(r"Tokens ", self.words("details/")),
+        }
+        if size := self.caller.get(f"{self.path}/statistics")["next_request"]:
+            told["statistics"] = size["est_input_tokens"]
+        for slug in own:
+            preview = self.caller.get(f"{self.path}/context?preview={slug}")["preview"]
+            told[f"preview {slug}"] = preview["est_before"]
+        return told
+
+    def last_report(self) -> dict[str, int | None]:
+        """Return the prompt of the last report that counts, by whom it is told; None where none does."""
+        health, export = self.caller.get(self.path)["health"], self.export()
+        told: dict[str, int | None] = {
+            "API": health["prompt_tokens"],
+            "export": export["dialog"]["health"]["prompt_tokens"],
+            "list": next(r for r in self.caller.get("/dialogs") if r["id"] == str(self.dialog.pk))["health"][
+                "prompt_tokens"
+            ],
+        }
+        if events := event_data(self.dialog, "health"):
+            told["event"] = events[-1]["prompt_tokens"]
+        if health["reason"] in (None, "limit_unknown"):
+            told["ring"] = number_before(r" tok · ", self.words(""))
+            newest = self.dialog.generations.exclude(prompt_tokens=None).exclude(purpose="prune").latest("id")
+            told["row"] = newest.prompt_tokens
+            told["page"] = number_after(SIZE_OF_MOMENT, self.words(f"context/?at={newest.pk}"))
+        return told
+
+    def calls(self) -> dict[str, dict[str, int | None]]:
+        """Return the prompt of each call as it was reported, by whom it is told."""
+        exported = self.export()["generations"]
+        listed = {row["id"]: row for row in self.caller.get(f"{self.path}/generations")}
+        timeline = {row["generation"]: row for row in self.caller.get(f"{self.path}/timeline")}
+        told = {}
+        for row in exported:
+            usage = row["usage"]
+            told[f"call {row['id']}"] = {
+                "export": usage and usage["prompt_tokens"],
+                "list": (listed[row["id"]]["usage"] or {}).get("prompt_tokens"),
+                **({"timeline": timeline[row["id"]]["prompt_tokens"]} if row["id"] in timeline else {}),
+            }
+        return told
+
+
+def number_after(words: str, text: str) -> int | None:
+    found = re.search(words + r"(\d[\d,]*)", text)
+    return int(found[1].replace(",", "")) if found else None
+
+
+def number_before(words: str, text: str) -> int | None:
+    found = re.search(r"(\d[\d,]*)" + words, text)
+    return int(found[1].replace(",", "")) if found else None
+
+
+class MoreStates(Zoo):
+    """States in which the size of a request depends on more than its messages."""
+
+    def under(self, **agent: Any) -> Dialog:
+        """Long enough that its policy has rewritten, and has recalled what it took."""
+        self.script(ANSWER, context_length=6_000, **({"kind": "lmstudio"} if not agent else {}))
+        dialog = make_dialog(prepare_rewrites=False, **agent)
+        for number in range(30):
+            send(dialog, LONG.format(n=number))
+            if RemediationRun.objects.filter(dialog=dialog).exists():
+                break
+        return dialog
+
+    def without_a_window(self) -> Dialog:
+        self.script(ANSWER, context_length=None)
+        return send(self.new(), "one", "two")
+
+    def in_a_small_window(self) -> Dialog:
+        self.script(ANSWER, context_length=2_048)
+        return send(self.new(), "one", "two")
+
+    def of_a_program(self) -> Dialog:
+        self.script(ANSWER)
+        dialog = self.new()
+        Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
+        return send(dialog, "one", "two")
+
+
+def differing(told: dict[str, int | None]) -> dict[str, int | None]:
+    return told if len(set(told.values())) > 1 else {}
+
+
+def test_in_every_state_one_request_has_one_size(script: Script) -> None:
+    zoo = MoreStates(script)
+    dialogs = {name: dialog for name, dialog in zoo.dialogs().items() if name != "without a model"}
+    wrong = {}
+    for name, dialog in dialogs.items():
+        wrong |= wrong_of(name, dialog)
+    for policy in ("retention", "summarize", "breaking"):
+        wrong |= wrong_of(policy, zoo.under(context_policy=policy, context_limit=5_000))
+    wrong |= wrong_of("autocompaction", zoo.under())
+    for make in (zoo.without_a_window, zoo.in_a_small_window, zoo.of_a_program):
+        wrong |= wrong_of(make.__name__, make())
+    assert wrong == {}
+
+
+def wrong_of(name: str, dialog: Dialog) -> dict[str, dict[str, int | None]]:
+    telling = Telling(dialog)
+    told = {"next": telling.next_request(), "report": telling.last_report(), **telling.calls()}
+    return {f"{name}, {request}": wrong for request, by in told.items() if (wrong := differing(by))}
+
+
+@pytest.mark.parametrize("usage", ["none", "estimate"])
+@pytest.mark.parametrize("policy", ["none", "retention"])
+def test_a_call_keeps_the_size_that_was_told_before_it(script: Script, policy: str, usage: str) -> None:
+    script({**ANSWER, "usage": usage})
+    dialog = make_dialog(context_policy=policy)
+    send(dialog, LONG.format(n=1), LONG.format(n=2))
+    post_message(dialog.pk, "And now?")
+    told = context_report.next_size(Dialog.objects.get(pk=dialog.pk))
+    drive(dialog.pk)
+    reply = dialog.generations.latest("id")
+    if usage == "none" or policy == "retention":
+        assert est_tokens_of(reply) == told
+
+
+def test_a_call_that_failed_keeps_the_size_that_was_told_before_it(script: Script) -> None:
+    script(ANSWER)
+    dialog = make_dialog(context_policy="none")
+    send(dialog, LONG.format(n=1), LONG.format(n=2))
+    script({"error": "auth"})
+    post_message(dialog.pk, "And now?")
+    told = context_report.next_size(Dialog.objects.get(pk=dialog.pk))
+    drive(dialog.pk)
+    assert est_tokens_of(dialog.generations.latest("id")) == told
