@@ -1,7 +1,8 @@
 """The table of ``docs/quality.md`` in full: long talks in windows of every size, by policy, with and without recall.
 
-``make bench BENCHMARKS=windows`` writes its rows to ``var/windows.md``. Hours; ``DOMINDS_WINDOWS``,
-``DOMINDS_WINDOW_POLICIES``, ``DOMINDS_WINDOW_SHAPES`` and ``DOMINDS_WINDOW_MESSAGES`` choose less.
+``make bench BENCHMARKS=windows`` adds its rows to ``var/windows.md``. Each talk is as long as three rewrites take, at
+most 200 messages; one that fills no window of its size is left out. ``DOMINDS_WINDOWS``, ``DOMINDS_WINDOW_POLICIES``,
+``DOMINDS_WINDOW_SHAPES`` and ``DOMINDS_WINDOW_MESSAGES`` choose less, and ``-n 2`` runs two at once.
 """
 
 import os

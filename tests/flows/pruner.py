@@ -22,16 +22,17 @@ def entries_in(prompt: Prompt) -> list[dict[str, Any]]:
 
 
 def prune(prompt: Prompt, keep: int | None = None) -> Reply:
-    """The first entry stays and the newest do, ``keep`` of them or as many as it was asked to
-    leave; the others are told in a sentence."""
+    """The newest entries stay, as many as it was asked to leave; or ``keep`` of them, and the first one. The others are
+    told in a sentence."""
     entries = entries_in(prompt)
+    first = entries[:1] if keep is not None else []
     keep = _as_asked(prompt, entries) if keep is None else keep
-    kept = [{"id": entry["id"], "role": entry["role"]} for entry in [*entries[:1], *entries[len(entries) - keep :]]]
+    kept = [{"id": entry["id"], "role": entry["role"]} for entry in [*first, *entries[len(entries) - keep :]]]
     return Reply(
         json.dumps(
             {
                 "prunedConversation": kept,
-                "summary": f"Removed {max(0, len(entries) - keep - 1)} old entries about files that were read.",
+                "summary": f"Removed {max(0, len(entries) - len(kept))} old entries about files that were read.",
                 "originalTokens": 12000,
                 "prunedTokens": 5000,
             }
@@ -42,8 +43,8 @@ def prune(prompt: Prompt, keep: int | None = None) -> Reply:
 def _as_asked(prompt: Prompt, entries: list[dict[str, Any]]) -> int:
     aim = re.search(r"Aim at about (\d+) tokens", prompt.messages[0].text)
     assert aim is not None
-    room, keep = int(aim.group(1)) * 4 - len(entries[0]["content"]), 0
-    for entry in reversed(entries[1:]):
+    room, keep = int(aim.group(1)) * 4, 0
+    for entry in reversed(entries):
         room -= len(entry["content"])
         if room < 0:
             break

@@ -16,7 +16,8 @@ WORDS = (
     "island "
     "garden pencil marble ribbon valley window carpet barrel needle forest rocket mirror butter flower engine basket"
 ).split()
-SUMMARY_SIGNS = ("hand-off", "summary")
+FRAME = 950  # tokens of instructions and tools, at most
+REWRITES = 3  # that a talk is long enough for
 
 
 def prose(number: int, tokens: int) -> str:
@@ -28,13 +29,19 @@ def prose(number: int, tokens: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A way to talk. Sizes are tokens, ``results`` percent of the window."""
+    """A way to talk. Sizes are tokens, ``results`` percent of what the policy works within."""
 
     name: str
     message: int
     answer: int
     results: tuple[int, ...] = ()  # a call for each message, in turn
-    paste: int = 0  # percent of the window, once, in the middle
+    paste: int = 0  # percent of the limit, once, in the middle
+
+    def messages(self, limit: int, most: int) -> int:
+        """Return how many messages three rewrites take, at most so many; 0 where so many fill no limit of this size."""
+        each = self.message + self.answer + limit * sum(self.results) // (100 * max(1, len(self.results)))
+        begins = (limit * 8 // 10 - FRAME - limit * self.paste // 100) // each
+        return 0 if begins > most else min(most, begins + REWRITES * limit * 3 // 10 // each + 8)
 
 
 SHAPES = (
@@ -52,7 +59,7 @@ class Talker:
     must."""
 
     shape: Shape
-    window: int
+    limit: int
     folder: Path
     answers: int = 0
     cut_results: int = 0  # newest results that did not come whole
@@ -78,22 +85,22 @@ class Talker:
         self.answers += 1
         if self.shape.results:
             share = self.shape.results[self.answers % len(self.shape.results)]
-            self.expected = prose(50_000 + self.answers, self.window * share // 100)
+            self.expected = prose(50_000 + self.answers, self.limit * share // 100)
             name = f"note-{self.answers}.txt"
             (self.folder / name).write_text(self.expected)
             return Reply(calls=(Call("read_file", {"path": name}),))
         return Reply(prose(10_000 + self.answers, self.shape.answer))
 
 
-def messages_of(shape: Shape, window: int, number: int) -> Iterator[str]:
+def messages_of(shape: Shape, limit: int, number: int) -> Iterator[str]:
     for place in range(number):
-        tokens = window * shape.paste // 100 if shape.paste and place == number // 2 else shape.message
+        tokens = limit * shape.paste // 100 if shape.paste and place == number // 2 else shape.message
         yield prose(place, tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one talk came to. Shares are of the window."""
+    """What one talk came to. Shares are of what the policy works within."""
 
     messages: int
     answered: int
@@ -140,7 +147,7 @@ def _held(runs: list[RemediationRun], numbers: list[int]) -> float:
     return freed / added * messages / max(1, len(runs) - 1) if added > 0 else 0.0
 
 
-def measured(dialog: Dialog, window: int, refused: int, talker: Talker) -> Measured:
+def measured(dialog: Dialog, limit: int, refused: int, talker: Talker) -> Measured:
     runs = list(RemediationRun.objects.filter(dialog=dialog).order_by("id"))
     kept = [run for run in runs if not getattr(run, "rejected", "")]
     replies = list(
@@ -170,8 +177,8 @@ def measured(dialog: Dialog, window: int, refused: int, talker: Talker) -> Measu
         rejected=len(runs) - len(kept),
         between=sum(gaps) / len(gaps) if gaps else 0.0,
         held=_held(kept, numbers),
-        made_at=min((run.est_before / window for run in kept), default=0.0),
-        gauge_after=max(((after.prompt_tokens or 0) / window for _, after in pairs if after), default=0.0),
+        made_at=min((run.est_before / limit for run in kept), default=0.0),
+        gauge_after=max(((after.prompt_tokens or 0) / limit for _, after in pairs if after), default=0.0),
         rises=sum(
             bool(before and after and (after.prompt_tokens or 0) >= run.est_before)
             for run, (before, after) in zip(kept, pairs, strict=True)
