@@ -19,7 +19,7 @@ CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is a
 UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
 # The rooms for answer and package are at most the window divided by the first, and at least the second, in tokens.
 ANSWER_SHARE, LEAST_ANSWER = 8, 256
-# The limit divided by what instructions and tools may take: above the first, tools that every agent has are described
+# The window divided by what instructions and tools may take: above the first, tools that every agent has are described
 # briefly, above the second some are left out; these have the third in any case. They take 935 tokens in full.
 WHOLE_TOOLS_SHARE, FRAME_SHARE, COMMON_TOOLS_SHARE = 5, 4, 8
 ROOMY = 16_384  # tokens, an eighth of which holds all tools that every agent has, twice
@@ -77,9 +77,9 @@ def package_room(window: int) -> int:
     return max(LEAST_PACKAGE, window // PACKAGE_SHARE)
 
 
-def frame_room(limit: int, beside: int, share: int = FRAME_SHARE) -> int:
+def frame_room(window: int, beside: int, share: int = FRAME_SHARE) -> int:
     """Return the tokens that instructions and tools may take where ``beside`` of them cannot be left out."""
-    return max(limit // share, beside + limit // COMMON_TOOLS_SHARE)
+    return max(window // share, beside + window // COMMON_TOOLS_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,4 @@ def tools_had_by(agent: Agent) -> tuple[list[tuple[Tool, str]], list[tuple[Tool,
 def left_out_of(agent: Agent) -> tuple[str, ...]:
     """Return the tools of every agent for which the window of this one's model has no room."""
     served = served_or_unknown(agent)
-    return (
-        () if isinstance(served, UnknownModel) else offer(tools_of(agent), served, agent, agent.instructions).left_out
-    )
+    return () if isinstance(served, UnknownModel) else offer(tools_of(agent), served, agent.instructions).left_out

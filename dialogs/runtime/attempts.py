@@ -36,7 +36,7 @@ CIRCUIT_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model whose circuit
 
 _ENDED_COLUMNS = tuple(
     """
-    outcome finished_at cursor finish_reason first_token_ms est_tokens prompt_tokens completion_tokens total_tokens
+    outcome finished_at cursor finish_reason first_token_ms prompt_tokens completion_tokens total_tokens
     cache_read_tokens cache_write_tokens reasoning_tokens cost_usd error_kind error skipped_calls
     """.split()
 )
@@ -154,7 +154,8 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
         generation.error_kind, generation.error = reply.error.kind, str(reply.error)
     elif reply.aborted:
         generation.error_kind, generation.error = "context_full", reply.aborted
-    columns = {name: getattr(generation, name) for name in _ENDED_COLUMNS}
+    names = _ENDED_COLUMNS if isinstance(usage, Usage) else (*_ENDED_COLUMNS, "est_tokens")
+    columns = {name: getattr(generation, name) for name in names}
     if not update(Generation, {"id": generation.pk, "outcome": Generation.Outcome.RUNNING}, columns):
         raise AlreadyEnded
     if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:

@@ -8,8 +8,7 @@ from typing import Any
 
 from dialogs.context.client import instructions_of
 from dialogs.context.served import Served
-from dialogs.context.sizes import facts_of
-from dialogs.models import Agent, Dialog
+from dialogs.models import Dialog
 from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
@@ -30,33 +29,32 @@ class Offer:
 
 
 def offer_to(dialog: Dialog, served: Served) -> Offer:
-    return offer(offered_to(dialog), served, dialog.agent, instructions_of(dialog))
+    return offer(offered_to(dialog), served, instructions_of(dialog))
 
 
-def offer(tools: Mapping[str, Tool], served: Served, agent: Agent, instructions: str) -> Offer:
-    """Offer these tools, as far as the budget has room for them beside ``instructions``.
+def offer(tools: Mapping[str, Tool], served: Served, instructions: str) -> Offer:
+    """Offer these tools, as far as the window has room for them beside ``instructions``.
 
     Sizes are as counted: what reports teach must not change the beginning of requests.
     """
-    facts = facts_of(agent, served.model, served.thresholds)
-    limit = served.policy.limit(facts)
-    if limit is None or limit >= ROOMY:
+    window = served.thresholds.context_limit
+    if window is None or window >= ROOMY:
         return Offer(tuple([tool.spec for tool in tools.values()]))
-    counter = counter_for(served.model.model_id, served.policy.tokenizer(facts))
-    return fitting(tools, limit, counter.count(instructions), counter)
+    counter = counter_for(served.model.model_id, served.model.tokenizer)
+    return fitting(tools, window, counter.count(instructions), counter)
 
 
-def fitting(tools: Mapping[str, Tool], limit: int, beside: int, counter: Counter) -> Offer:
+def fitting(tools: Mapping[str, Tool], window: int, beside: int, counter: Counter) -> Offer:
     """Describe the tools of every agent briefly where they leave too little room, then leave out the least needed."""
     shown = {name: tool.spec for name, tool in tools.items()}
     own = [tool.spec for tool in tools.values() if not tool.always]
     stays = beside + counter.count_tools(own)
-    if beside + counter.count_tools(tuple(shown.values())) <= frame_room(limit, stays, WHOLE_TOOLS_SHARE):
+    if beside + counter.count_tools(tuple(shown.values())) <= frame_room(window, stays, WHOLE_TOOLS_SHARE):
         return Offer(tuple(shown.values()))
     shown |= {name: briefly(tool.spec) for name, tool in tools.items() if tool.always}
     left_out = []
     for name in LEAST_NEEDED if own else (READS_LARGE_RESULTS, *LEAST_NEEDED):
-        if beside + counter.count_tools(tuple(shown.values())) <= frame_room(limit, stays):
+        if beside + counter.count_tools(tuple(shown.values())) <= frame_room(window, stays):
             break
         if name in shown and tools[name].always:
             del shown[name]

@@ -20,7 +20,7 @@ def est_tokens(request: ChatRequest) -> int:
     instructions = "\n\n".join(text for text in (agent.instructions, request.instructions) if text)
     clients = [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in request.tools]
     offered = {spec.name: Tool(spec) for spec in clients} | tools_under(served.policy, agent)
-    tools = offer(offered, served, agent, instructions).tools
+    tools = offer(offered, served, instructions).tools
     counter = counter_for(model.model_id, model.tokenizer or "")
     messages = [_message(message) for message in request.messages]
     text = estimate_request(instructions, messages, tools, counter).counted.total
