@@ -123,7 +123,7 @@ def _blocks(counts: dict[str, float], top: float) -> list[Block]:
 
 
 def ceiling(most: float, least: float = 0) -> float:
-    """Return the next number with one digit before its zeros and a half that is as short."""
+    """Return the top of an axis: the next round number, such as 2, 40 or 600, whose half is round as well."""
     most = max(most, least)
     if most <= 0:
         return 1
