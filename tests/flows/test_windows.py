@@ -63,10 +63,10 @@ def test_a_long_talk_is_rewritten_seldom_and_loses_nothing_that_fits(
         with Path(out).open("a") as file:
             file.write(f"{row} | {time.monotonic() - began:.0f}\n")
     print("\n" + HEAD + "\n" + row)
-    assert (result.answered, result.state, result.refused, result.cut_results) == (result.messages, "idle", 0, 0)
-    if policy == "none":  # the forced clear is its way to make room
+    assert (result.answered, result.state) == (result.messages, "idle")
+    if policy == "none":  # a refusal or a forced clear is its way to make room
         return
-    assert (result.flips, result.clears) == (0, 0)
+    assert (result.flips, result.clears, result.refused, result.cut_results) == (0, 0, 0, 0)
     if not result.rewrites:
         return
     assert result.rises == 0 and result.extra_calls <= 2
@@ -74,7 +74,7 @@ def test_a_long_talk_is_rewritten_seldom_and_loses_nothing_that_fits(
         return
     assert result.too_large == 0
     assert result.rewrites == 1 or result.between >= 0.8 * result.held
-    if not shape.results:
+    if not shape.results and not shape.paste:  # a newest message or result of 40 % stays whole
         assert result.gauge_after <= 0.6
         assert result.made_at >= 0.65
         assert result.reduction >= 0.35
