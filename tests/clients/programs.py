@@ -134,6 +134,20 @@ def qwen_code(place: Place, texts: Sequence[str]) -> list[str]:
     return answers
 
 
+def gemini_cli(place: Place, texts: Sequence[str]) -> list[str]:
+    settings = place.folder / "home/.gemini/settings.json"
+    settings.parent.mkdir(parents=True)
+    auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    settings.write_text(json.dumps({**auth, "privacy": {"usageStatisticsEnabled": False}}))
+    environment = {"GEMINI_API_KEY": place.key, "GOOGLE_GEMINI_BASE_URL": place.url, "GEMINI_TELEMETRY_ENABLED": "0"}
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["--resume", "latest"] if number else []
+        command = [NODE / "gemini", *goes_on, "--yolo", "--skip-trust", "-m", place.model, "-p", text]
+        answers.append(place.run(command, environment))
+    return answers
+
+
 def llm(place: Place, texts: Sequence[str]) -> list[str]:
     return _llm(place, texts, "--functions", SCRIPTS / "common.py")
 

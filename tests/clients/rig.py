@@ -38,7 +38,11 @@ WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called f
 WINDOW = 1_000_000
 SMALL, SMALL_WINDOW = "small", 16_384
 FULL = 60_000  # tokens
-PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthropic-beta", "x-stainless-helper-method")
+PASSED_ON = frozenset(
+    """
+    authorization x-api-key x-goog-api-key accept anthropic-version anthropic-beta x-stainless-helper-method
+    """.split()
+)
 
 
 def worker(prompt: Prompt) -> Reply:

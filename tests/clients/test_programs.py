@@ -99,6 +99,27 @@ def test_ten_values_of_a_schema_are_one_dialog(
     assert dialog.generations.count() == calls * TURNS
 
 
+GOOGLES: dict[str, Turns] = {
+    "whole": programs.script("gemini_python.py", "whole"),
+    "stream": programs.script("gemini_python.py", "stream"),
+    "cli": programs.gemini_cli,
+}
+
+
+@pytest.mark.parametrize("turns", GOOGLES.values(), ids=GOOGLES)
+def test_googles_clients_hold_ten_turns_in_one_dialog(served: Rig, turns: Turns, tmp_path: Path) -> None:
+    """The model's own server does not speak its protocol, so there is nothing to compare with."""
+    person, key = served.key()
+    with served.recorded() as recorder:
+        place = Place(tmp_path, recorder.url, key, LOCAL)
+        answers = turns(place, TASKS)
+        assert recorder.failures == []
+    assert [re.findall(r"Task \d+ is done", answer) for answer in answers] == [[f"{task} is done"] for task in TASKS]
+    assert place.made == "".join(f"made-{number}\n" for number in range(TURNS))
+    (dialog,) = Dialog.objects.filter(owner=person)
+    assert dialog.generations.count() == 2 * TURNS
+
+
 def test_aider_edits_a_file_in_one_dialog(served: Rig, tmp_path: Path) -> None:
     """The messages of its commits, and summaries, are asked for beside the conversation."""
     aider = programs.script("aider_coder.py", python=programs.AIDER)
