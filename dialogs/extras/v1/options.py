@@ -35,7 +35,6 @@ REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "beta": {"fallbacks": ("default",)},
     "billing_policy": {"bill_to": ("self",)},
     "message": {"audio": (), "function_call": ()},
-    "system": {"output_config": ({},)},
     "call": {"async": (False,), "caller": ({"type": "direct"},)},
     "tool": {"async": (False,), "allowed_callers": (["direct"],)},
     "reasoning": {"mode": ("standard",)},

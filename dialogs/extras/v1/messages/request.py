@@ -86,7 +86,7 @@ def _chat_of(body: dict[str, Any], tell: Teller) -> ChatBody:
             _message(chat, message, f"messages.{index}", loaded, tell)
     tools = [(f"tools.{index}", item) for index, item in enumerate(read_list(body.get("tools"), "tools"))]
     chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
-    chat.options |= _options(body)
+    chat.options |= _options(body) | _options_of_turn(messages)
     chat.end_user = _end_user(read_object(body.get("metadata"), "metadata").get("user_id"))
     return chat
 
@@ -175,6 +175,19 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _options_of_turn(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what system messages behind the last answer ask for: that holds for their turn alone."""
+    options: dict[str, Any] = {}
+    for index, message in enumerate(messages):
+        config = read_object(message.get("output_config"), f"messages.{index}.output_config")
+        check_known(config, ("effort",), f"messages.{index}.output_config")
+        if message.get("role") == "assistant":
+            options = {}
+        elif config.get("effort"):
+            options["reasoning_effort"] = config["effort"]
+    return options
+
+
 def _is_deferred(tool: Any, loaded: set[str]) -> bool:
     """Check whether the model must not see a tool before a search of the client's tools has found it."""
     return isinstance(tool, dict) and bool(tool.get("defer_loading")) and tool.get("name") not in loaded
@@ -239,7 +252,6 @@ def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[st
             calls = [_call(block, f"{param}.content") for block in blocks if block.get("type") == "tool_use"]
             chat.say("assistant", texts, param, **({"tool_calls": calls} if calls else {}))
         case "system":
-            check_offered("system", message, param)
             chat.say("system", blocks, param)
         case _:
             raise invalid("role must be user, assistant or system.", f"{param}.role")

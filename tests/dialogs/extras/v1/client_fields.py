@@ -461,8 +461,7 @@ def message_kinds() -> Iterator[Kind]:
         messages_types.SystemMessageParam,
         lambda message: {"model": "a", "max_tokens": 9, "messages": [HI, message, HI]},
         {"role": "system", "content": "Be brief."},
-        {"clear_at": "next_user_message"},
-        {"output_config": {"effort": "low"}},
+        {"clear_at": "next_user_message", "output_config": {"effort": "low"}},
     )
     yield Kind(
         messages_types.UserMessageParam,
@@ -587,6 +586,7 @@ UNREAD: dict[str, str] = {
     **dict.fromkeys(("ThinkingConfigDisabledParam", "BetaThinkingConfigDisabledParam"), _WHOLE),
     **dict.fromkeys(("ThinkingConfigBetweenToolsParam", "BetaThinkingConfigBetweenToolsParam"), _WHOLE),
     **dict.fromkeys(("BetaCompact20260112EditParam", "BetaCompactionBlockParam"), _WHOLE),
+    "BetaSystemMessageOutputConfigParam": _WHOLE,
     "ResponseCompactionItemParamParam": _WHOLE,
     **dict.fromkeys(("ThinkingBlockParam", "RedactedThinkingBlockParam", "ResponseReasoningItemParam"), _THINKING),
     **dict.fromkeys(("BetaThinkingBlockParam", "BetaRedactedThinkingBlockParam"), _THINKING),
