@@ -3,9 +3,11 @@
 from django.urls import path, re_path
 
 from dialogs.extras.v1 import views
+from dialogs.extras.v1.gemini import views as gemini
 
 urlpatterns = [
     path("models", views.list_models, name="v1-models"),
+    re_path(rf"^models/(?P<model>.+):(?P<method>{'|'.join(gemini.METHODS)})$", gemini.use_model, name="v1-use"),
     path("models/<path:model>", views.get_model, name="v1-model"),
     path("chat/completions", views.chat_completions, name="v1-chat-completions"),
     path("messages", views.create_message, name="v1-messages"),

@@ -198,6 +198,8 @@ def test_its_addresses_answer_in_its_words(key: ApiKey, agent: str) -> None:
     body = {"contents": [said("user", "Hi")]}
     counted = client.post(f"/v1beta/models/{agent}:countTokens", body, "application/json")
     assert counted.json()["totalTokens"] > 0
+    again = client.post(f"/v1/models/{agent}:countTokens", body, "application/json")
+    assert again.json() == counted.json(), "its package for Python says v1"
     refused = (
         ("models/none:generateContent", "NOT_FOUND"),
         (f"models/{agent}:embedContent", "NOT_FOUND"),
