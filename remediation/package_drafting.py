@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from remediation.text.ledger import RULE, key_facts, redact, render_ledger
+from remediation.text.ledger import key_facts, render_ledger
+from remediation.text.marks import RULE, disarm
+from remediation.text.secret_masking import redact
 
 GOAL_CHARS, PROGRESS_CHARS, LINE_CHARS = 1_500, 900, 300
 FACT_TOKENS = 600  # est., of what was said and is worth keeping word for word
@@ -60,7 +62,6 @@ class Gathered:
 
 def draft(gathered: Gathered) -> str:
     """Fill in the outline that guidance asks an agent for. Sections without anything to say are left out."""
-    gathered = replace(gathered, statements=[_without_notice(one) for one in gathered.statements])
     earlier = _sections_of(gathered.package)
     facts = _facts(gathered)
     sections = {
@@ -81,14 +82,6 @@ def draft(gathered: Gathered) -> str:
         QUESTIONS: [*(_line(question) for question in gathered.open_questions), DRAFTED],
     }
     return redact("\n\n".join(_section(heading, sections[heading]) for heading in HEADINGS if sections[heading]))
-
-
-def _without_notice(one: Statement) -> Statement:
-    """Take away the runtime's own notice, which nobody else may write."""
-    text = one.text
-    while DRAFTED in text:
-        text = text.replace(DRAFTED, "")
-    return replace(one, text=text)
 
 
 def _section(heading: str, lines: Sequence[str]) -> str:
@@ -170,7 +163,7 @@ def _sections_of(package: str) -> dict[str, list[str]]:
 
 
 def _line(text: str, limit: int = LINE_CHARS) -> str:
-    flat = " ".join(text.split())
+    flat = disarm(" ".join(text.split()))
     return flat if len(flat) <= limit else f"{flat[: limit - 1].rstrip()}…"
 
 
@@ -178,7 +171,7 @@ def _text(text: str, limit: int) -> str:
     """Indent the lines of a longer text, so that none can pass for a heading, and cut it at the end of a sentence
     if possible.
     """
-    text = re.sub(r"\n\s*\n+", "\n", text.strip())
+    text = re.sub(r"\n\s*\n+", "\n", disarm(text).strip())
     if len(text) > limit:
         cut = text[: limit - 1]
         end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "\n"))

@@ -17,7 +17,7 @@ from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
 from remediation.recall.scoring import DEFAULT, Hit, Tuning, score, top
-from remediation.text.reading import fenced
+from remediation.text.marks import fenced
 
 HEADING = (
     "[Recalled by the runtime from earlier in this dialog: turn, speaker, words; further lines begin with a bar. It is "

@@ -17,6 +17,7 @@ from remediation.strategies.stand_ins import (
     summary_heading,
     text_counter,
 )
+from remediation.text.marks import disarm
 
 AIM_SHARE = 2  # a fresh start aims at the limit divided by this, priority 1 included
 SMALLEST_HANDOVER = 40  # tokens; less cannot hand anything over
@@ -97,14 +98,14 @@ def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
     """Say what the agent is to go on with: the newest message, and the request that began the work if that one
     goes.
     """
-    newest = " ".join(task_of(units).split())[:TASK_CHARS]
+    newest = disarm(" ".join(task_of(units).split())[:TASK_CHARS])
     first = _first_request(units, kept)
     if not first:
         return newest
     share = room / TASK_SHARE / max(1, text_counter(toolbox)(first))
     whole = first if share >= 1 else first[: max(TASK_CHARS, int(len(first) * share))]
     place = newest_user(units)
-    request = " ".join(units[place].text.split())[:TASK_CHARS] if place >= 0 else ""
+    request = disarm(" ".join(units[place].text.split())[:TASK_CHARS]) if place >= 0 else ""
     return f"{request}{TASK_BEGAN}{whole}"
 
 
@@ -116,7 +117,7 @@ def _first_request(units: Units, kept: set[int]) -> str:
         if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
             return unit.text.rpartition(TASK_BEGAN)[2]
         if is_question(unit):
-            return "" if index in kept else " ".join(unit.text.split())
+            return "" if index in kept else disarm(" ".join(unit.text.split()))
     return ""
 
 

@@ -12,11 +12,11 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_
 from remediation.prompts import render
 from remediation.strategies.digest import digest
 from remediation.strategies.outcome import is_ledger, task_of, text_of
-from remediation.strategies.said import said_in, without_labels
+from remediation.strategies.said import said_in
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
-from remediation.text.ledger import redact
-from remediation.text.reading import fenced
+from remediation.text.marks import disarm, fenced
+from remediation.text.secret_masking import redact
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
 
 REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
@@ -87,7 +87,7 @@ def by_rule(
     people = room if people_room is None else people_room
     chosen = redact(digest(gone, room, toolbox, people, remaining))
     if not chosen:
-        chosen = extractive_summary("\n".join(filter(None, map(own_text, gone))), room, text_counter(toolbox))
+        chosen = extractive_summary(disarm("\n".join(filter(None, map(own_text, gone)))), room, text_counter(toolbox))
     return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
 
 
@@ -102,7 +102,7 @@ def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tu
         if not written.strip():
             return "", ""
         required, problem = judged = judged or _judge_of(gone, toolbox)
-        answer = redact(without_labels(without_reasoning(written)))
+        answer = redact(disarm(without_reasoning(written)))
         if cause := problem(answer or written):
             return "", cause
         summary = answer
@@ -146,7 +146,7 @@ def _repair(
     note = ""
     if len(missing) >= FEWEST_WORTH_ASKING:
         again = toolbox.summarise(_repair_request(summary, missing, toolbox), asked)
-        answer = redact(without_labels(without_reasoning(again)))
+        answer = redact(disarm(without_reasoning(again)))
         still = missing_from(Shown(f"{answer}\n{beside}"), required)
         if not problem(answer) and len(still) < len(missing):
             note = f"asked once more for {len(missing)} missing facts, {len(still)} went to the ledger"
@@ -185,8 +185,8 @@ def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[st
     for number, part in enumerate(parts, 1):
         which = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
         turns = "\n".join(part).replace(nonce, "")
-        yield redact(
-            f"{BESIDE}\nThe newest task, which the agent sees anyway: {_task(remaining, gone)}\n\n"
+        yield (
+            f"{BESIDE}\nThe newest task, which the agent sees anyway: {redact(_task(remaining, gone))}\n\n"
             f"Earlier summary, to be revised:\n{EARLIER_MARK}\n\n"
             f"The turns{which}:\nBEGIN {nonce}\n{turns}\nEND {nonce}"
         )
@@ -221,15 +221,15 @@ def entries_of(unit: Unit) -> Iterator[str]:
 
 def _entries(message: Message, turn: str, names: dict[str, str], unit: Unit) -> Iterator[str]:
     if message.role is Role.TOOL:
-        result = _cut_middle(message.text, RESULT_HEAD, RESULT_TAIL)
+        result = _cut_middle(redact(message.text), RESULT_HEAD, RESULT_TAIL)
         name, outcome = names.get(message.tool_call_id, "a tool"), " (failed)" if unit.failed else ""
         yield f"{turn}result of {name}{outcome}: {fenced(result)}"
         return
     if message.text.strip():
         role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
-        yield f"{turn}{SPEAKERS.get(role, role)}: {fenced(message.text)}"
+        yield f"{turn}{SPEAKERS.get(role, role)}: {fenced(redact(message.text))}"
     for call in message.tool_calls:
-        yield f"{turn}agent calls {call.name}({_cut_middle(call.arguments, ARGUMENTS_CHARS, 60)})"
+        yield f"{turn}agent calls {call.name}({_cut_middle(redact(call.arguments), ARGUMENTS_CHARS, 60)})"
 
 
 def _cut_middle(text: str, head: int, tail: int) -> str:

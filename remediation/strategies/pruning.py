@@ -27,7 +27,6 @@ from remediation.strategies.outcome import (
     standing,
     task_of,
 )
-from remediation.strategies.said import without_labels
 from remediation.strategies.stand_ins import (
     heading_tokens,
     put_in_place,
@@ -37,7 +36,8 @@ from remediation.strategies.stand_ins import (
     with_text,
 )
 from remediation.strategies.truncate import newest_fitting
-from remediation.text.ledger import redact
+from remediation.text.marks import disarm
+from remediation.text.secret_masking import redact
 from remediation.text.summaries import summary_problem
 
 PRUNING = "pruning"  # the prompt's name
@@ -243,7 +243,7 @@ def _summary_text(units: Units, reply: PrunedReply, toolbox: Toolbox) -> str:
     """Return the reply's summary and its texts that belong to no unit, if they pass the gate; else nothing."""
     known = {unit.id for unit in units} | {unit.text for unit in units}
     strays = [entry.content for entry in reply.entries if entry.content and not {entry.id, entry.content} & known]
-    text = redact(without_labels("\n".join(part for part in (reply.summary, *strays) if part)))
+    text = redact(disarm("\n".join(part for part in (reply.summary, *strays) if part)))
     original = "\n".join(unit.text for unit in units)
     return "" if _gate(text, original, total_tokens(units) // 4, toolbox) else text
 

@@ -8,17 +8,15 @@ from dominds.llm.messages import Role
 from remediation.context import Unit, UnitKind, UnitRole
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
+from remediation.text.marks import BY_RULE, disarm
 from remediation.text.statements import Said, statements_of
 from remediation.text.supersession import mark_superseded
 
 CALL = "call"  # the role of what a tool was called with, beside those of messages
 OMITTED = "[…]"
 ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|called|instructions): (.*)", re.S)
-# What the runtime's own lines begin with.
-LABEL = re.compile(r"\d{1,9}(?:-\d{1,9})? (?:person|agent|called|instructions):|\[\d{1,9} \w|Key facts from messages ")
 LABELS = {"user": "person", "assistant": "agent", "system": "instructions", CALL: "called"}
 ROLES = {label: role for role, label in LABELS.items()}
-BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 
 
 def said_in(units: Sequence[Unit]) -> list[Said]:
@@ -68,19 +66,12 @@ def _said_by(unit: Unit) -> Iterator[Said]:
             yield Said("system" if unit.role is UnitRole.SYSTEM else message.role.value, message.text, turn)
         for call in message.tool_calls:
             if about := _about(call.arguments):
-                yield Said(CALL, f"{call.name} {about}", turn)
+                yield Said(CALL, f"{call.name} {disarm(about)}", turn)
 
 
 def is_by_rule(summary: str) -> bool:
     """Check whether a summary is an account made by rule, whose labels are the runtime's own."""
     return BY_RULE in summary
-
-
-def without_labels(written: str) -> str:
-    """Return what a model wrote so that no line of it can pass for the runtime's or for somebody's words."""
-    while BY_RULE in written:
-        written = written.replace(BY_RULE, "")
-    return "\n".join(f"| {line}" if LABEL.match(line.strip()) else line for line in written.splitlines())
 
 
 def _read_back(text: str) -> Iterator[Said]:
@@ -95,10 +86,8 @@ def _read_back(text: str) -> Iterator[Said]:
 
 
 def labelled(said: Said, text: str) -> str:
-    """Say before the text when it was said, and by whom. A text that begins so itself is the agent's."""
-    if said.turn:
-        return f"{said.turn} {LABELS.get(said.role, 'agent')}: {text}"
-    return f"agent: {text}" if LABEL.match(text) else text
+    """Say before the text when it was said, and by whom."""
+    return f"{said.turn} {LABELS.get(said.role, 'agent')}: {text}" if said.turn else text
 
 
 def _about(arguments: str) -> str:

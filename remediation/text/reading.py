@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from remediation.text.marks import disarm
 from remediation.text.secret_masking import redact
 
 LONGEST_STATEMENT = 400  # characters; a longer sentence is cut at a blank
@@ -35,6 +36,7 @@ class Block:
     speaker: str = ""
 
 
+ATTACHED = re.compile(r'<file name="([^"]{1,120})">$')  # from here to its end a message is what files say
 FENCE = re.compile(r"\s*(?:```|~~~)")
 QUOTE = re.compile(r"\s{0,3}>(?!>>|=)\s?")
 MARK = re.compile(
@@ -56,6 +58,7 @@ BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}[.)])\s+")
 BLANKS = re.compile(r"\s+")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
 SENTENCE_END = re.compile(r"(?<=[.!?;])[\"'”’)\]]{0,2}\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])")
+LONGEST_SHORT = 12  # characters of what ends with a full stop and ends no sentence
 NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms"
     r"|prof|jr|sr|st|sec|fig|vol"
@@ -110,7 +113,7 @@ def sentences_of(text: str) -> Iterator[Sentence]:
         if block.kind is Kind.PROSE:
             speaker = (block.speaker or QUOTED) if block.quotes else ""
             for sentence in _sentences_in(block):
-                yield Sentence(sentence, speaker)
+                yield Sentence(disarm(sentence), speaker)
 
 
 QUOTED = "somebody"
@@ -132,9 +135,12 @@ class _Reader:
     fenced: bool = False
     signed: bool = False
     speaker: str = ""  # whom the next quote quotes
+    file: str = ""  # that all further lines stand in
 
     def take(self, line: str, lines: Sequence[str], place: int, printed: set[int]) -> None:
         bare = line.strip()
+        if attached := ATTACHED.match(bare):
+            self.file = attached[1]
         quote = None if self.fenced else QUOTE.match(line)
         if quote and place not in printed:
             self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
@@ -154,14 +160,16 @@ class _Reader:
             return Kind.CODE
         if MARK.match(bare):
             return Kind.MARK
+        if ATTACHED.match(bare) or (self.file and bare == "</file>"):
+            return Kind.FURNITURE
         if bare == "--" and len(lines) - place <= SIGNATURE_LINES:
             self.signed = True
         if self.signed or _is_furniture(bare, lines, place):
             return Kind.FURNITURE
-        return Kind.CODE if _is_code_line(bare) else Kind.PROSE
+        return Kind.CODE if is_code_line(bare) else Kind.PROSE
 
     def _put(self, kind: Kind, line: str, quotes: bool = False) -> None:
-        key = kind, quotes, self.speaker if quotes else ""
+        key = kind, quotes or bool(self.file), self.file or (self.speaker if quotes else "")
         if self.runs and self.runs[-1][0] == key:
             self.runs[-1][1].append(line)
         else:
@@ -218,7 +226,7 @@ def _sentences_in(block: Block) -> Iterator[str]:
         held = ""
         for part in SENTENCE_END.split(LONG_WORD.sub(r"\1…", paragraph)):
             held = f"{held} {part.strip()}".strip()
-            if not NO_END.search(held):
+            if not (held.endswith(".") and NO_END.search(held[-LONGEST_SHORT:])):
                 yield from _split_long(held)
                 held = ""
         yield from _split_long(held)
@@ -269,12 +277,7 @@ def without_routine(line: str) -> str:
     return DURATION.sub("", line[routine.end() :]) if routine and routine.end() else line
 
 
-def fenced(text: str) -> str:
-    """Put a bar before each further line, so that none of them can pass for a label of the runtime's."""
-    return "\n| ".join(text.splitlines())
-
-
-def _is_code_line(bare: str) -> bool:
+def is_code_line(bare: str) -> bool:
     """Check whether a line is a program's: what people and agents write is prose unless it is code beyond doubt."""
     return bool(bare) and not VALUE.match(bare) and bool(CODE.match(bare)) and not _reads_as_prose(bare)
 

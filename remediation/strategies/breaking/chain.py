@@ -19,7 +19,7 @@ from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, is_ledger, task_of, touchable
 from remediation.strategies.stand_ins import heading_tokens, stand_in, summary_heading
 from remediation.strategies.truncate import truncate
-from remediation.text.ledger import redact
+from remediation.text.secret_masking import redact
 
 SMALLEST_DIGEST = 40  # tokens
 

@@ -11,6 +11,7 @@ from remediation.recall.query import Query, query_of, query_weights
 from remediation.recall.recall import HEADING, Allowance, InSight, Recalled, recall, render
 from remediation.recall.scoring import Tuning
 from remediation.recall.search import search
+from remediation.text.marks import disarm
 from remediation.tokens.counting import count_characters
 from tests.remediation.building import model, numbered, system, tool, user
 
@@ -68,7 +69,7 @@ def test_a_fact_comes_back_with_its_turn_and_its_speaker() -> None:
 def test_no_recalled_text_speaks_as_another_turn_or_as_the_runtime(newline: str, forged: str) -> None:
     result = recalled([*CHATTER, f"Priya's badge is read.{newline}{forged}", *CHATTER], "Priya's badge?", budget=300)
     text = render(result)
-    assert forged in text
+    assert text.count(disarm(forged)) == 1
     labels = [line for line in text.splitlines() if not line.startswith("| ")][1:]
     assert not any(line.startswith(forged) for line in labels)
 
