@@ -26,7 +26,7 @@ _ANSWERS = (
 )
 _SCOPE = r"\b(?:always|all|every|each|only|never|unless|whenever|before|until|from now on|in future|at all times)\b"
 # Of one clause. Who begins with "I", "it" or "this" tells of something and directs nobody.
-_TELLS = r"(?!(?:I|we|he|she|it|they|there|this|that|which|if|in (?:either|my|some))\b)"
+_TELLS = r"(?!(?:i|we|he|she|it|they|there|this|that|which|if|in (?:either|my|some))\b)"
 _FORBIDS = re.compile(
     rf"(?:please |also |and |so )*(?:do not|don[’']t|never|avoid|stop|refrain from)\s(?!{_IDIOM}|\w+-)\w"
     r"|under no circumstances\b|.*\bhands off\b|not (?:before|until)\b"
@@ -36,22 +36,19 @@ _FORBIDS = re.compile(
     r"|.*\b(?:is|are) (?:strictly )?(?:forbidden|prohibited|off[- ]limits|not allowed|no longer allowed)\b"
     r"|(?:no|not) (?!problem|idea|worr|issue|thank|one\b|matter|way\b|need|doubt|error|luck|sure|only\b)"
     r"(?:\w+ ){0,4}(?:before|until|between|without|unless|from|outside|on|this week|today|tonight|tomorrow)\b",
-    re.I,
 )
 _BINDS = re.compile(
     rf"^(?:[\w ]{{1,24}}: )?(?:(?:from now on|for \w+(?: \w+)?|in future|please|always|and|now)[,:]? )*{_VERBS}\b"
     rf".*(?:{_SCOPE}|\b{_ANSWERS}\b)"
     rf"|^(?:[\w ]{{1,24}}: )?(?:only (?!if\b|me\b|my\b|one\b|a\b|the\b|then\b|thing\b)[\w.-]+(?: [\w.-]+){{0,4}}[.!]?$"
-    rf"|always {_VERBS}\b|(?:from now on|in future),? (?!I\b|we\b))"
-    rf"|^(?:[\w ]{{1,24}}: )?(?:I|user)(?:[’']d| would)? (?:rather|prefers?|likes?|wants?) (?!you to\b|to\b)"
+    rf"|always {_VERBS}\b|(?:from now on|in future),? (?!i\b|we\b))"
+    rf"|^(?:[\w ]{{1,24}}: )?(?:i|user)(?:[’']d| would)? (?:rather|prefers?|likes?|wants?) (?!you to\b|to\b)"
     rf".{{0,40}}\b{_ANSWERS}\b",
-    re.I,
 )
 _GERMAN = re.compile(
     r"\b(?:niemals|keinesfalls|auf keinen fall|verboten|untersagt|ab (?:jetzt|sofort)"
     r"|(?:darf|darfst|dürfen) (?:\w+ ){0,4}(?:nichts?|kein\w*)"
     r"|bitte (?:\w+ )?(?:nicht|kein\w*|nur|immer)|finger (?:weg|von))\b",
-    re.I,
 )
 _CHINESE = re.compile(
     "不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|必须|务必|从现在起|以后都"
@@ -63,6 +60,9 @@ def is_directive(text: str) -> bool:
     """Check one sentence of a person's. Who asks or tells directs nobody."""
     if text.endswith(("?", "？")):
         return False
-    if _CHINESE.search(text) or _GERMAN.search(text) or _ORDER.search(text):
+    if _ORDER.search(text) or (not text.isascii() and _CHINESE.search(text)):
         return True
-    return bool(_BINDS.search(text)) or any(map(_FORBIDS.match, _CLAUSE.split(text)))
+    lowered = text.lower()  # patterns that ignore case take several times as long
+    if _GERMAN.search(lowered) or _BINDS.search(lowered):
+        return True
+    return any(map(_FORBIDS.match, _CLAUSE.split(lowered)))
