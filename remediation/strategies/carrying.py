@@ -51,33 +51,32 @@ def ledger_lines(units: Units) -> tuple[str, ...]:
     return tuple(line.removeprefix("- ") for line in lines if line.startswith("- "))
 
 
-def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox) -> Carried:
+def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox, for_values: int = 0) -> Carried:
     """Return ``after`` with one ledger: the facts carried so far and those that ``before`` loses, except what
-    still stands.
+    still stands. Values of results may take ``for_values`` tokens beside the budget.
     """
     view = tuple(unit for unit in after if not is_ledger(unit))
     room = budget_tokens - MESSAGE_TOKENS
     lost = removed_from(before, view)
     if room < SMALLEST_LEDGER or not lost:
         return Carried(view, ())
-    ledger = _facts(before, lost, view, room, toolbox)
+    shown = Shown(text_of(view))
+    speakers = sorted(lost, key=lambda unit: unit.priority)  # important units first: room may not suffice for all
+    ledger = key_facts(
+        [one for one in said_in(speakers) if one.role != CALL],
+        room,
+        text_counter(toolbox),
+        earlier=ledger_lines(before),
+        is_in_sight=shown.says,
+        beside=[one for one in said_in(view) if one.role != CALL],
+        results=tuple(values_of_results(lost, toolbox, shown)),
+        for_values=for_values,
+    )
     if not ledger:
         return Carried(view, ())
     unit = stand_in(UnitKind.SUMMARY, render_ledger(ledger), lost, toolbox, view, LEDGER_PREFIX)
     position = _position(before, view)
     return Carried((*view[:position], unit, *view[position:]), ledger)
-
-
-def _facts(before: Units, lost: Units, view: Units, room: int, toolbox: Toolbox) -> tuple[str, ...]:
-    """Choose facts that the view does not say. Important units come first, since the budget may not suffice for
-    all.
-    """
-    shown = Shown(text_of(view))
-    speakers = sorted(lost, key=lambda unit: unit.priority)
-    said = [one for one in said_in(speakers) if one.role != CALL]
-    results = tuple(values_of_results(lost, toolbox, shown))
-    beside = [one for one in said_in(view) if one.role != CALL]
-    return key_facts(said, room, text_counter(toolbox), ledger_lines(before), shown.says, beside, results)
 
 
 def removed_from(before: Units, after: Units) -> Units:

@@ -31,7 +31,9 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     if total_tokens(answered) <= attempt.limit or total_tokens(after) > attempt.limit:
         after = answered  # where a few tokens decide, the limit comes first
     after = _with_marks(after, toolbox)
-    carried = carry(attempt.before, after, _ledger_room(attempt, after), toolbox)
+    room = _ledger_room(attempt, after)
+    spare = _aim_of(attempt) - sum(unit.est_tokens for unit in after if not is_ledger(unit)) - room
+    carried = carry(attempt.before, after, room, toolbox, for_values=max(0, min(room, spare)))
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
@@ -102,6 +104,11 @@ def _ledger_room(attempt: Attempt, after: Units) -> int:
     by_rule = is_by_rule(_summary_of(after, attempt.before))
     budget = ledger_reserve(attempt.limit, attempt.before) if by_rule else ledger_budget(attempt.limit)
     return max(0, min(budget, attempt.limit - size, earlier + saved // 2))
+
+
+def _aim_of(attempt: Attempt) -> int:
+    """Return the tokens that are aimed at: half of the limit where nobody said otherwise."""
+    return min(attempt.limit, attempt.target or attempt.limit // 2)
 
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:

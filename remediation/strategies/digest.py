@@ -10,9 +10,10 @@ from itertools import chain, groupby
 
 from remediation.context import Toolbox, Unit, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS
-from remediation.strategies.said import BY_RULE, CALL, OMITTED, labelled, said_in
+from remediation.strategies.said import CALL, OMITTED, labelled, said_in
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
+from remediation.text.marks import BY_RULE, disarm
 from remediation.text.statements import SPELLED, Kind, Said, Statement, statements_of
 from remediation.text.supersession import mark_superseded
 
@@ -124,8 +125,8 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
 
 def _find_spelled(statement: Statement) -> tuple[str, ...]:
     """Find a number, day or time in words. It is worth less if others say the same, as everybody says "today"."""
-    match = SPELLED.search(statement.text) if statement.spelled else None
-    return (match[0].lower(),) if match else ()
+    match = SPELLED.search(statement.text.lower()) if statement.spelled else None
+    return (match[0],) if match else ()
 
 
 def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
@@ -151,7 +152,9 @@ def _in_order(
     all the room.
     """
     people = [
-        [place] for place, statement in enumerate(statements) if statement.role == "user" and _says_something(statement)
+        [place]
+        for place, statement in enumerate(statements)
+        if statement.role == "user" and not statement.speaker and _says_something(statement)
     ]
     first = people if sum(prices[place] for (place,) in people) <= people_room else []
     last = max(1, len(statements) - 1)
@@ -225,7 +228,7 @@ def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[in
         for place in group:
             parts += [OMITTED, statements[place].marked] if parts and place > last + 1 else [statements[place].marked]
             last = place
-        lines.append((talk[source].turn, labelled(talk[source], " ".join(parts))))
+        lines.append((talk[source].turn, labelled(talk[source], disarm(" ".join(parts)))))
     return lines
 
 

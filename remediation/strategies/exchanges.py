@@ -1,14 +1,15 @@
 """Exchanges: a question of a person and all that answered it. An answered question never stands alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
 from remediation.strategies.outcome import STAND_INS
 from remediation.strategies.stand_ins import stand_in, text_counter
-from remediation.text.summaries import extractive_summary
+from remediation.text.statements import Statement, statements_of
 
+EDGE_WORTH = 2.0  # more that the first sentence is worth, which says what it is about, and the last, where it ended
 ANSWER_TOKENS = 32  # of an answer that is cut to its best sentence
 ANSWER_PREFIX = "answer-"
 CUT = " [shortened; read_archive shows the rest]"
@@ -62,14 +63,27 @@ def _answers_of(units: Units) -> dict[str, Units]:
 
 
 def _short_answer(answered: Units, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
-    answers = "\n".join(
-        message.text
-        for unit in answered
-        for message in unit.messages
-        if message.role is Role.ASSISTANT and message.text and not message.text.endswith((CUT, UNSAID))
+    statements = statements_of(
+        [
+            ("assistant", message.text)
+            for unit in answered
+            for message in unit.messages
+            if message.role is Role.ASSISTANT and message.text and not message.text.endswith((CUT, UNSAID))
+        ]
     )
-    best = extractive_summary(answers, ANSWER_TOKENS, text_counter(toolbox))
+    best = _best_of([one for one in statements if not one.speaker], text_counter(toolbox))
     text = f"{best}{CUT}" if best else UNSAID
     messages = (Message(Role.ASSISTANT, text),)
     made = stand_in(UnitKind.MESSAGE, text, answered, toolbox, taken, ANSWER_PREFIX)
     return replace(made, role=UnitRole.ASSISTANT, messages=messages, est_tokens=toolbox.count(messages))
+
+
+def _best_of(statements: Sequence[Statement], count: Callable[[str], int]) -> str:
+    """Return the sentence that is worth most for its length, of those that fit; empty if none does."""
+    last = len(statements) - 1
+    worths = {
+        one.text: (one.worth + EDGE_WORTH * (place in (0, last))) / (len(one.text) / 4 + 8) ** 0.7
+        for place, one in enumerate(statements)
+    }
+    best_first = sorted(worths, key=lambda text: -worths[text])
+    return next((text for text in best_first if count(text) <= ANSWER_TOKENS), "")

@@ -5,6 +5,7 @@ it again.
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
@@ -12,9 +13,9 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_
 from remediation.strategies.outcome import standing, touchable
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import Shown
-from remediation.text.exact_tokens import exact_tokens
-from remediation.text.reading import without_routine
-from remediation.text.secret_masking import redact
+from remediation.text.ledger import Result
+from remediation.text.listing import arguments_in_short, listing
+from remediation.text.marks import disarm
 
 OPENING = "[Result of "
 VALUES = " In it: "
@@ -23,8 +24,7 @@ LEFT_OUT_MESSAGES = "[Earlier messages are left out of this one request, to make
 FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with
 SMALLEST_RESULT = 60  # tokens; the line that would stand for less is not much shorter
 VALUES_SHARE = 5  # values of a result may take its tokens divided by this
-MOST_VALUE_TOKENS = 100  # for the values of one result
-INSPECTED_CHARS = 20_000
+MOST_VALUE_TOKENS = 100  # for the values of one masked result
 LONG_ARGUMENT = 240  # characters, from which an old call's argument is cut
 ARGUMENT_HEAD = 80
 
@@ -139,24 +139,27 @@ def _masked_result(
         return message
     note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failure_note(unit)}"
     room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
-    values = [] if unit.kind is UnitKind.CODE else _values_in(message.text, room, count, known)
-    named = f"{VALUES}{', '.join(values)}.]" if values else "]"
-    return replace(message, text=f"{note}{named}")
+    values = "" if unit.kind is UnitKind.CODE else listing(message.text, room, count, known)
+    return replace(message, text=f"{note}{VALUES}{values}.]" if values else f"{note}]")
 
 
-def values_of_results(units: Units, toolbox: Toolbox, known: Shown) -> Iterator[tuple[int, str]]:
-    """Return the turn of each result among ``units`` with its tool's name and the values that only it holds, whether
-    it was masked before or not.
-    """
+def values_of_results(units: Units, toolbox: Toolbox, known: Shown) -> Iterator[Result]:
+    """Return the values that only results among ``units`` hold, whether these were masked before or not."""
     count = text_counter(toolbox)
     for unit in units:
-        names = {call.id: call.name for message in unit.messages for call in message.tool_calls}
+        calls = {call.id: call for message in unit.messages for call in message.tool_calls}
         for message in unit.messages:
             if message.role is not Role.TOOL or unit.kind is UnitKind.CODE:
                 continue
             text = message.text.partition(VALUES)[2] if message.text.startswith(OPENING) else message.text
-            if values := _values_in(text, MOST_VALUE_TOKENS, count, known):
-                yield (unit.source or (0,))[-1], f"{names.get(message.tool_call_id, 'a tool')}: {', '.join(values)}"
+            call = calls.get(message.tool_call_id)
+            values = partial(listing, text, count=count, known=known)
+            yield Result((unit.source or (0,))[-1], _heading(call) if call else "a tool()", values)
+
+
+def _heading(call: ToolCall) -> str:
+    """Return a call in few words: `search_flight(JFK, SEA)`."""
+    return f"{call.name}({disarm(arguments_in_short(call.arguments))})"
 
 
 def where_it_is(source: Sequence[int]) -> str:
@@ -167,23 +170,6 @@ def where_it_is(source: Sequence[int]) -> str:
 
 def _failure_note(unit: Unit) -> str:
     return " It failed." if unit.failed else ""
-
-
-def _values_in(text: str, room: int, count: Callable[[str], int], known: Shown | None) -> list[str]:
-    """Return identifiers and values that stand nowhere else in sight, in order, while they fit."""
-    chosen: list[str] = []
-    bare = redact(text[:INSPECTED_CHARS]).replace('"', " ")  # a quoted value of JSON is a value like any other
-    lines = (without_routine(line) for line in bare.splitlines())
-    for value in dict.fromkeys(value for line in lines for value in exact_tokens(line)):
-        if len(value) < 4 or not any(sign.isdigit() for sign in value) or len(value) > 80:
-            continue
-        if known is not None and known.has_value(value):
-            continue
-        room -= count(f", {value}")
-        if room < 0:
-            break
-        chosen.append(value)
-    return chosen
 
 
 def with_short_arguments(message: Message) -> Message:

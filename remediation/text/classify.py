@@ -6,47 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
+from remediation.text.reading import is_code_line
 
 INSPECTED_CHARS = 20_000  # enough to judge by, and a bound on the work for a message of a megabyte
 MIN_SHARE = 0.5  # of the lines that are not blank
 
-CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");", "(", "[")
-CODE_STARTS = (
-    "def ",
-    "class ",
-    "import ",
-    "from ",
-    "return",
-    "async def ",
-    "@",
-    "if (",
-    "for (",
-    "while (",
-    "const ",
-    "let ",
-    "var ",
-    "function ",
-    "export ",
-    "public ",
-    "private ",
-    "static ",
-    "#include",
-    "fn ",
-    "impl ",
-    "package ",
-    "func ",
-    "struct ",
-    "SELECT ",
-    "INSERT ",
-    "UPDATE ",
-    "CREATE TABLE",
-    "elif ",
-    "else:",
-    "try:",
-    "except ",
-    "raise ",
-    "</",
-)
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 
 # Endings of files that hold a program, by what it says about a tool's output that it was read from one. Data and
@@ -85,9 +49,9 @@ LOG_LEVEL = re.compile(r"\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICA
 STACK_LINE = re.compile(
     r"File \"[^\"\n]{1,300}\", line \d|at [\w$.<>]{1,200}\(|Traceback \(most recent|\w{1,80}(?:Error|Exception): "
 )
-ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]{0,60}(?:: ?[\w\[\], .|]{1,60})? [-+*/|&]?= \S")
 LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:\t|[|:→] ?|  )")  # as ``cat -n`` and reading tools set before each line
 
+DATA = re.compile(r"\"[^\"]*\"(?:\s*:|,?$)|[\[\]{}],?$")  # a line of JSON
 DOCSTRING = re.compile(r"[rRbBuU]{0,2}(?:\"\"\"|''')")
 
 # A tag stands alone at the beginning or the end of a message, or is all that its first or last line says.
@@ -214,13 +178,9 @@ def _is_code(lines: Sequence[str]) -> bool:
             fenced += 1
     if fenced / len(lines) >= MIN_SHARE:
         return True
-    coded = sum(
-        line.startswith(CODE_STARTS)
-        or (line.endswith(CODE_ENDINGS) and len(line) < 160)
-        or bool(ASSIGNMENT.match(line))
-        for line in lines
+    return (
+        len(lines) > 1 and sum(is_code_line(line) and not DATA.match(line) for line in lines) / len(lines) >= MIN_SHARE
     )
-    return len(lines) > 1 and coded / len(lines) >= MIN_SHARE
 
 
 def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = UnitRole.USER) -> tuple[int, str]:

@@ -90,16 +90,18 @@ EXACT = frozenset(
 NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
 
 REMEMBERED = 8_192  # sentences whose tokens a process remembers: they stay from one rewrite to the next
+DIGITS = re.compile(r"\d+")
 INSIDE = " .,;:"  # signs that belong to a token only within it
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of a text. ``worths`` has each in lower case with its worth, in order."""
+    """Tokens of a text. ``worths`` has each in lower case with its shape and its worth, in order."""
 
-    worths: tuple[tuple[str, float], ...]
+    shape: str  # of the text
+    worths: tuple[tuple[str, str, float], ...]
     folded: frozenset[str]
-    exact: tuple[str, ...]  # as ``exact_tokens`` gives them
+    exact: tuple[str, ...]  # identifiers, values and quantities as written, without those that lie inside others
     kinds: frozenset[str]  # the names of their shapes
 
 
@@ -108,20 +110,19 @@ def tokens_in(text: str) -> Tokens:
     """Find all tokens of a sentence in one pass over it, since that pass is most of the work."""
     shaped = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
     folded = ((token.strip().lower(), WORTH[shape]) for token, shape in shaped)
-    worths = tuple((token, worth) for token, worth in folded if REDACTED not in token)
+    worths = tuple((token, shape_of(token), worth) for token, worth in folded if REDACTED not in token)
     exact = tuple(token.strip(INSIDE) for token, shape in shaped if shape in EXACT)
     return Tokens(
-        worths, frozenset(token for token, _ in worths), exact, frozenset(NAMES[shape] for _, shape in shaped)
+        shape=shape_of(text),
+        worths=worths,
+        folded=frozenset(token for token, _, _ in worths),
+        exact=exact,
+        kinds=frozenset(NAMES[shape] for _, shape in shaped),
     )
 
 
 def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
     return (match for match in TOKEN.finditer(text) if match.lastgroup != "plain")
-
-
-def exact_tokens(text: str) -> tuple[str, ...]:
-    """Return identifiers, values and quantities in their order, as written, without those that lie inside others."""
-    return tuple(match.group().strip(INSIDE) for match in places_of_tokens(text) if match.lastgroup in EXACT)
 
 
 def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
@@ -136,4 +137,4 @@ def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str
 
 def shape_of(text: str) -> str:
     """Return the text without its numbers. Lines of a log that differ only in numbers have the same shape."""
-    return re.sub(r"\d+", "0", text)
+    return DIGITS.sub("0", text)

@@ -7,23 +7,18 @@ prompts said. What tools printed states nothing here, but for the values in it: 
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from remediation.text.exact_tokens import shape_of, worth_of_values
-from remediation.text.secret_masking import redact
+from remediation.text.marks import KEY_FACTS as HEADING
+from remediation.text.marks import RULE
 from remediation.text.statements import Kind, RoleText, Said, Statement, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
 
-__all__ = ["key_facts", "redact", "render_ledger"]
-
 Count = Callable[[str], int]  # tokens of a text
 
-HEADING = "Key facts from messages that are no longer shown (rules still hold):"
-RULE = "Rule: "
 # Behind each line: when it was said, and by whom. No text says so itself.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
-CLAIMS = re.compile(r"(?:\s*\[\d{1,9} (?:person|agent|tool|instructions)\]\s*)+$")  # the same, written by a text itself
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
@@ -31,8 +26,16 @@ LEAST_WORTH = 0.6  # below, a line is not worth its room: one of many like it
 REPEATED_WORTH = 2.0  # from which a line without a new token is still worth its room
 CANDIDATES = 6  # times the lines that may fit are priced exactly
 RULES_SHARE = 0.6  # of the room, which rules and corrections may take before all else
-LEADS, TELLS, LISTS = range(3)  # a rule or a correction; what else was said; values of a tool's result
-PREFIXES = re.compile(rf"^(?:{RULE.strip()}\s*)+", re.I)  # no text makes itself a rule
+MOST_LISTED = 400  # tokens of the values of one result
+LEAST_LISTED = 40  # tokens of the values of a result; with less room for each, the oldest go
+
+
+class Result(NamedTuple):
+    """What a tool returned. ``call`` is its name with its arguments; ``values`` lists what fits into so many tokens."""
+
+    turn: int
+    call: str
+    values: Callable[[int], str]
 
 
 class _Fact(NamedTuple):
@@ -40,7 +43,7 @@ class _Fact(NamedTuple):
 
     line: str
     kind: Kind
-    claim: int  # LEADS, TELLS or LISTS
+    leads: bool  # a rule or a correction
     tokens: frozenset[str]
     worth: float
     order: int
@@ -53,17 +56,17 @@ def key_facts(
     earlier: Sequence[str] = (),
     is_in_sight: Callable[[str, Sequence[str]], bool] = lambda fact, values: False,
     beside: Sequence[RoleText] = (),
-    results: Sequence[tuple[int, str]] = (),
+    results: Sequence[Result] = (),
+    for_values: int = 0,
 ) -> tuple[str, ...]:
     """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then the rest, as they were said.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
     ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is
     left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
-    stay. ``results`` are turns of tools and the values of their results, as ``values_of_results`` lists them.
+    stay. The values of ``results`` come last and may take ``for_values`` tokens more.
     """
     listed = [line for line in earlier if FROM_TOOL.search(line)]
-    listed += [f"{values} [{turn} tool]" for turn, values in results]
     earlier = [line for line in earlier if not FROM_TOOL.search(line)]
     alike = Counter(shape_of(_words_of(line)) for line in earlier)
     carried = [
@@ -76,8 +79,12 @@ def key_facts(
         for one in everything
         if one.holds and one.worth >= LEAST_WORTH and not _asks(one) and not is_in_sight(one.text, one.tokens.exact)
     ]
-    values = [_listing(line, order) for order, line in enumerate(dict.fromkeys(listed))]
-    return _fitting([*map(_fact_of, lasting), *values], budget_tokens, count)
+    facts = _fitting([*map(_fact_of, lasting)], budget_tokens, count)
+    room = budget_tokens + for_values
+    values = _fit_values(listed, results, room - count(render_ledger(facts) or HEADING), count)
+    while values and count(render_ledger([*facts, *values])) > room:
+        values.pop(0)
+    return (*facts, *values)
 
 
 def _read_back(line: str, order: int, alike: int) -> Statement:
@@ -87,9 +94,9 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
     said = SAID_AT.search(line)
     role = ROLES[said[2]] if said else "assistant"
     statement = statement_of(Said(role, _words_of(line), int(said[1]) if said else 0, settled=True), order)
-    worth = worth_of_values([(token, shape_of(token), worth) for token, worth in statement.tokens.worths], {})
+    worth = worth_of_values(statement.tokens.worths, {})
     kind = Kind.RULE if line.startswith(RULE) else Kind.FACT
-    return replace(statement, kind=kind, strength=0.0, worth=(1.0 + worth) * float(alike**-0.5))
+    return statement._replace(kind=kind, strength=0.0, worth=(1.0 + worth) * float(alike**-0.5))
 
 
 def _asks(statement: Statement) -> bool:
@@ -109,24 +116,18 @@ def render_ledger(facts: Sequence[str]) -> str:
 
 def _fact_of(statement: Statement) -> _Fact:
     is_rule = statement.kind is Kind.RULE
-    text = CLAIMS.sub("", PREFIXES.sub("", statement.text))
     when = f" [{statement.turn} {SPEAKERS[statement.role]}]" if statement.turn else ""
     return _Fact(
-        line=f"{RULE if is_rule else ''}{text}{when}",
+        line=f"{RULE if is_rule else ''}{statement.text}{when}",
         kind=statement.kind,
-        claim=LEADS if is_rule or statement.corrects else TELLS,
-        tokens=(not statement.strength and statement.tokens.folded) or frozenset((text.lower(),)),
+        leads=is_rule or statement.corrects,
+        tokens=(not statement.strength and statement.tokens.folded) or frozenset((statement.text.lower(),)),
         worth=statement.worth,
         order=statement.order,
     )
 
 
-def _listing(line: str, order: int) -> _Fact:
-    values = frozenset(FROM_TOOL.sub("", line).lower().partition(": ")[2].split(", "))
-    return _Fact(line, Kind.FACT, LISTS, values, float(len(values)), order)
-
-
-def _fitting(facts: Sequence[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
+def _fitting(facts: Sequence[_Fact], budget_tokens: int, count: Count) -> list[str]:
     """Choose the best lines within the budget: what leads in its share, then lines that add a new token, then all
     others that are worth it.
     """
@@ -137,39 +138,69 @@ def _fitting(facts: Sequence[_Fact], budget_tokens: int, count: Count) -> tuple[
     waiting = _rank(facts, max(0, room), count)
     for turn, share in enumerate((RULES_SHARE, 1.0, 1.0)):
         for fact, cost in waiting:
-            may_enter = (fact.claim == LEADS, not fact.tokens <= tokens, fact.worth >= REPEATED_WORTH)[turn]
+            may_enter = (fact.leads, not fact.tokens <= tokens, fact.worth >= REPEATED_WORTH)[turn]
             if may_enter and fact.line not in chosen and used + cost <= room * share:
                 chosen[fact.line] = fact
                 tokens |= fact.tokens
                 used += cost
-    return _within(list(chosen.values()), budget_tokens, count)
+    while True:  # tokens of parts do not add up exactly
+        lines = [fact.line for fact in sorted(chosen.values(), key=lambda fact: (fact.kind, fact.order))]
+        excess = count(render_ledger(lines)) - budget_tokens
+        if excess <= 0 or not chosen:
+            return lines
+        for line in [*chosen][-max(1, excess // 40) :]:
+            del chosen[line]
 
 
 def _rank(facts: Sequence[_Fact], room: int, count: Count) -> list[tuple[_Fact, int]]:
     """Return facts with their cost in tokens, the most worth for the cost first. Long lines are punished less
-    than in proportion to their length.
-
-    Only as many as could ever fit are priced exactly: counting tokens is most of the work.
+    than in proportion to their length. Only as many as could ever fit are priced exactly.
     """
+
+    def density(fact: _Fact, cost: float) -> tuple[float, int]:
+        return -fact.worth / (cost + 6) ** 0.5, -fact.order
+
     ranked: list[tuple[_Fact, int]] = []
-    for claim in (LEADS, TELLS, LISTS):
+    for leads in (True, False):
         order = sorted(
-            (fact for fact in facts if fact.claim == claim),
-            key=lambda fact: (-fact.worth / (len(fact.line) / 4 + 6) ** 0.5, -fact.order),
+            [fact for fact in facts if fact.leads is leads], key=lambda fact: density(fact, len(fact.line) / 4)
         )
         priced = [(fact, count(f"\n- {fact.line}")) for fact in order[: CANDIDATES * (room // 8 + 8)]]
-        ranked += sorted(priced, key=lambda pair: (-pair[0].worth / (pair[1] + 6) ** 0.5, -pair[0].order))
+        ranked += sorted(priced, key=lambda pair: density(*pair))
     return ranked
 
 
-def _within(chosen: list[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:
-    """Drop the last chosen lines until the whole fits, since tokens of parts do not add up exactly."""
-    while chosen:
-        lines = tuple(
-            fact.line for fact in sorted(chosen, key=lambda fact: (fact.claim == LISTS, fact.kind, fact.order))
-        )
-        excess = count(render_ledger(lines)) - budget_tokens
-        if excess <= 0:
-            return lines
-        chosen = chosen[: -max(1, excess // 40)]
-    return ()
+def _fit_values(lines: Sequence[str], results: Sequence[Result], room: int, count: Count) -> list[str]:
+    """List the values of results, each in its share of the room: small ones leave theirs to the large ones. Of the
+    results of the same call the newest is listed. ``lines`` are those of an earlier ledger.
+    """
+    newest: dict[str, tuple[int, Result]] = {}
+    for result in (*(_result_of(line, count) for line in lines), *results):
+        if size := count(result.values(MOST_LISTED)):
+            call = f"{result.call}{result.turn}" if result.call.endswith("()") else result.call  # unknown arguments
+            newest.pop(call, None)
+            newest[call] = size, result
+    chosen = list(newest)[-max(1, room // LEAST_LISTED) :]
+    listed: dict[str, str] = {}
+    for place, call in enumerate(sorted(chosen, key=lambda call: newest[call][0])):
+        result = newest[call][1]
+        frame = f"{result.call}: {{}} [{result.turn} tool]"
+        share = room // (len(chosen) - place) - count(f"\n- {frame}")
+        if values := result.values(min(share, MOST_LISTED)):
+            listed[call] = frame.replace("{}", values)
+            room -= count(f"\n- {listed[call]}")
+    return [listed[call] for call in chosen if call in listed]
+
+
+def _result_of(line: str, count: Count) -> Result:
+    """Read back a line of values."""
+    said = FROM_TOOL.search(line)
+    call, _, values = FROM_TOOL.sub("", line).partition("): ")
+
+    def shorten(room: int) -> str:
+        rows = values.split("; ")
+        while rows and count("; ".join(rows)) > room:
+            rows.pop()
+        return "; ".join(rows)
+
+    return Result(int(said[1]) if said else 0, f"{call})", shorten)

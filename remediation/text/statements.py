@@ -7,13 +7,12 @@ The work is linear in the text: statements are of bounded length. What tools pri
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from dominds.weighted_cache import Bounded
 from remediation.text.directives import is_directive
-from remediation.text.exact_tokens import Tokens, shape_of, tokens_in, worth_of_values
+from remediation.text.exact_tokens import Tokens, tokens_in, worth_of_values
 from remediation.text.reading import Sentence, sentences_of
 
 
@@ -47,26 +46,26 @@ class Kind(IntEnum):
     FACT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One sentence or line. ``order`` is its place among all, ``source`` the place of the text that it stands in."""
 
     role: str
     text: str
+    bare: str  # the same without the mark of a quote
     kind: Kind
     worth: float
     strength: float  # of a rule; 0 of what is none
     tokens: Tokens
     spelled: bool  # it names a number, a day or a time in words
-    order: int
-    source: int
-    turn: int = 0
     speaker: str = ""  # whom it quotes; empty for the own words of who speaks
+    holds: bool = True
+    until: int = 0  # the turn that says something newer about the same thing, where it is known
+    order: int = 0
+    source: int = 0
+    turn: int = 0
     settled: bool = False
     again: bool = False  # the same words follow later
     corrects: bool = False  # it supersedes an older one
-    holds: bool = True
-    until: int = 0  # the turn that says something newer about the same thing, where it is known
 
     @property
     def marked(self) -> str:
@@ -87,21 +86,20 @@ SPELLED = re.compile(
     r"|übermorgen|yesterday|weekend|(?:last|next) (?:night|week|month|year|spring|summer|autumn|fall|winter)"
     r"|(?:days?|weeks?|months?|years?) ago|gestern|wochenende|(?:letzte|nächste)[nrs]? (?:nacht|woche|monat|jahr)"
     r"|vor \w+ (?:tagen|wochen|monaten|jahren))\b",
-    re.I,
 )
 
+# These read lower case: patterns that ignore case take several times as long.
 # Of a person's sentence: what it limits or excludes is missed more than what it only tells.
 LIMITS = re.compile(
     r"\b(?:should(?: not|n[’']t)|may not|cannot|can[’']t|never|don[’']t|do not|avoid|without|only|always|must|not"
     r"|instead of|except|unless|nicht|kein\w*|nur|immer|muss|müssen|ohne)\b|必须|只能|不能|不可|一定要|务必",
-    re.I,
 )
 REMARK = re.compile(
-    r"(?:the|this|that|these|those|an?|one|another|some|I|we|he|she|it|they|there|our|my|his|her|its|their)\b", re.I
+    r"(?:the|this|that|these|those|an?|one|another|some|i|we|he|she|it|they|there|our|my|his|her|its|their)\b"
 )
 REQUEST = re.compile(
     r"\b(please|(?:could|can|would) (?:you|someone|somebody|anybody)"
-    r"|I(?:[’']d)? (?:want|need|like|would like|expect|prefer|appreciate)|we (?:want|need|should|have to)|"
+    r"|i(?:[’']d)? (?:want|need|like|would like|expect|prefer|appreciate)|we (?:want|need|should|have to)|"
     r"make sure|needs? to|has to|have to|let[’']s|later|afterwards|also|careful|must|should|write (?:that|it) down|"
     r"bitte|ich (?:will|möchte|brauche|hätte gern)|wir (?:brauchen|wollen|sollten|müssen)|soll(?:te|en)?|muss|kannst du"
     r"|können sie|könnten sie|später|danach|außerdem|"
@@ -110,95 +108,56 @@ REQUEST = re.compile(
     r"|give|have a look|list|look|make|move|put|remove|rename|replace|run|send|set|show|switch|test|tell|try|update|use"
     r"|write)\b"
     r"|请|需要|帮我|帮忙|麻烦|给我|接下来",
-    re.I,
 )
 UNTIL = "until turn"
 UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+(?=[.!。！;；]*$)")
 QUOTE_MARK = re.compile(r"\(quoting ([^()\n]{1,80})\) ")
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A statement as it stands alone: what does not depend on the texts beside it."""
-
-    text: str
-    bare: str  # the same without the mark of a quote
-    speaker: str
-    holds: bool
-    until: int
-    shape: str
-    kind: Kind
-    worth: float  # of its words, without the values in it
-    strength: float
-    share: float  # of its worth that counts, by who said it
-    values: tuple[tuple[str, str, float], ...]  # tokens, their shapes and their worth
-    tokens: Tokens
-    spelled: bool
-
-
 # A dialog's texts stay the same from one rewrite to the next, and one rewrite asks for them up to three times.
-_read = Bounded[tuple[_Sentence, ...]](REMEMBERED_CHARS)
+_read = Bounded[tuple[Statement, ...]](REMEMBERED_CHARS)
 
 
 def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
     """Return all statements of ``texts`` in order, without secrets, source code, injected orders and empty talk.
     A sentence that quotes another text is left out here, since it stands there.
     """
-    entries = [Said(*entry) for entry in texts]
-    own = {
-        sentence.text for entry in entries for sentence in _sentences(entry.role, entry.text) if not sentence.speaker
-    }
+    read = [(Said(*entry), _read_text(entry[0], entry[1])) for entry in texts]
+    own = {one.text for _, statements in read for one in statements if not one.speaker}
     results = [
-        (source, entry, sentence)
-        for source, entry in enumerate(entries)
-        for sentence in _sentences(entry.role, entry.text)
-        if not sentence.speaker or sentence.bare not in own
+        (source, entry, one)
+        for source, (entry, statements) in enumerate(read)
+        for one in statements
+        if not one.speaker or one.bare not in own
     ]
-    shapes = Counter(sentence.shape for _, _, sentence in results)
-    alike = Counter({token: shape for _, _, sentence in results for token, shape, _ in sentence.values}.values())
+    shapes = Counter(one.tokens.shape for _, _, one in results)
+    alike = Counter({token: shape for _, _, one in results for token, shape, _ in one.tokens.worths}.values())
     return [
-        Statement(
-            role=entry.role,
-            text=sentence.text,
-            kind=sentence.kind,
-            worth=(sentence.worth + worth_of_values(sentence.values, alike))
-            * shapes[sentence.shape] ** -0.5
-            * sentence.share,
-            strength=sentence.strength,
-            tokens=sentence.tokens,
-            spelled=sentence.spelled,
+        one._replace(
+            worth=(one.worth + worth_of_values(one.tokens.worths, alike))
+            * shapes[one.tokens.shape] ** -0.5
+            * _share_of(one),
             order=order,
             source=source,
             turn=entry.turn,
-            speaker=sentence.speaker,
             settled=entry.settled,
-            holds=sentence.holds,
-            until=sentence.until,
         )
-        for order, (source, entry, sentence) in enumerate(results)
+        for order, (source, entry, one) in enumerate(results)
     ]
 
 
-def statement_of(said: Said, order: int) -> Statement:
+def statement_of(said: Said, order: int = 0) -> Statement:
     """Read a whole text as one statement, as a ledger carries it."""
     one = _judge(said.role, Sentence(said.text))
-    worth = (one.worth + worth_of_values(one.values, {})) * one.share
-    return Statement(
-        said.role,
-        one.text,
-        one.kind,
-        worth,
-        one.strength,
-        one.tokens,
-        one.spelled,
-        order,
-        order,
-        said.turn,
-        one.speaker,
-    )
+    worth = (one.worth + worth_of_values(one.tokens.worths, {})) * _share_of(one)
+    return one._replace(worth=worth, order=order, source=order, turn=said.turn)
 
 
-def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
+def _share_of(one: Statement) -> float:
+    return PERSON_TRUST if one.role != "assistant" and not one.speaker else 1.0
+
+
+def _read_text(role: str, text: str) -> tuple[Statement, ...]:
     known = _read.get((role, text))
     if known is None:
         known = tuple(_judge(role, sentence) for sentence in sentences_of(text))
@@ -206,32 +165,29 @@ def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
     return known
 
 
-def _judge(role: str, sentence: Sentence) -> _Sentence:
-    """Judge one sentence. What someone quotes is told as a quote and is nobody's rule here."""
-    gone = UNTIL_MARK.search(sentence.text)
+def _judge(role: str, sentence: Sentence) -> Statement:
+    """Judge one sentence by its words alone, without the values in it. What someone quotes is told as a quote and is
+    nobody's rule here.
+    """
+    gone = UNTIL_MARK.search(sentence.text) if "(" in sentence.text else None
     said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text
     earlier = QUOTE_MARK.match(said)
     speaker = sentence.speaker or (earlier[1] if earlier else "")
     bare = said[earlier.end() :] if earlier else said
-    text = f"(quoting {speaker}) {bare}" if speaker else bare
     strength = 0.0 if speaker or gone else rule_strength(role, bare)
-    share = PERSON_TRUST if role in ("user", "system") else 1.0
-    tokens, spelled = tokens_in(bare), bool(SPELLED.search(bare))
-    values = tuple((token, shape_of(token), worth) for token, worth in tokens.worths)
-    return _Sentence(
-        text=text,
+    spelled = bool(SPELLED.search(bare.lower()))
+    return Statement(
+        role=role,
+        text=f"(quoting {speaker}) {bare}" if speaker else bare,
         bare=bare,
-        speaker=speaker,
-        holds=gone is None,
-        until=int(gone[1] or 0) if gone else 0,
-        shape=shape_of(bare),
         kind=Kind.RULE if strength >= STRONG else Kind.FACT,
         worth=_worth_of_words(role, bare, strength, spelled),
         strength=strength,
-        share=share,
-        values=values,
-        tokens=tokens,
+        tokens=tokens_in(bare),
         spelled=spelled,
+        speaker=speaker,
+        holds=gone is None,
+        until=int(gone[1] or 0) if gone else 0,
     )
 
 
@@ -241,7 +197,7 @@ def _worth_of_words(role: str, text: str, strength: float, spelled: bool) -> flo
     if role == "assistant" and is_directive(text):
         worth += WEAK  # what it told itself is no rule, and is missed like one
     if role == "user":
-        worth += PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * bool(REQUEST.search(text))
+        worth += PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * is_request(text)
     return worth
 
 
@@ -251,4 +207,9 @@ def rule_strength(role: str, text: str) -> float:
         return 0.0
     if is_directive(text):
         return 2 * STRONG
-    return (WEAK_REMARK if REMARK.match(text) else WEAK) if LIMITS.search(text) else 0.0
+    lowered = text.lower()
+    return (WEAK_REMARK if REMARK.match(lowered) else WEAK) if LIMITS.search(lowered) else 0.0
+
+
+def is_request(text: str) -> bool:
+    return bool(REQUEST.search(text.lower()))

@@ -3,10 +3,8 @@
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
-from remediation.text.exact_tokens import shape_of
 from remediation.text.reading import LONGEST_STATEMENT
 from remediation.text.secret_masking import redact
 from remediation.text.statements import Said, statement_of
@@ -56,15 +54,6 @@ REFUSAL_START = re.compile(
 CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\}\s*)?\)\s*", re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A piece of the text, with what stood before it: a blank, or a line break."""
-
-    text: str
-    separator: str
-    score: float = 0.0
-
-
 def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
     """Choose the sentences of ``text`` that say most, in order and word for word except for secrets; repeated
     ones once.
@@ -78,14 +67,19 @@ def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
         return ""
     if count(text) <= max_tokens:
         return text
-    sentences = _score_sentences(_sentences(text))
-    chosen = _best(sentences, max_tokens, count)
-    while chosen and count(_join(chosen)) > max_tokens:  # tokens of parts do not add up exactly
-        chosen.remove(min(chosen, key=lambda sentence: sentence.score))
-    best = max(
-        sentences, key=lambda sentence: sentence.score, default=_Sentence(text, "")
-    )  # signs alone make no sentence
-    return _join(chosen) or _cut(best.text, max_tokens, count)
+    sentences = list(_sentences(text))
+    scores = _scores(sentences)
+    prices = [count(separator + sentence) for separator, sentence in sentences]
+    chosen: list[int] = []
+    room = max_tokens
+    for place in sorted(range(len(prices)), key=lambda place: (-scores[place] / (prices[place] + 8) ** 0.7, place)):
+        if prices[place] <= room:
+            chosen.append(place)
+            room -= prices[place]
+    while chosen and count(_join(sentences, chosen)) > max_tokens:  # tokens of parts do not add up exactly
+        chosen.remove(min(chosen, key=lambda place: (scores[place], place)))
+    best = max(range(len(scores)), key=scores.__getitem__, default=-1)  # signs alone make no sentence
+    return _join(sentences, chosen) or _cut(sentences[best][1] if best >= 0 else text, max_tokens, count)
 
 
 def without_reasoning(summary: str) -> str:
@@ -160,54 +154,30 @@ def _size_problem(tokens: int, original_tokens: int, max_tokens: int) -> str:
     return ""
 
 
-def _sentences(text: str) -> Iterator[_Sentence]:
+def _sentences(text: str) -> Iterator[tuple[str, str]]:
+    """Return each sentence with what stood before it: a blank, or a line break."""
     seen = set()
     for line in text.splitlines():
         separator = "\n"
-        for part in SENTENCE_END.split(line):
-            stripped = part.strip()
-            if any(character.isalnum() for character in stripped) and stripped not in seen:
-                seen.add(stripped)
-                yield _Sentence(stripped, separator)
+        for part in map(str.strip, SENTENCE_END.split(line)):
+            if any(map(str.isalnum, part)) and part not in seen:
+                seen.add(part)
+                yield separator, part
                 separator = " "
 
 
-def _score_sentences(sentences: Iterator[_Sentence]) -> list[_Sentence]:
-    results = list(sentences)
-    shapes = [shape_of(sentence.text) for sentence in results]
-    alike = Counter(shapes)
-    last = len(results) - 1
-    return [
-        _Sentence(
-            sentence.text,
-            sentence.separator,
-            _signal(sentence.text) / alike[shape] ** 0.5 + EDGE_WEIGHT * (place in (0, last)),
-        )
-        for place, (sentence, shape) in enumerate(zip(results, shapes, strict=True))
-    ]
-
-
-def _signal(text: str) -> float:
+def _scores(sentences: Sequence[tuple[str, str]]) -> list[float]:
     """Return what a person's sentence of these words would be worth, as accounts and ledgers reckon it."""
-    return 0.5 + statement_of(Said("user", text[:LONGEST_STATEMENT]), 0).worth
+    statements = [statement_of(Said("user", text[:LONGEST_STATEMENT])) for _, text in sentences]
+    alike = Counter(one.tokens.shape for one in statements)
+    scores = [(0.5 + one.worth) / alike[one.tokens.shape] ** 0.5 for one in statements]
+    for edge in {0, len(scores) - 1} if scores else ():
+        scores[edge] += EDGE_WEIGHT
+    return scores
 
 
-def _best(sentences: list[_Sentence], max_tokens: int, count: Count) -> list[_Sentence]:
-    """Choose the sentences with the highest score for their length that fit, in the text's order."""
-    tokens = [count(sentence.separator + sentence.text) for sentence in sentences]
-    ranked = sorted(
-        range(len(sentences)), key=lambda place: (-sentences[place].score / (tokens[place] + 8) ** 0.7, place)
-    )
-    chosen, used = [], 0
-    for place in ranked:
-        if used + tokens[place] <= max_tokens:
-            chosen.append(place)
-            used += tokens[place]
-    return [sentences[place] for place in sorted(chosen)]
-
-
-def _join(sentences: list[_Sentence]) -> str:
-    return "".join(sentence.separator + sentence.text for sentence in sentences).strip()
+def _join(sentences: Sequence[tuple[str, str]], places: Sequence[int]) -> str:
+    return "".join("".join(sentences[place]) for place in sorted(places)).strip()
 
 
 def _cut(text: str, max_tokens: int, count: Count) -> str:

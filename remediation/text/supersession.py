@@ -11,7 +11,6 @@ the agent, a tool or the instructions say.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from math import inf, log
 from typing import NamedTuple
@@ -89,13 +88,12 @@ def mark_superseded(statements: Sequence[Statement], beside: Sequence[Statement]
     both = [*statements, *beside]
     newer = dict(_find_superseded(both))
     results = [
-        replace(one, worth=0.0, again=True) if again else one
+        one._replace(worth=0.0, again=True) if again else one
         for one, again in zip(statements, _said_again(both), strict=False)
     ]
     for older, place in newer.items():
         if older < len(results):
-            results[older] = replace(
-                both[older],
+            results[older] = both[older]._replace(
                 kind=Kind.FACT,
                 strength=0.0,
                 worth=FADED * both[older].worth,
@@ -106,8 +104,7 @@ def mark_superseded(statements: Sequence[Statement], beside: Sequence[Statement]
         if place < len(results) and results[place].holds:
             one, former = results[place], both[older]
             is_rule = former.kind is Kind.RULE
-            results[place] = replace(
-                one,
+            results[place] = one._replace(
                 worth=max(one.worth, former.worth) + PASSED_ON,
                 kind=Kind.RULE if is_rule else one.kind,
                 strength=max(one.strength, former.strength) if is_rule else one.strength,

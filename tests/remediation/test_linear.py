@@ -15,8 +15,9 @@ from remediation.policies.policy import Policy
 from remediation.policies.registry import registry
 from remediation.text.classify import classify, has_tag, priority_of, tags_of
 from remediation.text.coverage import Shown, is_about, missing_from, required_of, telling
-from remediation.text.exact_tokens import exact_tokens, shape_of, tokens_in
+from remediation.text.exact_tokens import tokens_in
 from remediation.text.ledger import key_facts
+from remediation.text.listing import listing
 from remediation.text.secret_masking import redact
 from remediation.text.statements import statements_of
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
@@ -57,7 +58,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "what must not be lost": lambda text: missing_from(Shown(text[: len(text) // 2]), required_of([("user", text)])),
     "what a summary is about": lambda text: is_about(text, Shown(text), required_of([("assistant", text)])),
     "telling words": telling,
-    "exact tokens": lambda text: (exact_tokens(text), tokens_in(text), shape_of(text)),
+    "exact tokens": lambda text: (tokens_in(text), listing(text, 200, count)),
     "a summary by rule": lambda text: extractive_summary(text, 200, count),
     "a summary's fault": lambda text: summary_problem(without_reasoning(text), text, count, 10_000),
     "kind": lambda text: [classify(text, role) for role in UnitRole],

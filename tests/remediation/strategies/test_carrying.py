@@ -8,8 +8,8 @@ from remediation.context import UnitKind
 from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, ledger_reserve, removed_from
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
-from remediation.strategies.said import BY_RULE
 from remediation.strategies.stand_ins import stand_in
+from remediation.text.marks import BY_RULE
 from remediation.text.reading import without_routine
 from tests.remediation.building import model, numbered, system, tool, toolbox, user
 

@@ -2,8 +2,9 @@
 
 from remediation.context import UnitKind
 from remediation.strategies.digest import digest
-from remediation.strategies.said import BY_RULE, said_in
+from remediation.strategies.said import said_in
 from remediation.strategies.stand_ins import SUMMARY_HEADING
+from remediation.text.marks import BY_RULE
 from tests.remediation.building import model, numbered, prose, toolbox, user, words
 
 PARAGRAPH = "We moved the stand to the lake. It was windy. Anna brought the red boat and we sold forty rolls."

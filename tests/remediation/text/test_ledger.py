@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remediation.text.exact_tokens import tokens_in
-from remediation.text.ledger import RULE, key_facts, render_ledger
+from remediation.text.ledger import Result, key_facts, render_ledger
+from remediation.text.marks import RULE
 from remediation.text.statements import Said
 from remediation.tokens.counting import characters_per_four as count
 
@@ -55,7 +56,7 @@ def test_a_fact_is_kept(role: str, text: str, kept: str) -> None:
 
 def test_a_sentences_first_word_after_its_speaker_is_no_name() -> None:
     assert tokens_in("Jon: Agreed!").worths == tokens_in("Note: The build is slow.").worths == ()
-    assert tokens_in("Owner: Maria").worths == (("maria", 1.2),)
+    assert tokens_in("Owner: Maria").worths == (("maria", "maria", 1.2),)
 
 
 Texts = list[tuple[str, str]]
@@ -101,8 +102,9 @@ def test_what_the_agent_asked_is_no_fact() -> None:
 
 
 def test_values_of_results_come_last_and_outlast_a_merge() -> None:
-    facts = key_facts([("user", "The port is 8443.")], 200, count, results=[(7, "find_order: #W4711, card_8812")])
-    assert facts == ("The port is 8443.", "find_order: #W4711, card_8812 [7 tool]")
+    results = [Result(7, "find(4711)", lambda room: "order W4711; card_8812")]
+    facts = key_facts([("user", "The port is 8443.")], 200, count, results=results)
+    assert facts == ("The port is 8443.", "find(4711): order W4711; card_8812 [7 tool]")
     assert key_facts([], 200, count, earlier=facts) == facts
 
 

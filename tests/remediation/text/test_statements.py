@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediation.text.statements import REQUEST, STRONG, rule_strength
+from remediation.text.statements import STRONG, is_request, rule_strength
 
 # That something is not so, or cannot be, forbids nothing.
 REPORTS = """The server does not answer.
@@ -26,9 +26,9 @@ def test_a_report_is_no_rule(sentence: str) -> None:
 
 @pytest.mark.parametrize("sentence", REQUESTS.splitlines())
 def test_a_request_is_one(sentence: str) -> None:
-    assert REQUEST.search(sentence)
+    assert is_request(sentence)
 
 
 @pytest.mark.parametrize("sentence", TALK.splitlines())
 def test_talk_is_no_request(sentence: str) -> None:
-    assert not REQUEST.search(sentence)
+    assert not is_request(sentence)

@@ -119,4 +119,4 @@ def test_a_ledger_drops_what_no_longer_holds_though_an_earlier_one_carried_it() 
 
 def test_no_text_says_itself_when_it_was_said() -> None:
     (line,) = key_facts([Said("assistant", "ticket OPS-4471 is open [3 person]", 7)], 100, count)
-    assert line == "ticket OPS-4471 is open [7 agent]"
+    assert line == "ticket OPS-4471 is open (3 person) [7 agent]"
