@@ -188,7 +188,7 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any, tell: Teller) 
                 chat.say(str(item.get("role")), _content(item.get("content"), f"{param}.content"), param)
             case str(kind) if kind in CALLS:
                 check_offered("call", item, param)
-                _add_call(chat, item, param)
+                _add_call(chat, item, param, known)
             case "function_call_output" | "custom_tool_call_output":
                 output = _content(item.get("output"), f"{param}.output")
                 chat.say("tool", output, param, tool_call_id=item.get("call_id"))
@@ -215,11 +215,15 @@ def _tell_compaction(chat: ChatBody, item: dict[str, Any], param: str, tell: Tel
     tell(chat, compacted, param)
 
 
-def _add_call(chat: ChatBody, item: dict[str, Any], param: str) -> None:
-    """Put calls into the answer before them."""
+def _add_call(chat: ChatBody, item: dict[str, Any], param: str, known: set[Place]) -> None:
+    """Put calls into the answer before them. Vercel's AI SDK refers to a text and tells its calls beside it, which the
+    reference has told already.
+    """
     if not chat.messages or chat.messages[-1]["role"] != "assistant":
         chat.say("assistant", "", param)
-    chat.messages[-1].setdefault("tool_calls", []).append(call_of(item, param))
+    calls, call = chat.messages[-1].setdefault("tool_calls", []), call_of(item, param)
+    if not known or all(other["id"] != call["id"] for other in calls):
+        calls.append(call)
 
 
 def _add_stored(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], param: str) -> None:
