@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from remediation.budget import STREAM_PERCENT, TRIGGER_SHARE, Budget
+from remediation.budget import STREAM_PERCENT, TRIGGER_SHARE, Budget, percent_of
 from remediation.config import ContextConfig, effective_limit
 from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, Rewrite, StreamDecision, ToolResultDecision
@@ -228,6 +228,10 @@ class Policy:
     def is_default_for(self, kind: str) -> bool:
         own = self.model_kind
         return kind in self.default_for or (own is not None and own.is_default and own.kind == kind)
+
+    def target(self, limit: int) -> int:
+        """Return the tokens that an automatic rewrite aims at."""
+        return percent_of(limit, self.target_percent)
 
 
 _NAME_RULE = "it begins with a small letter and has at most 16 small letters, digits and underscores"

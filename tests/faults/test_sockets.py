@@ -189,7 +189,8 @@ def test_slow_reads_hold_up_nobody_else(arena: Arena, rounds: int, settings: Any
         others += [wait for _ in range(rounds) for wait in seconds_until_shown(fast, redis)]
     usual, result = percentile(others, 99), percentile(beside, 99)
     print(f"99 of 100 pieces are shown after {1000 * usual:.0f} ms, beside slow reads after {1000 * result:.0f} ms")
-    assert all(waiting), "some of their reads should have waited all the time"
+    # In between their first reads are cancelled, and the next ones have a queue of their own.
+    assert waiting.count(0) < rounds, "some of their reads should have waited nearly all the time"
     assert result <= 2 * max(usual, LEAST_SECONDS)
     assert [problem for member in [*fast, *slow] for problem in member.problems] == []
 
