@@ -143,8 +143,8 @@ def gemini_cli(place: Place, texts: Sequence[str]) -> list[str]:
     answers = []
     for number, text in enumerate(texts):
         goes_on = ["--resume", "latest"] if number else []
-        command = [NODE / "gemini", *goes_on, "--yolo", "--skip-trust", "-m", place.model, "-p", text]
-        answers.append(place.run(command, environment))
+        options = [*goes_on, "--yolo", "--skip-trust", "-m", place.model]
+        answers.append(place.run([NODE / "gemini", *options, "-p", text], environment))
     return answers
 
 
