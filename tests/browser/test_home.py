@@ -156,6 +156,7 @@ def test_a_template_is_typed_and_a_folder_kept_by_name(
     page.keyboard.press("Enter")
     expect(folder.locator(f"#recent-{dialog.pk}")).to_be_visible()
     page.get_by_role("link", name="New dialog", exact=True).click()
+    page.wait_for_url(lambda url: "/d/" not in url)  # else the folder is opened on the page that goes
     folder.locator("summary").click()
     expect(folder).to_have_attribute("open", "")
     page.reload()
