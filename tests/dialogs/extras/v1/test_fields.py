@@ -10,7 +10,8 @@ import typing_extensions
 from typing_extensions import get_type_hints, is_typeddict
 
 from dialogs.extras.v1.errors import ApiError
-from tests.dialogs.extras.v1.client_fields import KINDS, UNREAD, Kind
+from tests.dialogs.extras.v1.client_fields import KINDS, UNREAD
+from tests.dialogs.extras.v1.field_kinds import Kind
 
 API = Path(__file__).parents[4] / "docs" / "api.md"
 REQUIRED = (Required, typing_extensions.Required)

@@ -1,0 +1,400 @@
+"""One seeded scheduler with a virtual clock, and what of the product it takes the place of.
+
+Exchanged are clocks, threads and the transport of wakes: names of the standard library in a few modules, Celery's
+``send_task`` and SQLite's ``STRFTIME``. Of all threads only one runs at a time: it hands over before each transaction,
+before each statement outside of one and wherever it sleeps, and the seed says who goes on. So a seed that fails fails
+again.
+
+A transaction happens at once here, as on SQLite, whose writers wait for each other. What two transactions of PostgreSQL
+see of each other is left to ``dialogs/runtime/test_schedules.py``.
+"""
+
+import heapq
+import itertools
+import os
+import random
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import redis
+
+BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
+POLL_SECONDS = 1.0  # of the keeper, in place of 0.25: most of a world's processor time goes into its looks
+
+
+class Killed(BaseException):
+    """The process is gone: whatever its threads would still do does not happen."""
+
+
+def locked() -> "threading.Lock":
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
+@dataclass(eq=False)
+class Process:
+    name: str
+    keeper: Any = None
+    alive: bool = True
+    thawed_at: float = 0.0
+    clock_seconds: float = 0.0  # how far its own clock is off; the database's is right
+
+
+@dataclass(eq=False)
+class Actor:
+    """A thread of a process."""
+
+    process: Process
+    work: Callable[[], object]
+    turn: "threading.Lock"
+    has_ended: bool = False
+    is_parked: bool = False
+    due: int = 0  # the number of its place in the schedule; what stands there under an older one is void
+
+    def is_alive(self) -> bool:
+        return self.process.alive and not self.has_ended
+
+
+class World:
+    """The scheduler. Its methods but ``run`` are called by the one thread whose turn it is."""
+
+    def __init__(self) -> None:
+        self.begin(0)
+
+    def begin(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.current: Actor | None = None
+        self.failures: list[str] = []
+        self.conflicts = self.lost = self.doubled = 0.0  # how likely: a busy database, a wake lost or come twice
+        self.is_troubled = True
+        self.workers: list[Process] = []
+        self.switches = 0
+        self.done: Counter[str] = Counter()  # troubles, by kind
+        self._back = locked()
+        self._actors: list[Actor] = []
+        self._idle: list[Hand] = []
+        self._due: list[tuple[float, int, Actor]] = []
+        self._number = itertools.count()
+
+    def told(self) -> str:
+        """Return figures of what happened. Those of one seed are always the same."""
+        from dialogs.models import Event, Generation, Turn
+
+        messages = Turn.objects.filter(role="user").count()
+        return (
+            f"{messages} messages, {Generation.objects.count()} calls, {Event.objects.count()} rows of events, "
+            f"{dict(self.done)}, {self.switches} turns of threads"
+        )
+
+    def run(self, until: Callable[[], bool]) -> None:
+        """Give turns until nobody is left, or ``until`` holds."""
+        while self._due and not until():
+            due, number, actor = heapq.heappop(self._due)
+            if number != actor.due:
+                continue
+            self.now = max(self.now, due)
+            if actor.process.alive and actor.process.thawed_at > self.now:
+                self._later(actor, actor.process.thawed_at)
+                continue
+            self.switches += 1
+            self.current = actor
+            os.environ["DOMINDS_WORKER"] = actor.process.name
+            actor.turn.release()
+            self._back.acquire()
+
+    def let_all_end(self) -> None:
+        """Let the threads of processes that are gone come to their end."""
+        for actor in self._actors:
+            if not actor.has_ended:
+                self.current = actor
+                actor.turn.release()
+                self._back.acquire()
+        self.current = None
+        for hand in self._idle:
+            hand.actor = None
+            hand.turn.release()
+
+    def spawn(self, process: Process, work: Callable[[], object], after: float = 0.0) -> Actor:
+        hand = self._idle.pop() if self._idle else Hand(self)
+        hand.actor = actor = Actor(process, work, hand.turn)
+        self._actors.append(actor)
+        self._later(actor, self.now + after)
+        return actor
+
+    def sleep(self, seconds: float) -> None:
+        """Hand over for so long. Raises ``Killed`` where the process died meanwhile."""
+        actor = self.me()
+        if not actor.process.alive:
+            raise Killed
+        self._later(actor, self.now + seconds)
+        self._hand_over(actor)
+
+    def park(self, seconds: float | None = None) -> None:
+        """Hand over until another thread unparks this one, or so long."""
+        actor = self.me()
+        actor.is_parked = True
+        if seconds is not None:
+            self._later(actor, self.now + seconds)
+        self._hand_over(actor)
+        actor.is_parked = False
+
+    def unpark(self, actor: Actor) -> None:
+        if actor.is_parked:
+            actor.is_parked = False
+            self._later(actor, self.now)
+
+    def me(self) -> Actor:
+        assert self.current is not None
+        return self.current
+
+    def end(self, process: Process) -> None:
+        process.alive = False
+
+    def _later(self, actor: Actor, at: float) -> None:
+        actor.due = next(self._number)
+        heapq.heappush(self._due, (at, actor.due, actor))
+
+    def _hand_over(self, actor: Actor) -> None:
+        self._back.release()
+        actor.turn.acquire()
+        if not actor.process.alive:
+            raise Killed
+
+    def live(self, hand: "Hand") -> None:
+        """Do what one actor after another does, in a thread that keeps its connection: opening one costs the most."""
+        from django.db import connection
+
+        connection.execute_wrappers.append(self._before_statement)
+        while True:
+            hand.turn.acquire()
+            if (actor := hand.actor) is None:
+                break
+            try:
+                if actor.process.alive:
+                    actor.work()
+            except Killed:
+                pass
+            except Exception as error:  # noqa: BLE001  a bug of the simulation, or of the product
+                self.failures.append(f"{actor.process.name}: {type(error).__name__}: {error}")
+            actor.has_ended = True
+            self._idle.append(hand)
+            self._back.release()
+        close_connection(connection)
+
+    def before_transaction(self) -> None:
+        from django.db import OperationalError
+
+        if self.current is not None:
+            self.sleep(self.random.random() * 0.01)
+            if self.random.random() < self.conflicts:
+                raise OperationalError("database is locked")
+
+    def _before_statement(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        from django.db import connection
+
+        if not self.me().process.alive:
+            raise Killed
+        if not connection.in_atomic_block and not sql.startswith("BEGIN") and self.random.random() < 0.3:
+            self.sleep(self.random.random() * 0.01)
+        return execute(sql, params, many, context)
+
+
+class Hand:
+    """A thread that lends itself to actors, one after another."""
+
+    def __init__(self, world: World) -> None:
+        self.turn = locked()
+        self.actor: Actor | None = None
+        threading.Thread(target=world.live, args=(self,), daemon=True).start()
+
+
+def close_connection(connection: Any) -> None:
+    """Really close a connection: the product's ``close`` only gives it back here."""
+    connection.close_at_last()
+
+
+world = World()
+
+
+class Event:
+    """``threading.Event`` of a scripted answer, by the virtual clock."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waits: Actor | None = None
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._waits is not None:
+            world.unpark(self._waits)
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, seconds: float) -> bool:
+        self._waits = world.me()
+        if not self._is_set:
+            world.park(seconds)
+        return self._is_set
+
+
+class Keepers:
+    """The keeper of the process whose turn it is."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(world.me().process.keeper, name)
+
+    def add(self, lease: Any) -> None:
+        process = world.me().process
+        for other in world.workers:
+            if other is not process and any(_is_at_work_on(lease.dialog_id, held) for held in other.keeper._leases):
+                world.failures.append(f"{process.name} took {lease.dialog_id} from {other.name}, which works on it")
+        lease.renewed_at = world.now  # whose default is bound to the real clock
+        process.keeper.add(lease)
+        world.unpark(process.keeper._thread.actor)
+
+
+def _is_at_work_on(dialog_id: uuid.UUID, held: Any) -> bool:
+    """Check whether a call of a model or a tool runs under a lease that its worker may rely on."""
+    return bool(held.dialog_id == dialog_id and held.holds and held._interrupt is not None)
+
+
+def _sleep_of_keeper(seconds: float) -> None:
+    keeper = world.me().process.keeper
+    thread = keeper._thread if keeper is not None else None
+    if thread is not None and thread.actor is world.me() and not keeper._leases:
+        world.park()
+    world.sleep(seconds)
+
+
+class NoRedis:
+    """A client of a Redis that is gone: pages miss what is new, and answers are none the worse for it."""
+
+    def pipeline(self, **_: Any) -> "NoRedis":
+        return self
+
+    def __enter__(self) -> "NoRedis":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
+
+    def execute(self) -> None:
+        raise redis.ConnectionError
+
+
+class AtOnce:
+    """An executor of the thread that sends wakes."""
+
+    _work_queue = SimpleNamespace(qsize=lambda: 0)
+
+    def submit(self, function: Callable[..., object], *given: Any) -> "Future[object]":
+        result: Future[object] = Future()
+        result.set_result(function(*given))
+        return result
+
+
+def exchange() -> None:
+    """Put the virtual clock, threads and transport in the place of the real ones. Once, before anything runs."""
+    import stamina
+    from django.db.backends.signals import connection_created
+    from django.utils import timezone
+
+    from dialogs.context.tool_calls import Result
+    from dialogs.runtime import auxiliary_calls, live_text, stream_reply
+    from dialogs.store import lease, wakeups
+    from dialogs.tools.registry import builtin_tools
+    from dialogs.tools.tool import Tool
+    from dominds.celery import app
+    from dominds.db.sqlite3.base import DatabaseWrapper
+    from dominds.llm.messages import ToolSpec
+    from dominds.llm.providers import scripted
+
+    clock = SimpleNamespace(monotonic=lambda: world.now, sleep=_sleep_of_keeper)
+    for module in (lease, stream_reply):
+        vars(module)["time"] = clock
+    vars(lease)["POLL_SECONDS"] = POLL_SECONDS
+    vars(lease)["threading"] = SimpleNamespace(Thread=Thread, Lock=threading.Lock)
+    vars(scripted)["threading"] = SimpleNamespace(Event=Event)
+    vars(lease)["keeper"] = vars(auxiliary_calls)["keeper"] = Keepers()
+    vars(wakeups)["_wakes"] = AtOnce()
+    vars(wakeups)["client"] = vars(live_text)["client"] = NoRedis
+    vars(app)["send_task"] = lambda task, given: send(*given)
+    vars(timezone)["now"] = lambda: (
+        BEGAN + timedelta(seconds=world.now + (world.current.process.clock_seconds if world.current else 0.0))
+    )
+    connection_created.connect(_by_virtual_clock, weak=False)
+    begin: Any = DatabaseWrapper._start_transaction_under_autocommit
+
+    def begin_when_it_is_its_turn(connection: Any) -> None:
+        world.before_transaction()
+        begin(connection)
+
+    setattr(DatabaseWrapper, begin.__name__, begin_when_it_is_its_turn)
+    vars_of = {"close_at_last": DatabaseWrapper.close, "close": lambda connection: None}
+    for name, function in vars_of.items():
+        setattr(DatabaseWrapper, name, function)
+    stamina.set_testing(True, attempts=4)
+
+    def charge(call: Any) -> Any:
+        runs[str(call.dialog_id), call.call_id] += 1
+        world.sleep(world.random.random() * 4)
+        return Result("charged")
+
+    spec = ToolSpec("charge", "Charge a card, which must happen once.", {"type": "object", "properties": {}})
+    builtin_tools()["charge"] = Tool(spec, outside=charge, repeatable=False)  # type: ignore[index]  # a dict, in truth
+
+
+runs: Counter[tuple[str, str]] = Counter()  # of the tool, by dialog and call
+ids = random.Random(0)
+
+
+def _by_virtual_clock(connection: Any, **_: Any) -> None:
+    def strftime(shape: str, when: str) -> str:
+        assert when.upper() == "NOW", when
+        return (BEGAN + timedelta(seconds=world.now)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+    connection.connection.create_function("STRFTIME", 2, strftime)
+
+
+class Thread:
+    """``threading.Thread`` of the keeper, as one of the virtual process."""
+
+    def __init__(self, target: Callable[[], object], **_: Any) -> None:
+        self._process, self._work = world.me().process, target
+
+    def start(self) -> None:
+        self.actor = world.spawn(self._process, self._work)
+
+    def is_alive(self) -> bool:
+        return self.actor.is_alive()
+
+
+def send(dialog_id: str) -> None:
+    """Deliver a wake to some worker, late, twice or never."""
+    if world.random.random() < world.lost:
+        return
+    for _ in range(2 if world.random.random() < world.doubled else 1):
+        process = world.random.choice(world.workers)
+        world.spawn(process, lambda: _drive(dialog_id), after=world.random.random() * 0.2)
+
+
+def _drive(dialog_id: str) -> None:
+    from django.db import DatabaseError
+
+    from dialogs.runtime.driver import drive
+
+    with suppress(DatabaseError):  # as Celery does: it is logged, and the sweeper comes by
+        drive(uuid.UUID(dialog_id))
