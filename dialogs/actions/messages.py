@@ -15,6 +15,7 @@ from django.db.models import Count, F, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dialogs.actions.access import with_agent
 from dialogs.actions.attachments import Attached, digests, store_images, text_with
 from dialogs.actions.question_rows import close_question
 from dialogs.context.images import unseen_images
@@ -22,10 +23,9 @@ from dialogs.context.limits import as_served
 from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.sizes import too_large
 from dialogs.context.tool_calls import abandon
-from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
+from dialogs.errors import Conflict, Invalid, RateLimited, TooLarge
 from dialogs.extension import installed_extensions
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
-from dialogs.permissions import may_act, may_see
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dialogs.store.lease import end_running, release
@@ -332,7 +332,7 @@ def unusable(
     Call it before the row is locked, because it may ask the model's server. Raises ``Invalid`` for an image that the
     model does not take, and ``TooLarge`` for a text that it cannot hold.
     """
-    read = dialog if isinstance(dialog, Dialog) else _with_agent.first(dialog)
+    read = dialog if isinstance(dialog, Dialog) else with_agent.first(dialog)
     return _unusable(read, served or served_or_unknown(read), text, attached) if read is not None else ""
 
 
@@ -346,11 +346,6 @@ def _unusable(dialog: Dialog, served: Served | UnknownModel, text: str, attached
     if large := too_large(dialog, served, text):
         raise TooLarge(large)
     return ""
-
-
-@Select
-def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.select_related("agent").filter(pk=dialog_id)
 
 
 def check_rate(dialog: Dialog) -> None:
@@ -396,23 +391,3 @@ def shorten(text: str) -> str:
     begin = text[:TITLE_LOOKS_AT]
     first = " ".join(TABLE_ROW.sub("", begin).split()) or " ".join(begin.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
-
-
-def visible_dialog(dialog_id: UUID, user: User) -> Dialog:
-    """Return the dialog if this person may see it. Raises ``NotFound``."""
-    dialog = _with_agent.first(dialog_id)
-    if dialog is None or not may_see(user, dialog):
-        raise NotFound()
-    return dialog
-
-
-def writable_dialog(dialog_id: UUID, user: User) -> Dialog:
-    """Return the dialog for a person who is about to change it. A person who may only read it is told so."""
-    dialog = visible_dialog(dialog_id, user)
-    check_may_act(dialog, user)
-    return dialog
-
-
-def check_may_act(dialog: Dialog, user: User) -> None:
-    if not may_act(user, dialog):
-        raise Forbidden("This is somebody else's dialog. To act in it takes the permission act_in_all_dialogs.")

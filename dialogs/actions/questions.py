@@ -10,8 +10,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from dialogs.actions.access import check_may_act, writable_dialog
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
-from dialogs.actions.messages import check_may_act, create_dialog, shorten, writable_dialog
+from dialogs.actions.messages import create_dialog, shorten
 from dialogs.actions.question_rows import ALLOW, approval_in, close_question, edited_in, open_question, refusal_in
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from ninja import Router
 
-from dialogs.actions import messages
+from dialogs.actions import access
 from dialogs.api.auth import PersonRequest
 from dialogs.errors import NotFound
 from dialogs.models import Dialog
@@ -19,7 +19,7 @@ router = Router(tags=["messages"])
 @router.get("/dialogs/{uuid:dialog_id}/images/{sha256}", response={200: None})
 def get_image(request: PersonRequest, dialog_id: UUID, sha256: str) -> HttpResponse:
     """Return the bytes of an image, by the `sha256` that its turn gives in `attachments`."""
-    return image_of(messages.visible_dialog(dialog_id, request.auth), sha256)
+    return image_of(access.visible_dialog(dialog_id, request.auth), sha256)
 
 
 def image_of(dialog: Dialog, sha256: str) -> HttpResponse:

@@ -6,7 +6,7 @@ from uuid import UUID
 from ninja import Query, Router, Schema, Status
 from pydantic import AfterValidator, Field
 
-from dialogs.actions import messages, rewrite_requests
+from dialogs.actions import access, rewrite_requests
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text, Window
 from dialogs.api.schemas import ContextOut, RemediationOut, RemovedOut, StateOut
@@ -46,7 +46,7 @@ class PreviewChoice(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/clear", response={202: StateOut})
 def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dict[str, str]]:
     """Begin a new round with this re-entry package; after the generation when one runs."""
-    dialog = messages.writable_dialog(dialog_id, request.auth)
+    dialog = access.writable_dialog(dialog_id, request.auth)
     return Status(202, {"state": rewrite_requests.clear(dialog.pk, given.reminder_content, request.auth)})
 
 
@@ -54,7 +54,7 @@ def _offer(hand: ByHand) -> None:
     """Add a call for each rewrite that people can ask for."""
 
     def rewrite(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-        dialog = messages.writable_dialog(dialog_id, request.auth)
+        dialog = access.writable_dialog(dialog_id, request.auth)
         return Status(202, {"state": rewrite_requests.request(dialog.pk, hand.verb, request.auth)})
 
     router.add_api_operation(
@@ -76,7 +76,7 @@ for policy in by_hand():
 @router.get("/dialogs/{uuid:dialog_id}/context", response=ContextOut, exclude_unset=True)
 def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewChoice]) -> dict[str, Any]:
     """Return what the model would see now. All sizes are estimates."""
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     try:
         return context_report.context_of(dialog, given.preview.replace("-", "_"))
     except UnknownModel as error:
@@ -86,14 +86,14 @@ def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewCho
 @router.get("/dialogs/{uuid:dialog_id}/remediations", response=list[RemediationOut])
 def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     """List every rewrite, undone ones too."""
-    runs = RemediationRun.objects.filter(dialog=messages.visible_dialog(dialog_id, request.auth), pk__gt=window.after)
+    runs = RemediationRun.objects.filter(dialog=access.visible_dialog(dialog_id, request.auth), pk__gt=window.after)
     return [context_report.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
 
 
 @router.post("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}/undo", response=RemediationOut)
 def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]:
     """Undo the newest rewrite that is in force: the model sees again, word for word, what it removed."""
-    dialog = messages.writable_dialog(dialog_id, request.auth)
+    dialog = access.writable_dialog(dialog_id, request.auth)
     return context_report.remediation_json(rewrite_requests.undo(min(run_id, LARGEST), request.auth, dialog.pk))
 
 
@@ -102,7 +102,7 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
     """List what rewrites removed, in full, oldest first. With ``q``, list what a search for it finds, best first;
     ``after`` then has no meaning.
     """
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     if not window.q:
         rows = context_report.archive(dialog).filter(pk__gt=window.after).order_by("pk")
         return [{**_unit_json(row), "found": None} for row in rows[: window.limit]]

@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import folders, messages, model_choice, sharing
+from dialogs.actions import access, folders, messages, model_choice, sharing
 from dialogs.api.auth import PersonRequest, bearer_of
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import DialogOut, StatisticsOut
@@ -29,7 +29,7 @@ class NewDialog(Schema):
 def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, Any]]:
     origin = Dialog.Origin.KEY if bearer_of(request.headers.get("Authorization", "")) else Dialog.Origin.PERSON
     dialog = messages.create_dialog(request.auth, given.agent, given.title, origin=origin)
-    return Status(201, overviews.describe_dialog(messages.visible_dialog(dialog.pk, request.auth)))
+    return Status(201, overviews.describe_dialog(access.visible_dialog(dialog.pk, request.auth)))
 
 
 @router.get("/dialogs", response=list[DialogOut])
@@ -44,7 +44,7 @@ def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict
 
 @router.get("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
-    return overviews.describe_dialog(messages.visible_dialog(dialog_id, request.auth))
+    return overviews.describe_dialog(access.visible_dialog(dialog_id, request.auth))
 
 
 class Sharing(Schema):
@@ -54,9 +54,9 @@ class Sharing(Schema):
 @router.patch("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dict[str, Any]:
     """Share the dialog with a group, whose members may then read it and act in it. Only its owner may."""
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     sharing.share(dialog.pk, given.group or "", request.auth)
-    return overviews.describe_dialog(messages.visible_dialog(dialog_id, request.auth))
+    return overviews.describe_dialog(access.visible_dialog(dialog_id, request.auth))
 
 
 @router.delete("/dialogs/{uuid:dialog_id}", response={204: None})
@@ -64,7 +64,7 @@ def delete_dialog(request: PersonRequest, dialog_id: UUID) -> Status[None]:
     """Delete the dialog: it is out of sight now, and removed after 30 days. Only its owner may, while nothing
     runs or waits.
     """
-    folders.delete_one(messages.visible_dialog(dialog_id, request.auth), request.auth)
+    folders.delete_one(access.visible_dialog(dialog_id, request.auth), request.auth)
     return Status(204, None)
 
 
@@ -76,14 +76,14 @@ class ModelChoice(Schema):
 @router.put("/dialogs/{uuid:dialog_id}/model", response=DialogOut)
 def choose_model(request: PersonRequest, dialog_id: UUID, given: ModelChoice) -> dict[str, Any]:
     """Choose the model that answers from the next message on."""
-    model_choice.choose(messages.writable_dialog(dialog_id, request.auth).pk, given.provider, given.model, request.auth)
-    return overviews.describe_dialog(messages.visible_dialog(dialog_id, request.auth))
+    model_choice.choose(access.writable_dialog(dialog_id, request.auth).pk, given.provider, given.model, request.auth)
+    return overviews.describe_dialog(access.visible_dialog(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/statistics", response=StatisticsOut)
 def get_statistics(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
     """Return the tokens of its model calls, as reported, and an estimate of the next request."""
-    return usage_totals.statistics_of(messages.visible_dialog(dialog_id, request.auth))
+    return usage_totals.statistics_of(access.visible_dialog(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/export")
@@ -91,7 +91,7 @@ def export_dialog(
     request: PersonRequest, dialog_id: UUID, kind: Annotated[Literal["md", "json"], Query(alias="format")] = "json"
 ) -> StreamingHttpResponse:
     """Return the whole dialog as a file."""
-    return send_export(messages.visible_dialog(dialog_id, request.auth), kind)
+    return send_export(access.visible_dialog(dialog_id, request.auth), kind)
 
 
 def send_export(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpResponse:

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
-from dialogs.actions import messages
+from dialogs.actions import access
 from dialogs.api.auth import PersonRequest, recheck_of
 from dialogs.api.cursors import HEADER, refuse_stale, standing_of
 from dialogs.api.lists import EventWindow, number_in
@@ -47,7 +47,7 @@ async def list_events(
 
 
 def _list(request: PersonRequest, response: HttpResponse, dialog_id: UUID, window: EventWindow) -> list[dict[str, Any]]:
-    messages.visible_dialog(dialog_id, request.auth)
+    access.visible_dialog(dialog_id, request.auth)
     newest, generation = standing_of(Dialog.objects.all(), dialog_id) or (0, "")
     response[HEADER] = generation
     refuse_stale(window.after, newest, window.of, generation)
@@ -56,7 +56,7 @@ def _list(request: PersonRequest, response: HttpResponse, dialog_id: UUID, windo
 
 def _admit(request: PersonRequest, dialog_id: UUID) -> str:
     """Return the generation of the database if the caller may read."""
-    messages.visible_dialog(dialog_id, request.auth)
+    access.visible_dialog(dialog_id, request.auth)
     _, generation = standing_of(Dialog.objects.all(), dialog_id) or (0, "")
     if not connection.in_atomic_block:
         connection.close()  # back to the pool: the stream reads on other threads, for hours

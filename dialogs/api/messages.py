@@ -6,7 +6,7 @@ from uuid import UUID
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import messages
+from dialogs.actions import access, messages
 from dialogs.actions.attachments import check_files, from_base64
 from dialogs.api.auth import PersonRequest
 from dialogs.api.cursors import refuse_stale
@@ -31,7 +31,7 @@ class NewMessage(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/messages", response={202: Accepted})
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
     """Store a message. A worker answers it, after those that were sent before."""
-    dialog = messages.writable_dialog(dialog_id, request.auth)
+    dialog = access.writable_dialog(dialog_id, request.auth)
     attached = check_files(from_base64(file.name, file.data) for file in given.attachments)
     return Status(
         202,
@@ -42,30 +42,30 @@ def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> 
 @router.delete("/dialogs/{uuid:dialog_id}/messages/{int:seq}", response={204: None})
 def remove_message(request: PersonRequest, dialog_id: UUID, seq: int) -> Status[None]:
     """Take back a message that still waits in the queue."""
-    messages.remove_queued(messages.writable_dialog(dialog_id, request.auth).pk, seq, request.auth)
+    messages.remove_queued(access.writable_dialog(dialog_id, request.auth).pk, seq, request.auth)
     return Status(204, None)
 
 
 @router.post("/dialogs/{uuid:dialog_id}/stop", response={202: StateOut})
 def stop(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Stop the answer under way; the part so far stays."""
-    return Status(202, {"state": messages.stop(messages.writable_dialog(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.stop(access.writable_dialog(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/retry", response={202: StateOut})
 def retry(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Answer the newest message once more, after it failed or was stopped."""
-    return Status(202, {"state": messages.retry(messages.writable_dialog(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.retry(access.writable_dialog(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/close", response={202: StateOut})
 def close(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    return Status(202, {"state": messages.close(messages.writable_dialog(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.close(access.writable_dialog(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.get("/dialogs/{uuid:dialog_id}/turns", response=list[TurnOut])
 def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     refuse_stale(window.after, dialog.last_turn_seq)
     turns = dialog.turns.filter(seq__gt=window.after).select_related("generation__snapshot", "author").order_by("seq")
     return [json_shapes.turn(turn) for turn in turns[: window.limit]]
@@ -74,6 +74,6 @@ def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -
 @router.get("/dialogs/{uuid:dialog_id}/generations", response=list[GenerationOut])
 def list_generations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     """List every model call, discarded ones too."""
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     rows = dialog.generations.filter(pk__gt=window.after).select_related("snapshot").prefetch_related("turns")
     return [json_shapes.generation(row) for row in rows.order_by("pk")[: window.limit]]

@@ -6,7 +6,7 @@ from uuid import UUID
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import messages, reminders
+from dialogs.actions import access, reminders
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text
 from dialogs.api.schemas import ReminderOut
@@ -29,19 +29,19 @@ class ReminderChange(Schema):
 
 @router.get("/dialogs/{uuid:dialog_id}/reminders", response=list[ReminderOut])
 def list_reminders(request: PersonRequest, dialog_id: UUID) -> list[dict[str, Any]]:
-    return _list(messages.visible_dialog(dialog_id, request.auth))
+    return _list(access.visible_dialog(dialog_id, request.auth))
 
 
 @router.post("/dialogs/{uuid:dialog_id}/reminders", response={201: ReminderOut})
 def add_reminder(request: PersonRequest, dialog_id: UUID, given: NewReminder) -> Status[dict[str, Any]]:
-    dialog = messages.writable_dialog(dialog_id, request.auth)
+    dialog = access.writable_dialog(dialog_id, request.auth)
     row = reminders.add(dialog.pk, given.text, given.position)
     return Status(201, _one(dialog, row.pk))
 
 
 @router.patch("/dialogs/{uuid:dialog_id}/reminders/{int:reminder_id}", response=ReminderOut)
 def change_reminder(request: PersonRequest, dialog_id: UUID, reminder_id: int, given: ReminderChange) -> dict[str, Any]:
-    dialog = messages.writable_dialog(dialog_id, request.auth)
+    dialog = access.writable_dialog(dialog_id, request.auth)
     if given.text is None and given.position is None:
         raise Invalid("Nothing to change: send text, position or both.")
     reminders.update(dialog.pk, reminder_id, text=given.text, position=given.position)
@@ -50,7 +50,7 @@ def change_reminder(request: PersonRequest, dialog_id: UUID, reminder_id: int, g
 
 @router.delete("/dialogs/{uuid:dialog_id}/reminders/{int:reminder_id}", response={204: None})
 def delete_reminder(request: PersonRequest, dialog_id: UUID, reminder_id: int) -> Status[None]:
-    reminders.delete(messages.writable_dialog(dialog_id, request.auth).pk, reminder_id)
+    reminders.delete(access.writable_dialog(dialog_id, request.auth).pk, reminder_id)
     return Status(204, None)
 
 

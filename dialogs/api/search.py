@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dialogs.actions import messages
+from dialogs.actions import access
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.api.schemas import FoundTurn
@@ -65,7 +65,7 @@ def search_all(
 
 
 def found_in_dialog(person: User, dialog_id: UUID, wanted: Wanted) -> tuple[list[dict[str, Any]], Searched]:
-    dialog = messages.visible_dialog(dialog_id, person)
+    dialog = access.visible_dialog(dialog_id, person)
     hits = search.in_turns(dialog.pk, wanted.q, wanted.limit)
     results = [{"dialog": dialog.pk, "title": dialog.title, **hit_json(hit, "seq")} for hit in hits]
     return results, "newest" if search.searches_newest(dialog.pk) else "all"

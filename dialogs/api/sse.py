@@ -97,7 +97,7 @@ class EventStream:
             feed = await hub().join(self, self._dialog_id)
             assert feed is not None
             while True:
-                async for piece in self._due(feed):
+                async for piece in self._read_due(feed):
                     yield piece
                 if self._ended:
                     return
@@ -112,7 +112,7 @@ class EventStream:
             if feed is not None:
                 await hub().leave(self, feed)
 
-    async def _due(self, feed: Feed) -> AsyncIterator[bytes]:
+    async def _read_due(self, feed: Feed) -> AsyncIterator[bytes]:
         for piece in self._of_live_text(feed):  # the last words of an answer, before its end
             yield piece
         while self._behind:

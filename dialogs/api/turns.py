@@ -6,7 +6,7 @@ from uuid import UUID
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import forks, messages, turn_marks
+from dialogs.actions import access, forks, turn_marks
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.api.schemas import DialogOut, VersionOut
@@ -61,7 +61,7 @@ def edit(request: PersonRequest, dialog_id: UUID, seq: int, given: EditIn) -> St
 @router.get("/dialogs/{uuid:dialog_id}/turns/{int:seq}/versions", response=list[VersionOut])
 def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dict[str, Any]]:
     """List the dialogs that hold a version of this turn, the first one first; it has the same position in each."""
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     turn = dialog.turns.filter(seq=seq, position__isnull=False).first()
     if turn is None:
         raise NotFound(f"There is no turn {seq} in this dialog.")
@@ -74,22 +74,20 @@ def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dic
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/feedback", response={204: None})
 def rate(request: PersonRequest, dialog_id: UUID, seq: int, given: FeedbackIn) -> Status[None]:
     """Rate an answer for a person; null takes the rating back."""
-    turn_marks.rate(messages.writable_dialog(dialog_id, request.auth).pk, seq, given.feedback or "")
+    turn_marks.rate(access.writable_dialog(dialog_id, request.auth).pk, seq, given.feedback or "")
     return Status(204, None)
 
 
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/pin", response={204: None})
 def pin(request: PersonRequest, dialog_id: UUID, seq: int, given: PinIn) -> Status[None]:
     """Pin a turn, so that it is recalled first in each request."""
-    turn_marks.choose_recall(
-        messages.writable_dialog(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else ""
-    )
+    turn_marks.choose_recall(access.writable_dialog(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else "")
     return Status(204, None)
 
 
 def _branch(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) -> forks.Branch:
-    return forks.Branch(messages.writable_dialog(dialog_id, request.auth).pk, seq, request.auth, given.request_id)
+    return forks.Branch(access.writable_dialog(dialog_id, request.auth).pk, seq, request.auth, given.request_id)
 
 
 def _answer_branch(request: PersonRequest, made: Dialog) -> Status[dict[str, Any]]:
-    return Status(201, overviews.describe_dialog(messages.visible_dialog(made.pk, request.auth)))
+    return Status(201, overviews.describe_dialog(access.visible_dialog(made.pk, request.auth)))

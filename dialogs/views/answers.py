@@ -20,7 +20,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.actions.messages import check_may_act, visible_dialog
+from dialogs.actions.access import check_may_act, visible_dialog
 from dialogs.errors import DAMAGED, Invalid, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog, Question

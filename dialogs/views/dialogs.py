@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import folders
-from dialogs.actions.messages import visible_dialog
+from dialogs.actions.access import visible_dialog
 from dialogs.api.dialogs import download
 from dialogs.api.lists import number_in
 from dialogs.context import limits

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from dialogs.actions import attachments, folders, messages, model_choice
+from dialogs.actions import access, attachments, folders, messages, model_choice
 from dialogs.api.attachments import image_answer, image_of
 from dialogs.errors import Invalid, RateLimited, Refusal
 from dialogs.models import Dialog
@@ -26,11 +26,11 @@ from dominds.budgets import ATTACHMENT_BYTES
 @require_POST
 def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Accept a message. A worker answers it, and the page hears about both through its socket."""
-    dialog = messages.visible_dialog(dialog_id, request.user)
+    dialog = access.visible_dialog(dialog_id, request.user)
     # Unstripped, so that a refusal shows the text as it was typed.
     text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
-        messages.check_may_act(dialog, request.user)
+        access.check_may_act(dialog, request.user)
         message_id = clean(MessageForm(request.POST))["client_message_id"]
         attached = attachments.check_files(files_of(request))
         messages.post_message(dialog, text, message_id or None, author=request.user, attached=attached)

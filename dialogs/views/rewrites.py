@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import rewrite_requests
-from dialogs.actions.messages import visible_dialog
+from dialogs.actions.access import visible_dialog
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages import rewrite_page

@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import forks, turn_marks
+from dialogs.actions.access import check_may_act, visible_dialog
 from dialogs.actions.attachments import text_typed
-from dialogs.actions.messages import check_may_act, visible_dialog
 from dialogs.context.limits import other_models
 from dialogs.errors import Forbidden, Refusal
 from dialogs.models import Dialog, Turn

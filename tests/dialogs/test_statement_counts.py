@@ -16,7 +16,7 @@ import pytest
 from django.db import connection
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import messages
+from dialogs.actions import access, messages
 from dialogs.extras.v1.conversations import begin
 from dialogs.extras.v1.ending import finish
 from dialogs.extras.v1.history import ClientMessage
@@ -82,7 +82,7 @@ def talked(script: Script, usage: Any = LEVEL, **agent: Any) -> Dialog:
 def test_a_turn(script: Script) -> None:
     dialog = talked(script, GROWING)
     with counted() as posting:
-        messages.post_message(messages.visible_dialog(dialog.pk, dialog.owner), "One more")
+        messages.post_message(access.visible_dialog(dialog.pk, dialog.owner), "One more")
     with counted() as driving:
         drive(dialog.pk)
     check(posting, statements=6, transactions=1, sent=160)  # with the one that says who may

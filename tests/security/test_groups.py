@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import folders, forks, messages, questions, sharing
+from dialogs.actions import access, folders, forks, messages, questions, sharing
 from dialogs.errors import Forbidden, NotFound, Refusal
 from dialogs.extras.v1.conversations import begin
 from dialogs.extras.v1.history import ClientMessage
@@ -58,7 +58,7 @@ def test_members_act_in_a_dialog_and_others_find_none(camps: tuple[Camp, Camp], 
     dialog = own.dialog.pk
     for stranger in (other.owner, other.member, UserFactory.create()):
         with pytest.raises(NotFound):
-            messages.writable_dialog(dialog, stranger)
+            access.writable_dialog(dialog, stranger)
         with pytest.raises(NotFound):
             questions.answer(own.question.pk, stranger, "EUR")
         assert frames_after(dialog, stranger.pk, 0) is None

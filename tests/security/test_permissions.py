@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import interventions, messages
+from dialogs.actions import access, interventions, messages
 from dialogs.errors import Forbidden
 from dialogs.models import Dialog
 from dialogs.permissions import ACT_IN_ALL, ALL, OPERATE, VIEW_ALL, VIEW_METRICS, may
@@ -111,7 +111,7 @@ def test_who_may_only_read_changes_nothing(dialog: Dialog, script: Script) -> No
         )
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "permission_required"), path
     with pytest.raises(Forbidden):
-        messages.writable_dialog(dialog.pk, reader)
+        access.writable_dialog(dialog.pk, reader)
     _, question = asked_dialog(script)
     answer = client.post(
         f"/api/questions/{question.pk}/answer",

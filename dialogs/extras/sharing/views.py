@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.actions import sharing
-from dialogs.actions.messages import visible_dialog
+from dialogs.actions.access import visible_dialog
 from dialogs.api.attachments import image_of
 from dialogs.errors import Refusal
 from dialogs.models import Dialog

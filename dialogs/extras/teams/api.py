@@ -6,7 +6,7 @@ from uuid import UUID
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import messages
+from dialogs.actions import access, messages
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text
 from dialogs.api.schemas import Health
@@ -70,14 +70,14 @@ def get_team(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
     """Return the side dialogs of the team that this dialog belongs to, each below the one that asked it. The sums hold
     the root's own cost as well.
     """
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     return _shape(team_of(dialog) or Team(dialog, ()))
 
 
 @router.delete("/dialogs/{uuid:dialog_id}/team/{uuid:side_id}", response={204: None})
 def end_side_dialog(request: PersonRequest, dialog_id: UUID, side_id: UUID) -> Status[None]:
     """End one side dialog for good, with all below it; its parent reads that a person did so."""
-    team = team_of(messages.writable_dialog(dialog_id, request.auth))
+    team = team_of(access.writable_dialog(dialog_id, request.auth))
     if team is None or side_id not in {member.dialog.pk for member in team.members}:
         raise NotFound("There is no such side dialog in this team.")
     messages.close(side_id, request.auth)
@@ -87,14 +87,14 @@ def end_side_dialog(request: PersonRequest, dialog_id: UUID, side_id: UUID) -> S
 @router.get("/dialogs/{uuid:dialog_id}/team/task", response=TaskOut)
 def get_task(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
     """Return the task document of the team that this dialog belongs to, as it is now."""
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     return _task(task_document.newest(task_document.root_of(dialog)))
 
 
 @router.put("/dialogs/{uuid:dialog_id}/team/task", response=TaskOut)
 def edit_task(request: PersonRequest, dialog_id: UUID, given: TaskEdit) -> dict[str, Any]:
     """Write one section of the task document anew. 409 ``stale_version`` says what changed since it was read."""
-    dialog = messages.writable_dialog(dialog_id, request.auth)
+    dialog = access.writable_dialog(dialog_id, request.auth)
     return _task(task_document.edit(dialog, given.section, given.text, given.version, request.auth))
 
 

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from dialogs.actions import messages
+from dialogs.actions import access, messages
 from dialogs.errors import NotFound, Refusal
 from dialogs.extras.teams import task_document
 from dialogs.extras.teams.models import SideDialog, TaskRevision
@@ -40,10 +40,10 @@ def end(request: PersonRequest, dialog: Dialog, side_id: UUID) -> None:
 @require_http_methods(["GET", "POST"])
 def task(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Show the task document of a team with its history, and write what a person edits or restores."""
-    dialog = messages.visible_dialog(dialog_id, request.user)
+    dialog = access.visible_dialog(dialog_id, request.user)
     if request.method == "POST":
         try:
-            _write(request, messages.writable_dialog(dialog_id, request.user))
+            _write(request, access.writable_dialog(dialog_id, request.user))
         except Refusal as refusal:
             return refuse(request, refusal, reverse("task-document", args=[dialog_id]))
         return redirect("task-document", dialog_id=dialog_id)

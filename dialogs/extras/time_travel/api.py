@@ -6,7 +6,7 @@ from uuid import UUID
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dialogs.actions import messages
+from dialogs.actions import access
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST
 from dialogs.api.schemas import DiffOut, MomentOut, RequestOut
@@ -42,7 +42,7 @@ def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWi
     """Return the newest calls for answers and clears, oldest first: sizes, parts, thresholds, and what happened
     around them.
     """
-    value = moments(messages.visible_dialog(dialog_id, request.auth), window.before, window.limit)
+    value = moments(access.visible_dialog(dialog_id, request.auth), window.before, window.limit)
     return [moment_json(moment) for moment in value]
 
 
@@ -51,7 +51,7 @@ def get_request(
     request: PersonRequest, dialog_id: UUID, generation_id: int, window: Query[PieceWindow]
 ) -> dict[str, Any]:
     """Return the request of one call, rebuilt from rows and compared with the hash of what was sent."""
-    generation = _generation(messages.visible_dialog(dialog_id, request.auth), generation_id)
+    generation = _generation(access.visible_dialog(dialog_id, request.auth), generation_id)
     sent = sent_request(generation)
     end = window.after + window.limit
     return {
@@ -68,7 +68,7 @@ def compare_requests(
     request: PersonRequest, dialog_id: UUID, generation_id: int, other: Query[Other]
 ) -> dict[str, Any]:
     """Compare two requests of a dialog piece by piece, the earlier one first."""
-    dialog = messages.visible_dialog(dialog_id, request.auth)
+    dialog = access.visible_dialog(dialog_id, request.auth)
     before, after = (_generation(dialog, pk) for pk in sorted((generation_id, other.with_)))
     left, right = sent_request(before), sent_request(after)
     value = diff(left.pieces, right.pieces)

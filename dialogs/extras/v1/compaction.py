@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dialogs.actions import rewrite_requests
-from dialogs.actions.messages import visible_dialog
+from dialogs.actions.access import visible_dialog
 from dialogs.context.view import view_of
 from dialogs.errors import NotFound
 from dialogs.extras.v1 import conversations

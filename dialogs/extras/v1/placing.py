@@ -10,7 +10,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from dialogs.actions.messages import check_open, visible_dialog
+from dialogs.actions.access import visible_dialog
+from dialogs.actions.messages import check_open
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Forbidden
 from dialogs.extras.v1.errors import invalid

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Subquery, Value, When
 
 from dialogs.actions import imported_turns, messages, questions
+from dialogs.actions.access import with_agent
 from dialogs.actions.attachments import Attached, store_images, text_with
 from dialogs.context.client import client_of
 from dialogs.context.served import Served, served_or_unknown
@@ -63,7 +64,7 @@ def post(place: Place) -> Run | None:
 
 def _prepare(place: Place) -> _Prepared:
     incoming = place.incoming
-    dialog = _with_agent.first(place.dialog_id) if place.dialog_id else None
+    dialog = with_agent.first(place.dialog_id) if place.dialog_id else None
     served = served_or_unknown(dialog) if dialog else incoming.served
     if isinstance(served, Served):
         _ = served.unusable  # asks its server, while nobody waits for the dialog's row
@@ -257,11 +258,6 @@ def _note_system(dialog: Dialog, new: Conversation, known: list[Any], last_seq: 
     is_other = told[: len(known)] != known or any(after < last_seq for after, _ in told[len(known) :])
     if is_other and dialog.beginning:
         dialog.beginning = CHANGED
-
-
-@Select
-def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.select_related("agent").filter(pk=dialog_id)
 
 
 @Select

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from dialogs.actions import messages
+from dialogs.actions import access
 from dialogs.errors import NotFound
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.telling import Telling
@@ -45,7 +45,7 @@ class Stored(Telling):
         if place is None:
             raise NotFound
         self.place = place
-        super().__init__(messages.visible_dialog(place.dialog_id, key.owner))
+        super().__init__(access.visible_dialog(place.dialog_id, key.owner))
         message = self.dialog.turns.filter(seq=place.seq, role=Turn.Role.USER).first()
         if message is None:
             raise NotFound
