@@ -41,6 +41,7 @@ class Family:
     needs_key: bool = True
     signs_calls: bool = False
     sees: bool = True  # images
+    description_chars: int = 0  # of a tool; OpenAI took 1,024 until May 2025, Azure for longer
     alternates: bool = False  # the model's template wants user and assistant in turn
 
 
@@ -208,7 +209,8 @@ def _double_id(request: ChatRequest) -> Offence:
 
 
 def _long_description(request: ChatRequest) -> Offence:
-    return shapes.long_text(_functions(request, "description"), 1_024) if request.family.needs_key else None
+    most = request.family.description_chars
+    return shapes.long_text(_functions(request, "description"), most) if most else None
 
 
 def _bad_schema(request: ChatRequest) -> Offence:

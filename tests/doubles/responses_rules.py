@@ -230,10 +230,6 @@ def _double_id(request: ResponsesRequest) -> Offence:
     return {} if len(set(ids)) < len(ids) else None
 
 
-def _long_description(request: ResponsesRequest) -> Offence:
-    return shapes.long_text(_functions(request, "description"), 1_024)
-
-
 def _bad_schema(request: ResponsesRequest) -> Offence:
     return shapes.bad_schema(_functions(request, "parameters"))
 
@@ -311,7 +307,6 @@ SHAPE = (
     ),
     Rule("long id", _long_id, TOO_LONG, code="string_above_max_length", param="{path}"),
     Rule("double id", _double_id, "Duplicate function call with the same call_id.", param="input"),
-    Rule("long description", _long_description, TOO_LONG, code="string_above_max_length", param="{path}"),
     Rule(
         "schema",
         _bad_schema,

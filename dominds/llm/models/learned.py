@@ -27,11 +27,25 @@ _LESSONS: tuple[tuple[str, str, Any], ...] = (
     # Mistral
     (r"tool call id.{0,120}length of 9|tool call ids? should be alphanumeric.{0,40}length 9", "nine_ids", True),
 )
+# Bounds of a field of the tools, which the refusal names: OpenAI until May 2025, Azure, and gateways of either.
+_BOUNDS = (
+    (r"tools\S*\.description\b.{0,80}maximum length (?P<most>\d+)", "description_chars"),
+    (r"tools\S*\.description\b.{0,40}at most (?P<most>\d+) char", "description_chars"),
+    (r"['`]tools['`]?: array too long.{0,60}maximum length (?P<most>\d+)", "most_tools"),
+    (r"\btools\b: list should have at most (?P<most>\d+) item", "most_tools"),
+)
 LESSONS = tuple((re.compile(words, re.I | re.S), trait, value) for words, trait, value in _LESSONS)
+BOUNDS = tuple((re.compile(words, re.I | re.S), trait) for words, trait in _BOUNDS)
+
+
+def _is_bound(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
 SOUND: Mapping[str, Callable[[Any], bool]] = {
     "echo": lambda value: value in list(Echo),
     **dict.fromkeys(("is_bound", "alternates", "nine_ids"), lambda value: value is True),
-    "output_length": lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
+    **dict.fromkeys(("output_length", "description_chars", "most_tools"), _is_bound),
 }
 _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
 
@@ -39,6 +53,7 @@ _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
 def learn(model: ModelInfo, error: ProviderError) -> bool:
     """Learn from a refusal, and return whether the lesson is new: then the same request may succeed in another form."""
     lessons = {trait: value for words, trait, value in LESSONS if words.search(str(error))}
+    lessons |= {trait: int(found["most"]) for words, trait in BOUNDS if (found := words.search(str(error)))}
     if isinstance(error, OutputAboveMaximum) and error.most:
         lessons["output_length"] = error.most
     known = with_learned(model)

@@ -177,6 +177,8 @@ class ModelInfo:
     is_bound: bool = False
     alternates: bool = False  # the template requires that user and assistant take turns
     nine_ids: bool = False  # ids of calls have nine characters, as Mistral's templates want
+    description_chars: int = 0  # of a tool's description, as its refusal named them; 0: any number
+    most_tools: int = 0
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
     modalities: tuple[str, ...] = MODALITIES[:1]

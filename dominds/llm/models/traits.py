@@ -18,6 +18,8 @@ TRAITS = (
     "output_length",
     "alternates",
     "nine_ids",
+    "description_chars",
+    "most_tools",
 )
 CHOICES: dict[str, Any] = {
     "thinking": Thinking,

@@ -13,7 +13,7 @@ from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.json_text import arguments_text, dump, is_whole
 from dominds.llm.messages import ANY_TOOL, FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
-from dominds.llm.models.model import Echo, Forcing, Form, ModelInfo, ProviderKind
+from dominds.llm.models.model import Echo, Forcing, ModelInfo, ProviderKind
 from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
 from dominds.llm.providers.listed_window import listed_window
@@ -70,7 +70,6 @@ OPENAI_COMPATIBLE = ProviderKind(
     takes_several_system=True,
     embeds=True,
     modalities=("text", "image"),
-    form=Form(description_chars=1_024),
     loaded_window=listed_window,
 )
 

@@ -71,7 +71,7 @@ OPENAI = ProviderKind(
     forcing=Forcing.ALLOWED,
     max_tokens_field="max_output_tokens",
     params=RESPONSES,
-    form=Form(description_chars=1_024, most_tools=128),
+    form=Form(most_tools=128),
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=32, most_patches=2500, page=3000),
     # developers.openai.com, "Images and vision"; it takes 50 MB of them,

@@ -36,7 +36,14 @@ MISTRAL = re.compile(r"(mi[sx]tr|magistr|devstr|codestr|ministr|pixtr|voxtr)al",
 def form_of(model: ModelInfo) -> Form:
     """Combine the demands of the model's kind with those that the model is known to have."""
     is_nine = model.nine_ids or bool(MISTRAL.search(f"{model.base_url} {model.model_id}"))
-    return replace(model.kind.form, nine=is_nine, alternates=model.alternates)
+    form = model.kind.form
+    return replace(
+        form,
+        nine=is_nine,
+        alternates=model.alternates,
+        description_chars=model.description_chars or form.description_chars,
+        most_tools=model.most_tools or form.most_tools,
+    )
 
 
 def fit(request: Request, form: Form) -> Request:

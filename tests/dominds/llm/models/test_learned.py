@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from tests.dominds.llm.asking import ask, info
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.chat import ChatDouble
+from tests.doubles.chat_families import CLOUDS
 from tests.doubles.local_servers import LlamaCppDouble
 
 
@@ -22,6 +24,12 @@ def _nothing_is_learned() -> Iterator[None]:
     learned.forget()
     yield
     learned.forget()
+
+
+TOO_LONG = (
+    "Invalid '{}': string too long. Expected a string with maximum length 1024, but got a string with length 2121 "
+    "instead."
+)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +54,21 @@ def _nothing_is_learned() -> Iterator[None]:
             True,
         ),
         (OutputAboveMaximum("max_tokens is too large", most=8_192), "output_length", 8_192),
+        (RequestRefused(TOO_LONG.format("tools[13].function.description")), "description_chars", 1_024),
+        (RequestRefused(TOO_LONG.format("tools[0].description")), "description_chars", 1_024),
+        (
+            RequestRefused("tools.0.custom.description: String should have at most 2048 characters"),
+            "description_chars",
+            2_048,
+        ),
+        (
+            RequestRefused(
+                "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with "
+                "length 150 instead."
+            ),
+            "most_tools",
+            128,
+        ),
     ],
 )
 def test_a_refusal_teaches_a_trait_once(error: ProviderError, trait: str, value: Any) -> None:
@@ -58,8 +81,31 @@ def test_a_refusal_teaches_a_trait_once(error: ProviderError, trait: str, value:
     )
 
 
-def test_another_refusal_teaches_nothing() -> None:
-    assert not learned.learn(info(OPENAI_COMPATIBLE), RequestRefused("Unsupported parameter."))
+@pytest.mark.parametrize(
+    "words",
+    ["Unsupported parameter.", TOO_LONG.format("tools[1].function.name"), TOO_LONG.format("messages[2].content")],
+)
+def test_another_refusal_teaches_nothing(words: str) -> None:
+    assert not learned.learn(info(OPENAI_COMPATIBLE), RequestRefused(words))
+
+
+@pytest.mark.server
+def test_a_description_is_whole_until_it_is_refused() -> None:
+    """OpenAI takes long ones since May 2025; Azure told of 1,024 characters for longer."""
+    for most, refusals in ((0, 0), (1_024, 1)):
+        with ChatDouble(replace(CLOUDS["deepseek"], description_chars=most), brain) as double:
+            model = ModelInfo(
+                f"mine-{most}", double.model, "M", OPENAI_COMPATIBLE, f"{double.url}/v1", api_key="k-0123"
+            )
+            request = Request(double.model, "", (Message(Role.USER, "Hello"),), (LONG,))
+            if refusals:
+                with pytest.raises(RequestRefused) as refused:
+                    ask(model.kind.connect(model, model.api_key), request)
+                assert learned.learn(model, refused.value)
+            known = learned.with_learned(model)
+            ask(known.kind.connect(known, known.api_key), request)
+            (tool,) = double.requests[-1].body["tools"]
+            assert len(tool["function"]["description"]) == (most or len(LONG.description))
 
 
 def brain(prompt: Prompt) -> Reply:
@@ -68,6 +114,7 @@ def brain(prompt: Prompt) -> Reply:
     return Reply("", (Call("look", {}),), reasoning="Let me look.")
 
 
+LONG = ToolSpec("look", "Look outside. " * 200, {"type": "object", "properties": {}})
 LOOK = ToolSpec("look", "Look outside.", {"type": "object", "properties": {}})
 
 
