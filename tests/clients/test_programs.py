@@ -116,9 +116,8 @@ def test_googles_clients_hold_ten_turns_in_one_dialog(served: Rig, turns: Turns,
         assert recorder.failures == []
     assert [re.findall(r"Task \d+ is done", answer) for answer in answers] == [[f"{task} is done"] for task in TASKS]
     assert place.made == "".join(f"made-{number}\n" for number in range(TURNS))
-    if turns is not programs.gemini_cli:  # which begins anew with each of its processes
-        (dialog,) = Dialog.objects.filter(owner=person)
-        assert dialog.generations.count() == 2 * TURNS
+    (dialog,) = Dialog.objects.filter(owner=person)
+    assert dialog.generations.count() == 2 * TURNS
 
 
 def test_aider_edits_a_file_in_one_dialog(served: Rig, tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ _THOUGHTS = {
     f"</{name}>": re.compile(rf"<{name}\b[^<>]*>.*?</{name}>", re.DOTALL)
     for name in ("details", "think", "thinking", "reasoning")
 }
-_REMINDERS = {"</system-reminder>": re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)}
+_REMINDERS = {  # Claude Code; Gemini CLI, which lists the folder's files anew when it resumes a session
+    f"</{name}>": re.compile(rf"<{name}>.*?</{name}>", re.DOTALL) for name in ("system-reminder", "session_context")
+}
 
 
 @dataclass(frozen=True, slots=True)

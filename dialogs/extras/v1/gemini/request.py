@@ -6,8 +6,9 @@ come back, and their signatures, are passed over, since the dialog holds its own
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from dialogs.extras.v1.errors import invalid
@@ -142,15 +143,24 @@ def _call(call: dict[str, Any], param: str, place: str, waiting: defaultdict[str
 
 def _say_response(chat: ChatBody, response: dict[str, Any], param: str, waiting: defaultdict[str, deque[str]]) -> None:
     known = waiting[read_text(response.get("name"), f"{param}.name")]
-    call_id = read_text(response.get("id"), f"{param}.id") or (known[0] if known else "")
+    own_id = read_text(response.get("id"), f"{param}.id")
+    call_id = own_id or (known[0] if known else "")
     if call_id in known:
         known.remove(call_id)
+    elif own_id and own_id in _last_results(chat):
+        return  # Gemini CLI tells each result twice once it has resumed a session
     held = read_object(response.get("response"), f"{param}.response")
     said = held[next(iter(held))] if len(held) == 1 and next(iter(held)) in SAYS_IT else held
     text = said if isinstance(said, str) else dump(said).decode()
     text = f"The tool failed with an error: {text}" if set(held) == {"error"} else text
     shown = [_spoken(part, f"{param}.parts[{at}]") for at, part in _parts(response, param)]
     chat.say("tool", [{"type": "text", "text": text}, *shown], param, tool_call_id=call_id)
+
+
+def _last_results(chat: ChatBody) -> Iterator[str]:
+    """Yield the ids of the results that the conversation ends with so far."""
+    ended = takewhile(lambda message: message["role"] == "tool", reversed(chat.messages))
+    return (message["tool_call_id"] for message in ended)
 
 
 def _spoken(part: dict[str, Any], param: str) -> dict[str, Any]:

@@ -219,11 +219,12 @@ def test_a_title_may_be_asked_for_in_a_message_before_what_it_is_about(key: ApiK
     assert Dialog.objects.get(pk=run.dialog_id).origin == Dialog.Origin.BACKGROUND
 
 
-def test_what_a_program_tells_beside_the_users_words_may_change(key: ApiKey, agent: str) -> None:
-    """As Qwen Code tells the files of its folder with the first message of a conversation that it resumes."""
+@pytest.mark.parametrize("name", ["system-reminder", "session_context"])
+def test_what_a_program_tells_beside_the_users_words_may_change(key: ApiKey, agent: str, name: str) -> None:
+    """As Qwen Code and Gemini CLI tell the files of a folder with the first message of a session that they resume."""
 
     def beside(files: str, words: str = "Hi") -> str:
-        return f"<system-reminder>Files:{files}</system-reminder>\n<system-reminder>Tuesday</system-reminder>\n{words}"
+        return f"<{name}>Files:{files}</{name}>\n<{name}>Tuesday</{name}>\n{words}"
 
     first = posted(key, agent, beside(""))
     answer = noted(beside(""))

@@ -51,6 +51,15 @@ def responded(text: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.unit
+def test_a_result_that_is_told_twice_is_one() -> None:
+    """As Gemini CLI does in a session that it has resumed. Another call may have the same id."""
+    again = [said("model", called("Oslo", id="a")), said("user", responded("snow", id="a"))]
+    told = [said("model", called("Rome", id="a")), said("user", responded("sun", id="a"), responded("sun", id="a"))]
+    messages = request_of([said("user", "Hi"), *told, *again, said("user", "And?")]).messages
+    assert [message.text for message in messages if message.role == "tool"] == ["sun", "snow"]
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize("ids", [({}, {}), ({"id": "a"}, {"id": "b"})], ids=["by order", "by id"])
 def test_contents_become_messages(ids: Any) -> None:
     result = request_of(
