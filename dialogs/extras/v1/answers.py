@@ -56,6 +56,10 @@ async def answer_by(request: HttpRequest, read: Reader) -> HttpResponseBase:
 async def _answer(request: HttpRequest, reading: Reading, run: Run, *compacted: Compacted) -> HttpResponseBase:
     """Answer by a run, behind what stands for its compacted past."""
     wanted, writer, relay = reading.request, reading.writer(run), _relay_of(request, reading, run)
+    if reading.is_background and not wanted.stream:
+        for done in compacted:
+            writer.piece(done)
+        return _with_dialog(JsonResponse(writer.whole()), run)
     try:
         if wanted.stream:
             pieces = relay.pieces()
@@ -69,8 +73,9 @@ async def _answer(request: HttpRequest, reading: Reading, run: Run, *compacted: 
                 writer.piece(done)
             report = await _write_whole(writer, relay)
             answer = JsonResponse(writer.whole())
-    except (asyncio.CancelledError, KeyEnded):  # a client that does not wait for it, or may not, stops it
-        _abandon(run)
+    except (asyncio.CancelledError, KeyEnded) as gone:  # a client that does not wait for it, or may not, stops it
+        if isinstance(gone, KeyEnded) or not run.outlives_client:
+            _abandon(run)
         raise
     add_headers(answer, report)
     return _with_dialog(answer, run)
@@ -217,7 +222,8 @@ def _begin_run(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
         error.named(reading.names)
         raise
     notices = reading.request.notices or _usual_notices(reading.request, run)
-    return replace(reading, request=replace(reading.request, notices=notices)), run
+    reading = replace(reading, request=replace(reading.request, notices=notices))
+    return reading, replace(run, outlives_client=reading.is_background)
 
 
 def _usual_notices(wanted: ChatRequest, run: Run) -> str:
@@ -247,7 +253,7 @@ async def _stream(
     as_comment: bool,
 ) -> AsyncGenerator[bytes, None]:
     """Yield server-sent events; an error after the first pieces is an event, too."""
-    complete = isinstance(first[-1], Ended)
+    is_over = run.outlives_client or isinstance(first[-1], Ended)
     try:
         for event in writer.begin():
             yield event
@@ -256,14 +262,15 @@ async def _stream(
                 yield event
         async with aclosing(others) as pieces:
             async for piece in pieces:
-                complete = isinstance(piece, Ended)
+                is_over = run.outlives_client or isinstance(piece, Ended)
                 for event in _events(writer, piece, as_comment=as_comment):
                     yield event
     except Exception as error:  # noqa: BLE001  the status is sent already: told in the stream, logged there
+        is_over = is_over and not isinstance(error, KeyEnded)
         for event in writer.failed(problem_of(request, error)):
             yield event
     finally:
-        if not complete:
+        if not is_over:
             _abandon(run)
 
 

@@ -51,12 +51,12 @@ def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
 
 
 def finish(run: Run, status: str, answer: str) -> Ended:
-    ended = _ended(run, status)
+    ended = ended_by(run, status)
     note_answer(run, answer)
     return ended
 
 
-def _ended(run: Run, status: str) -> Ended:
+def ended_by(run: Run, status: str) -> Ended:
     """Return how the answer ended. Raises ``ApiError`` when there is none."""
     if status == Turn.Status.SUPERSEDED:
         raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")

@@ -243,7 +243,7 @@ def _text(new: str) -> list[Piece]:
 
 
 def _read(run: Run, after: int) -> Progress:
-    return _progress(run, after, *_status.one(run.dialog_id, run.seq))
+    return _progress(run, after, *status_and_question.one(run.dialog_id, run.seq))
 
 
 def _progress(run: Run, after: int, status: str, question: str | None) -> Progress:
@@ -257,13 +257,13 @@ def _progress(run: Run, after: int, status: str, question: str | None) -> Progre
 
 def _read_end(run: Run, after: int) -> Progress:
     """Wait for the whole answer, and read what happened on the way with its end."""
-    status, question = _status.one(run.dialog_id, run.seq)
+    status, question = status_and_question.one(run.dialog_id, run.seq)
     is_over = status not in UNDER_WAY or question
     return _progress(run, after, status, question) if is_over else Progress(status, frozenset(), "", [])
 
 
 @Select
-def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
+def status_and_question(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
     """Return the message's status, and the text of the question that its answer asks, if it does."""
     questions = Question.objects.filter(dialog_id=dialog_id, dialog__answering_seq=seq, state=Question.State.OPEN)
     question = questions.filter(kind=Question.Kind.QUESTION).values("text")[:1]

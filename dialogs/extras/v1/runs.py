@@ -15,7 +15,7 @@ from dominds.db.prepared import update
 class Run:
     """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is
     done about the context after ``after_rewrite`` and the round ``round_number``. A program ``reads_text_alone`` where
-    the runtime adds no words of its own."""
+    the runtime adds no words of its own. A run that ``outlives_client`` goes on when nobody waits for its answer."""
 
     dialog_id: UUID
     agent_id: str
@@ -27,6 +27,7 @@ class Run:
     after_rewrite: int = 0
     round_number: int = 1
     reads_text_alone: bool = False
+    outlives_client: bool = False
 
 
 def note_answer(run: Run, answer: str) -> None:

@@ -16,6 +16,7 @@ urlpatterns = [
     path("responses/compact", views.compact_response, name="v1-compact"),
     path("responses/input_tokens", views.count_input_tokens, name="v1-input-tokens"),
     path("responses/<str:response_id>", views.get_response, name="v1-response"),
+    path("responses/<str:response_id>/cancel", views.cancel_response, name="v1-cancel"),
     path("embeddings", views.create_embeddings, name="v1-embeddings"),
     re_path(r"", views.unknown),
 ]

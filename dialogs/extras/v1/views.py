@@ -10,7 +10,7 @@ from dialogs.extras.v1 import chat
 from dialogs.extras.v1.answers import DIALOG_HEADER, answer_by, begin, compact
 from dialogs.extras.v1.calls import call, key_of
 from dialogs.extras.v1.embeddings import embeddings_of
-from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.messages.answer import error_body as message_error
 from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.messages.request import chat_request_of
@@ -19,7 +19,7 @@ from dialogs.extras.v1.parsing import body_of
 from dialogs.extras.v1.responses.compacting import compacted_json, read_compaction
 from dialogs.extras.v1.responses.request import read as read_response
 from dialogs.extras.v1.responses.request import read_to_count
-from dialogs.extras.v1.responses.retrieval import response_of
+from dialogs.extras.v1.responses.retrieval import cancel, response_of
 from dialogs.extras.v1.wire import Prior, Sent
 from dialogs.models import Agent
 from dialogs.queries import overviews
@@ -131,7 +131,19 @@ async def get_response(request: HttpRequest, response_id: str) -> HttpResponseBa
 
 
 def _response(request: HttpRequest, response_id: str) -> dict[str, Any]:
-    return response_of(key_of(request), response_id)
+    key = key_of(request)
+    if (name := "stream") in request.GET and request.GET[name] != "false":
+        raise invalid("A stream is not begun again: read the response until its status says that it has ended.", name)
+    return response_of(key, response_id)
+
+
+@call("POST")
+async def cancel_response(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_cancel)(request, response_id))
+
+
+def _cancel(request: HttpRequest, response_id: str) -> dict[str, Any]:
+    return cancel(key_of(request), response_id)
 
 
 # -- embeddings --------------------------------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ class Prior:
 class Reading:
     """A request as all protocols have it, who writes its answer, and the names that fields of chat
     completions have in the protocol. With ``prior`` the conversation is compacted first, if it ``is_due``, which counts
-    it as the model would see it. Where ``is_compaction`` is true, that alone is the answer."""
+    it as the model would see it. Where ``is_compaction`` is true, that alone is the answer. One that ``is_background``
+    is answered at once, and read again."""
 
     request: ChatRequest
     writer: Callable[[Run], Writer]
@@ -72,6 +73,7 @@ class Reading:
     prior: Callable[[], Prior] | None = None
     is_due: Callable[[], bool] = lambda: True
     is_compaction: bool = False
+    is_background: bool = False
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ ECHOED: dict[str, Any] = {  # fields of a request that its response repeats, wit
     "reasoning": None,
     "text": None,
     "truncation": "disabled",
+    "background": False,
     "store": True,
 }
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}

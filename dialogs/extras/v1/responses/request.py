@@ -4,6 +4,7 @@ A compaction stands for the conversation before it. Reasoning that comes back is
 holds its own. So are ``truncation`` and keys of caches: the runtime sees to both.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,7 @@ SAME = tuple(
 READ = tuple(
     """
     input instructions tools tool_choice previous_response_id reasoning text include max_output_tokens service_tier
-    context_management
+    context_management background
     """.split()
 )
 PASSED_OVER = (
@@ -68,9 +69,10 @@ def read(sent: Sent) -> Reading:
     if _ends_with_trigger(body):
         return Reading(prior().request, writer, NAMES, prior, is_compaction=True)
     request = chat.request(sent.dialog, sent.policy)
+    reading = Reading(request, writer, NAMES, is_background=_is_background(body))
     if threshold is None:
-        return Reading(request, writer, NAMES)
-    return Reading(request, writer, NAMES, prior, lambda: is_due(read_to_count(sent), threshold, _known_tokens(sent)))
+        return reading
+    return replace(reading, prior=prior, is_due=lambda: is_due(read_to_count(sent), threshold, _known_tokens(sent)))
 
 
 def read_to_count(sent: Sent) -> ChatRequest:
@@ -102,6 +104,15 @@ def _chat_of(sent: Sent, tools: Tools, tell: Teller) -> ChatBody:
     chat.options["tool_choice"] = tools.choice(body.get("tool_choice"))
     chat.tools = tools.functions
     return chat
+
+
+def _is_background(body: dict[str, Any]) -> bool:
+    value = body.get("background") or False
+    if type(value) is not bool:
+        raise invalid("background must be true or false.", "background")
+    if value and body.get("store") is False:
+        raise invalid("background needs store: its response is read later.", "background")
+    return value
 
 
 def _threshold(value: Any) -> int | None:

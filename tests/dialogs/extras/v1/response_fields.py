@@ -52,7 +52,6 @@ def response_kinds() -> Iterator[Kind]:
         },
         refused={
             "access_programs": ["a"],
-            "background": True,
             "background_options": {"a": 1},
             "conversation": "c",
             "max_tool_calls": 3,
@@ -64,6 +63,7 @@ def response_kinds() -> Iterator[Kind]:
             "top_logprobs": 2,
         },
         harmless={
+            "background": True,  # shapes how it is answered, and not what is asked
             "context_management": [{"type": "compaction"}],  # what comes first is no part of the request itself
             "previous_response_id": None,
             "prompt_cache_key": "a",

@@ -127,6 +127,35 @@ def test_stored_responses_and_their_items_are_found_again(gpt: OpenAI, stack: St
             responded(stranger, "plain", "Hi", previous_response_id=wrong)
 
 
+def test_a_response_in_the_background_outlives_its_client(gpt: OpenAI) -> None:
+    """Read until it has ended, or cancelled; a stream of one may be left."""
+
+    def ended(response_id: str) -> Any:
+        until = time.monotonic() + 30
+        while (response := gpt.responses.retrieve(response_id)).status in ("queued", "in_progress"):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        return response
+
+    begun = gpt.responses.create(model="plain", input="One", background=True)
+    assert (begun.status, begun.background, begun.output) == ("in_progress", True, [])
+    answer = ended(begun.id)
+    assert (answer.status, answer.output_text, answer.usage.total_tokens) == ("completed", "You said: One", 55)
+    failed = ended(gpt.responses.create(model="failing", input="One", background=True).id)
+    assert (failed.status, failed.error.code) == ("failed", "provider_authentication")
+    stream = gpt.responses.create(model="slow", input="One", background=True, stream=True)
+    response_id = next(iter(stream)).response.id  # type: ignore[union-attr]
+    stream.close()
+    with pytest.raises(openai.BadRequestError) as refused:
+        gpt.responses.retrieve(response_id, stream=True, starting_after=1)
+    assert refused.value.param == "stream"
+    time.sleep(1)  # in which a run without a client would be stopped
+    assert gpt.responses.retrieve(response_id).status == "in_progress"
+    assert gpt.responses.cancel(response_id).status == "cancelled"
+    assert ended(response_id).status == "cancelled"
+    assert gpt.responses.cancel(begun.id).status == "completed"
+
+
 def test_what_codex_sends_is_understood(stack: Stack, key: str) -> None:
     """Free text for patches, tools in namespaces, and OpenAI's own among them."""
     grammar = {"type": "grammar", "syntax": "lark", "definition": "start: /.+/s"}
@@ -183,7 +212,7 @@ def test_what_codex_sends_is_understood(stack: Stack, key: str) -> None:
 
 def test_errors_of_responses_name_the_field(gpt: OpenAI, person: User) -> None:
     for options, field in (
-        ({"background": True}, "background"),
+        ({"background": True, "store": False}, "background"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"input": [{"role": "robot", "content": "Hi"}]}, "input[0].role"),
         ({"input": [{"type": "computer_call"}]}, "input[0].type"),
