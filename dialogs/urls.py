@@ -94,6 +94,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/context/text/", context.text, name="context-text"),
     path("d/<uuid:dialog_id>/predictions/", rewrites.predictions, name="predictions"),
     path("d/<uuid:dialog_id>/context/clear/", rewrites.clear, name="clear"),
+    path("d/<uuid:dialog_id>/context/clear/undo/", rewrites.undo_clear, name="undo-clear"),
     path("d/<uuid:dialog_id>/context/milestone/", rewrites.complete_milestone, name="complete-milestone"),
     path("d/<uuid:dialog_id>/context/<slug:kind>/", rewrites.request, name="rewrite"),
     path("d/<uuid:dialog_id>/recalled/<int:generation_id>/", turns.show_recalled, name="recalled"),

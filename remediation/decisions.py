@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 BY_HAND = "asked for by hand"  # the reason of a rewrite or clear that a person requested
+UNDO_CLEAR = "undo_clear"  # in place of a policy, of the rewrite by which a person takes a clear back
 AT_MILESTONE = "a milestone was reached"  # of a fresh start, as a person or the agent said
 
 

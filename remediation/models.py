@@ -5,11 +5,13 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
+from remediation.decisions import UNDO_CLEAR
+
 
 class RunQuerySet(models.QuerySet["RemediationRun"]):
     def counted(self) -> "RunQuerySet":
-        """Leave out the copies that a fork took along, so that each rewrite counts once."""
-        return self.filter(created_at__gte=models.F("dialog__created_at"))
+        """Leave out the copies that a fork took along, so that each rewrite counts once, and undone clears."""
+        return self.filter(created_at__gte=models.F("dialog__created_at")).exclude(policy=UNDO_CLEAR)
 
 
 class AppliedManager(models.Manager["RemediationRun"]):

@@ -1,6 +1,7 @@
 """People's requests to rewrite what the model sees, and to undo a rewrite.
 ``dialogs.runtime.rewrite`` performs them."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -10,11 +11,12 @@ from django.utils import timezone
 
 from dialogs.actions import rounds
 from dialogs.context.limits import health_of, thresholds_of
-from dialogs.context.view import standing_run
+from dialogs.context.view import items_before, standing_run
 from dialogs.errors import Conflict, Invalid, NotFound
-from dialogs.models import Dialog, Round
+from dialogs.models import Dialog, Round, Turn
 from dialogs.state import State
 from dialogs.store.change import open_change
+from remediation.decisions import BY_HAND, UNDO_CLEAR
 from remediation.models import RemediationRun
 from remediation.policies.policy import Policy
 from remediation.policies.registry import by_hand, with_verb
@@ -108,6 +110,66 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
         change.event("remediation", **summary_of(run, undone=True))
         change.event("health", **health_of(dialog, thresholds))
     run.refresh_from_db()
+    return run
+
+
+def undoable_clear(dialog: Dialog) -> Round | None:
+    """Return the clear that began the current round, while nothing in force has rewritten the round since."""
+    if dialog.round_number == 1 or standing_run(dialog):
+        return None
+    return dialog.rounds.filter(number=dialog.round_number, cause__in=Round.CLEARS).first()
+
+
+def undo_clear(dialog_id: UUID, user: User, size_of: Callable[[Dialog], int | None]) -> RemediationRun:
+    """Undo the newest clear: a round begins in which the model sees again what the clear took out of its sight, and
+    then what was said since. ``size_of`` estimates the next request, before and after.
+
+    The round is one with a rewrite, so undoing that brings the clear back.
+    """
+    before = size_of(Dialog.objects.get(pk=dialog_id)) or 0
+    run = _restore(dialog_id, user, before)
+    run.est_after = size_of(Dialog.objects.get(pk=dialog_id)) or 0  # in no transaction, since tokens are counted
+    with open_change(dialog_id) as change:
+        run.save(update_fields=["est_after"])
+        change.event("remediation", **summary_of(run))
+    return run
+
+
+def _restore(dialog_id: UUID, user: User, before: int) -> RemediationRun:
+    with open_change(dialog_id) as change:
+        dialog = change.dialog
+        if dialog.is_leased:
+            raise Conflict("dialog_busy", "The dialog is generating. Undo when it has finished.")
+        _check_rewritable(dialog)
+        cleared = undoable_clear(dialog)
+        if cleared is None:
+            raise Conflict("not_newest", "Only the newest clear can be undone. Undo later rewrites of its round first.")
+        change.act(user, "undid a clear")
+        items = items_before(dialog)
+        said = dialog.turns.filter(round_number=cleared.number, position__isnull=False).exclude(role=Turn.Role.NOTICE)
+        dialog.round_number += 1
+        Round.objects.create(
+            dialog=dialog,
+            number=dialog.round_number,
+            cause=Round.Cause.UNDO,
+            package=cleared.package,
+            carried=[*cleared.carried, *said.order_by("position").values_list("seq", flat=True)],
+        )
+        run = RemediationRun.objects.create(
+            dialog=dialog,
+            round_number=dialog.round_number,
+            policy=UNDO_CLEAR,
+            reason=BY_HAND,
+            est_before=before,
+            est_after=before,
+            base_position=dialog.last_position,
+            view=items,
+            removed=[],
+        )
+        rounds.forget_report(dialog)
+        dialog.changed_since_rewrite = False  # or a policy would take away at once what a person brought back
+        change.event("round", number=dialog.round_number, cause=Round.Cause.UNDO)
+        change.event("health", **health_of(dialog))
     return run
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subquery
 
 from dialogs.context.config import prompts_folder
-from dialogs.context.units import group, unit_from_json
+from dialogs.context.units import group, unit_from_json, unit_to_json
 from dialogs.context.view_cache import REMEMBERED_CHARS, Head, count_settled, messages_of
 from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
@@ -113,6 +113,24 @@ def units_at(dialog_id: UUID, base: str, position: int) -> Units:
     if run:
         head = head.followed_by(_turns_until(dialog_id, number, head.position, position))
     return (*head.settled, *group(head.open_rows))
+
+
+def items_before(dialog: Dialog) -> list[dict[str, Any]]:
+    """Return what the clear took out of sight that began the round, and what was said since, as a rewrite stores it."""
+    number = dialog.round_number - 1
+    former = _round.one(dialog.pk, number)
+    run = _runs().get(pk=former.standing_run) if former.standing_run else None
+    items = list(run.view) if run else []
+    opening = () if run else _opening_units(dialog.pk, number, _opening(former.has_package))
+    items += [unit_to_json(unit, original=False) for unit in opening]
+    begun = (
+        items.pop()["turns"] if items and "turns" in items[-1] else []
+    )  # its results may have come behind the rewrite
+    named = _named_turns(dialog.pk, [*begun, *([] if run else former.carried)])
+    since = _TURNS_SINCE(dialog.pk, number, run.base_position if run else 0)
+    rows = {row.seq: row for row in (*named, *since, *_TURNS_SINCE(dialog.pk, dialog.round_number, 0))}
+    units = group(sorted(rows.values(), key=attrgetter("position")))
+    return [*items, *(unit_to_json(unit, original=True) for unit in units)]
 
 
 def standing_run(dialog: Dialog) -> RemediationRun | None:

@@ -122,11 +122,11 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
         elif frame["type"] == "question" and last_question == index:
             html += _call_site_piece(page, turns)
         elif frame["type"] == "round":
-            html += _round_pieces(page, frame["data"].get("number"))
+            html += _clear_pieces(page, newest=2)
         elif frame["type"] == "state" and last_with["state"] == index:
-            html += _standing_run_piece(page)
+            html += _standing_run_piece(page) or _clear_pieces(page)
         elif frame["type"] == "remediation":
-            html += _run_pieces(page, frame["data"].get("id"))
+            html += _run_pieces(page, frame["data"].get("id")) + _clear_pieces(page)
         if html:
             frame["html"] = "".join(html)
             if frame["type"] == "turn":
@@ -193,16 +193,19 @@ def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
     return [page.entry(entry) for entry in turn_entries(page.dialog, [turn])]
 
 
-def _round_pieces(page: DialogPage, number: int | None) -> list[str]:
-    """Render the divider of a round, before its first turn or at the end while it has none."""
-    row = page.dialog.rounds.filter(number=number).first() if number is not None else None
-    if row is None or row.number == 1:
+def _clear_pieces(page: DialogPage, newest: int = 1) -> list[str]:
+    """Render the dividers of the newest clears, each before its round's first turn or at the end while it has none.
+
+    Whether one can be undone depends on the dialog's state, and on what came after it.
+    """
+    if page.dialog.round_number == 1:
         return []
-    return [page.entry(Entry(position=_start_of(page.dialog, row), round=row))]
+    rows = page.dialog.rounds.filter(cause__in=Round.CLEARS).order_by("-number")[:newest]
+    return [page.entry(Entry(position=_start_of(page.dialog, row), round=row)) for row in reversed(rows)]
 
 
 def _start_of(dialog: Dialog, row: Round) -> float:
-    first = dialog.turns.filter(round_number=row.number, position__isnull=False).order_by("position").first()
+    first = dialog.turns.filter(round_number__gte=row.number, position__isnull=False).order_by("position").first()
     return (first.position or 0) - 0.5 if first else dialog.last_position + 0.5
 
 
@@ -211,7 +214,7 @@ def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
     lines = run_lines(page.dialog, newest=NEWEST_RUNS)
     newest = next((line for line in lines if line.run.pk == run_id), None)
     pieces = [page.entry(run_entry(line)) for line in lines[-3:]]
-    return [*pieces, page.piece("breaking_details", line=newest)] if newest else pieces
+    return [*pieces, page.piece("breaking_details", line=newest)] if newest and not newest.undoes_clear else pieces
 
 
 def _standing_run_piece(page: DialogPage) -> list[str]:

@@ -1,5 +1,7 @@
 """Rows beside a dialog's turns: rounds, events, and parts of requests."""
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models.functions import Now
 
@@ -14,6 +16,9 @@ class Round(models.Model):
         CLEAR_MIND = "clear_mind"
         PERSON = "person"
         COUNTDOWN = "countdown"
+        UNDO = "undo"  # of the clear before it: its package and messages are those to which a second undo leads
+
+    CLEARS: ClassVar[frozenset[str]] = frozenset({Cause.CLEAR_MIND, Cause.PERSON, Cause.COUNTDOWN})
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="rounds")
     number = models.PositiveIntegerField()

@@ -19,7 +19,7 @@ from dialogs.runtime.next_call import next_prompt
 from dialogs.runtime.policy_context import context_of, economy_near_limit
 from dialogs.runtime.rewrite_progress import short
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.decisions import Rewrite
+from remediation.decisions import UNDO_CLEAR, Rewrite
 from remediation.economy import MOST_WAITING_PERCENT, Balance, balance_of, waits
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.policies.fresh_start import POLICY as FRESH_START
@@ -139,6 +139,10 @@ class RunLine:
     @property
     def title(self) -> str:
         return title_of(FRESH_START.name if self.is_handover else self.run.policy)
+
+    @property
+    def undoes_clear(self) -> bool:
+        return self.run.policy == UNDO_CLEAR
 
     @property
     def is_handover(self) -> bool:

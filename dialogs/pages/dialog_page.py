@@ -18,6 +18,7 @@ from django.utils.translation import gettext_noop
 
 from dialogs.actions import questions, reminders
 from dialogs.actions.exits import Exit, exits_for
+from dialogs.actions.rewrite_requests import undoable_clear
 from dialogs.context import limits
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, SiteSettings, Turn
 from dialogs.pages.chip import Chip, chip_of
@@ -216,6 +217,12 @@ class DialogPage:
             (row, address_of(self.dialog, first.get(row.number, end) if row.number > 1 else 1, f"round-{row.number}"))
             for row in self.dialog.rounds.order_by("-number")
         ]
+
+    @cached_property
+    def undoable_round(self) -> int | None:
+        """Return the number of the round whose clear can be undone now, or None."""
+        cleared = undoable_clear(self.dialog) if self.state in (State.IDLE, State.FAILED) else None
+        return cleared.number if cleared else None
 
     @property
     def send_to(self) -> str:

@@ -1,6 +1,6 @@
 """The entries of a transcript: turns, rounds, rewrites and tool cards, in the order in which a page shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -141,16 +141,20 @@ def _shown_size(width: int, height: int) -> dict[str, int]:
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
-    """Return rows as entries, with a divider before each round. ``opens``: the dialog's first turn is among them."""
-    rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
+    """Return rows as entries, with a divider for each clear. ``opens``: the dialog's first turn is among them."""
+    first, last = (turns[0].round_number, turns[-1].round_number) if turns else (1, 1)
+    clears = list(_clears(dialog, 1 if opens else first, last))
     entries: list[Entry] = []
-    last = 0 if opens else None
     for entry, turn in zip(turn_entries(dialog, turns), turns, strict=True):
-        if last is not None and turn.round_number > last and turn.round_number > 1:
-            entries.append(Entry(position=(turn.position or 0) - 0.5, round=rounds.get(turn.round_number)))
-        last = max(turn.round_number, last or 0)
+        while clears and clears[0].number <= turn.round_number:
+            entries.append(Entry(position=(turn.position or 0) - 0.5, round=clears.pop(0)))
         entries.append(entry)
     return sorted(entries + _run_entries(dialog, turns), key=lambda entry: entry.position)
+
+
+def _clears(dialog: Dialog, after: int, last: int) -> Iterable[Round]:
+    """Return the rounds that began with a clear, of those behind ``after``. Others have no divider."""
+    return dialog.rounds.filter(number__gt=after, number__lte=last, cause__in=Round.CLEARS) if last > after else ()
 
 
 def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
@@ -220,7 +224,11 @@ def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def run_entry(line: RunLine) -> Entry:
-    """Place a rewrite after the last turn before it. The policy's first notice stands between them."""
+    """Place a rewrite after the last turn before it. The policy's first notice stands between them, and the clear
+    that was undone.
+    """
+    if line.undoes_clear:
+        return Entry(position=line.run.base_position + 0.75, run=line)
     has_notice = any(policy.notices for policy in rewriting() if policy.name == line.run.policy)
     return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
 
@@ -314,7 +322,7 @@ def all_entries(dialog: Dialog, before: int | None = None) -> tuple[list[Entry],
     turns = view.visible_turns(dialog, before, PAGE_TURNS)
     first = turns[0].position if turns else None
     older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
-    entries = entries_of(dialog, turns, opens=older is None) + ([] if before else _empty_round(dialog, turns))
+    entries = entries_of(dialog, turns, opens=older is None) + ([] if before else _empty_rounds(dialog, turns))
     return sorted(entries + _fork_line(dialog, turns, before), key=lambda entry: entry.position), older
 
 
@@ -326,10 +334,8 @@ def _fork_line(dialog: Dialog, turns: Sequence[Turn], before: int | None) -> lis
     return [Entry(position=own_from - 0.5, is_fork=True)] if dialog.forked_from_id and is_here else []
 
 
-def _empty_round(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """Return the divider of the current round while it has no turn of its own."""
-    if dialog.round_number == 1 or any(turn.round_number == dialog.round_number for turn in turns[-1:]):
-        return []
-    begun = dialog.turns.filter(round_number=dialog.round_number, position__isnull=False).exists()
-    row = None if begun else dialog.rounds.filter(number=dialog.round_number).first()
-    return [Entry(position=dialog.last_position + 0.5, round=row)] if row else []
+def _empty_rounds(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
+    """Return the dividers of the newest rounds, which have no turn yet."""
+    last = turns[-1].round_number if turns else 1
+    clears = _clears(dialog, last, dialog.round_number)
+    return [Entry(position=dialog.last_position + 0.5, round=row) for row in clears]

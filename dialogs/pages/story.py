@@ -44,10 +44,11 @@ class Act:
     more: str = ""
     run: RunLine | None = None
     by_hand: str = ""  # the person who did it, if one did
+    undoes_clear: bool = False  # whether it is a clear that can be undone now
 
     @property
     def may_undo(self) -> bool:
-        return self.kind == "rewrite" and self.run is not None and self.run.may_undo
+        return self.undoes_clear or (self.kind == "rewrite" and self.run is not None and self.run.may_undo)
 
 
 def story_of(page: DialogPage, newest: int) -> list[Act]:
@@ -77,11 +78,12 @@ def _acts(page: DialogPage, newest: int) -> Iterator[Act]:
         if line.run.undone_at:
             yield _undo(dialog, line, gauge)
     for row, address in page.rounds[:newest]:
-        if row.number > 1:
-            title = _(CLEARED.get(Round.Cause(row.cause), CLEARED[Round.Cause.CLEAR_MIND]))
+        if row.cause in Round.CLEARS:
+            title = _(CLEARED[Round.Cause(row.cause)])
             note = _("round {number} began").format(number=row.number)
             sizes = gauge.around(row.created_at)
-            yield Act("clear", row.created_at, title, note, sizes, address, reverse("context", args=[dialog.pk]))
+            act = Act("clear", row.created_at, title, note, sizes, address, reverse("context", args=[dialog.pk]))
+            yield replace(act, undoes_clear=row.number == page.undoable_round)
     for question in dialog.questions.order_by("-created_at").select_related("resolved_by")[:newest]:
         yield _question(question)
     for call in gauge.calls:
@@ -91,6 +93,10 @@ def _acts(page: DialogPage, newest: int) -> Iterator[Act]:
 
 def _rewrite(dialog: Dialog, line: RunLine) -> Act:
     run = line.run
+    if line.undoes_clear:
+        place = address_of(dialog, run.base_position, f"run-{run.pk}")
+        sizes = _est_sizes(run.est_before, run.est_after)
+        return Act("rewrite", run.created_at, _(line.title), _("it sees again what went"), sizes, place, run=line)
     gone = ngettext("{number} piece went to the archive", "{number} pieces went to the archive", line.removed)
     return Act(
         "rewrite",
@@ -187,9 +193,20 @@ def _est_sizes(before: int, after: int) -> str:
 def words_of_undo(run: RemediationRun, before: int | None, after: int | None) -> str:
     """Return a sentence about what an undo brought back into the model's sight."""
     back = {seq for item in run.removed if item["kind"] != UnitKind.SUMMARY for seq in item["turns"]}
+    return _words_of_undo(len(back), before, after)
+
+
+def words_of_clear_undone(run: RemediationRun) -> str:
+    """Return a sentence about what undoing a clear brought back: all but what was said since."""
+    carried = Round.objects.values_list("carried", flat=True).get(dialog=run.dialog_id, number=run.round_number)
+    back = {seq for item in run.view for seq in item.get("turns", item.get("sources", ()))} - set(carried)
+    return _words_of_undo(len(back), run.est_before, run.est_after)
+
+
+def _words_of_undo(back: int, before: int | None, after: int | None) -> str:
     words = _("Undone.")
     if back:
-        words = ngettext("{number} message is back.", "{number} messages are back.", len(back)).format(number=len(back))
+        words = ngettext("{number} message is back.", "{number} messages are back.", back).format(number=back)
     if before is None or after is None:
         return words
     return f"{words} {_est_sizes(before, after)}"

@@ -49,7 +49,7 @@ def many_as_json(viewer: User, ids: Sequence[UUID]) -> Iterator[str]:
 
 
 def _round(row: Round) -> str:
-    package = f"\n{_quote(row.package)}\n" if row.package else ""
+    package = f"\n{_quote(row.package)}\n" if row.package and row.cause in Round.CLEARS else ""
     return f"\n---\n\n## Round {row.number}\n{package}"
 
 

@@ -141,7 +141,7 @@ def _marks(row: Generation, previous: Generation | None, mark_of: Callable[[int]
     result = list[Mark]()
     if previous is not None and row.base and previous.base:
         (number, run), (number_before, run_before) = _base(row), _base(previous)
-        if number != number_before:
+        if number != number_before and not run:
             result.append(Mark("round", _("Round {number} began").format(number=number)))
         if run > run_before or (run and number != number_before):
             result.append(mark_of(run))

@@ -12,12 +12,14 @@ from operator import attrgetter
 from pkgutil import iter_modules
 
 from remediation import policies as room
+from remediation.decisions import UNDO_CLEAR
 from remediation.policies import none
 from remediation.policies.policy import Policy
 
 log = logging.getLogger(__name__)
 
 GROUP = "dominds.policies"
+CLEAR_UNDONE = "Clear undone"
 PLACE = attrgetter("place")
 CONFORMANCE = "conformance"  # the one module here that needs pytest
 
@@ -148,6 +150,8 @@ def label_of(name: str) -> str:
 
 def title_of(name: str) -> str:
     """Return the title of a rewrite by this policy, though the policy may be gone."""
+    if name == UNDO_CLEAR:
+        return CLEAR_UNDONE
     try:
         return named(name).title
     except UnknownPolicy:

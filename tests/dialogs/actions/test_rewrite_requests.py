@@ -6,7 +6,9 @@ import pytest
 
 from dialogs.actions import rewrite_requests
 from dialogs.context.view import view_of
+from dialogs.errors import Conflict
 from dialogs.models import Dialog, Turn
+from dialogs.queries import context_report
 from dialogs.runtime.driver import drive
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from tests.dialogs.conftest import Script
@@ -70,6 +72,43 @@ def test_undoing_two_nested_rewrites_restores_the_exact_view(script: Script) -> 
     dialog.refresh_from_db()
     assert seen(dialog) == before
     assert dialog.report == "awaiting"
+
+
+@pytest.mark.parametrize("rewritten", [False, True], ids=["as said", "rewritten"])
+def test_an_undone_clear_is_seen_as_if_it_had_not_been(script: Script, rewritten: bool) -> None:
+    script({"text": "Understood. " * 30, "usage": "estimate"})
+    dialog = make_dialog()
+    talk(dialog, 6)
+    if rewritten:
+        rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)
+        drive(dialog.pk)
+    talk(dialog, 1)
+    before = seen(dialog)
+    rewrite_requests.clear(dialog.pk, "Goal: go on", dialog.owner)
+    drive(dialog.pk)
+    talk(dialog, 1)
+    cleared = seen(dialog)
+    run = rewrite_requests.undo_clear(dialog.pk, dialog.owner, context_report.next_size)
+    dialog.refresh_from_db()
+    assert seen(dialog) == [*before, *cleared[1:]]
+    assert run.est_after > run.est_before > 0
+    talk(dialog, 1)
+    rewrite_requests.undo(run.pk, dialog.owner)
+    assert seen(dialog)[: len(cleared)] == cleared and len(seen(dialog)) == len(cleared) + 2
+    with pytest.raises(Conflict):
+        rewrite_requests.undo_clear(dialog.pk, dialog.owner, context_report.next_size)
+
+
+def test_what_came_after_a_clear_is_undone_before_it(script: Script) -> None:
+    script({"text": "Understood. " * 30, "usage": "estimate"})
+    dialog = make_dialog()
+    rewrite_requests.clear(dialog.pk, "Goal: go on", dialog.owner)
+    drive(dialog.pk)
+    talk(dialog, 6)
+    rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)
+    drive(dialog.pk)
+    with pytest.raises(Conflict, match="Undo later rewrites"):
+        rewrite_requests.undo_clear(dialog.pk, dialog.owner, context_report.next_size)
 
 
 def test_a_rewrite_by_hand_on_an_idle_dialog_generates_nothing(script: Script) -> None:

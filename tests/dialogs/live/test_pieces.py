@@ -9,6 +9,7 @@ import yaml
 from dialogs.actions import messages, questions, reminders, rewrite_requests
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog, Generation, Question
+from dialogs.queries.context_report import next_size
 from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
 from remediation.models import RemediationRun
@@ -126,6 +127,8 @@ def test_rewrites_and_clears(script: Script) -> None:
         ("the clear's run", lambda: drive(pk)),
         ("a message in the new round", lambda: messages.post_message(pk, "last")),
         ("its answer", lambda: drive(pk)),
+        ("the clear's undo", lambda: rewrite_requests.undo_clear(pk, owner, next_size)),
+        ("the clear again", lambda: rewrite_requests.undo(RemediationRun.objects.latest("pk").pk, owner)),
     )
 
 
