@@ -64,9 +64,42 @@ NEVER = [
     "http://[::1/",
     "http://no-such-host.invalid/",
 ]
+DISGUISED = [  # as parsers, look-ups and people read them differently
+    "http://①②⑦.⓪.⓪.①/",
+    "http://127。0。0。1/",
+    "http://１２７.0.0.1/",
+    "http://ⓛocalhost/",
+    "http://local\u00adhost/",
+    "http://LOCALHOST/",
+    "http://localhost./",
+    "http://127.0.0.1\t/",
+    "http://127.0.0.1\n/",
+    "http:\\\\127.0.0.1/",
+    "http:///127.0.0.1/",
+    "http:127.0.0.1",
+    "http://127.0.0.1:80:80/",
+    "http://127.0.0.1#@8.8.8.8/",
+    "http://8.8.8.8@127.0.0.1/",
+    "http://8.8.8.8\\@127.0.0.1/",
+    "http://127.0.0.1%2f@8.8.8.8/",
+    "http://8.8.8.8%00.127.0.0.1/",
+    "http://0/",
+    "http://0x7f.1/",
+    "http://017700000001/",
+    "http://127.000.000.001/",
+    "http://[::127.0.0.1]/",
+    "http://[0:0:0:0:0:ffff:127.0.0.1]/",
+    "http://[fe80::1%25lo]/",
+    "http://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/",  # Teredo
+    "http://[64:ff9b:1::7f00:1]/",  # NAT64 of one's own
+    "http://169.254.169.254.:80/",
+    "jar:http://127.0.0.1!/",
+    "data:text/plain,x",
+    "unix:///var/run/docker.sock",
+]
 
 
-@pytest.mark.parametrize("url", [*INSIDE, *NEVER])
+@pytest.mark.parametrize("url", [*INSIDE, *NEVER, *DISGUISED])
 def test_addresses_inside_are_refused(url: str) -> None:
     with pytest.raises(Refused):
         check(url, allow_private=False)

@@ -9,8 +9,9 @@ import pytest
 from django.db.models.functions import Now
 
 from dialogs.actions import questions
+from dialogs.extras.notices.webhook import question_body
 from dialogs.extras.operations.dashboard import list_undelivered
-from dialogs.models import Delivery, SiteSettings
+from dialogs.models import Delivery, Question, SiteSettings
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
@@ -52,7 +53,7 @@ def test_a_secret_that_is_changed_goes_on_signing_for_a_day(script: Script, hook
 
 def test_a_webhook_is_signed_and_called_again_after_a_failure(script: Script, hook: Hook) -> None:
     hook.fails = [503]
-    question = ask(script, "Is <!channel> & co. right?")
+    question = ask(script, "Is <!channel> & co. right?")  # Slack's; Mattermost's below
     send_due()
     assert list_undelivered()[0].error == "The webhook answered with HTTP 503."
     later(1)
@@ -74,6 +75,26 @@ def test_a_webhook_is_signed_and_called_again_after_a_failure(script: Script, ho
     assert (message["event"], message["state"]) == ("question.closed", "answered")
     assert Delivery.objects.filter(sent_at=None).count() == 0
     assert not any(row.body for row in Delivery.objects.all()), "texts are not kept"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("@all", "@\u200ball"),
+        ("(@channel)", "(@\u200bchannel)"),
+        ("_@here", "_@\u200bhere"),
+        ("x/@all.", "x/@\u200ball."),
+        ("[your bank](https://evil.example)", "[your bank]\u200b(https://evil.example)"),
+        ("![](https://evil.example/seen.png)", "![]\u200b(https://evil.example/seen.png)"),
+        ("[bank][1]\n[1]: https://evil.example", "[bank]\u200b[1]\n[1]\u200b: https://evil.example"),
+        ("<https://evil.example|bank>", "&lt;https://evil.example|bank&gt;"),
+        ("ann@example.org, x[1] = 2", "ann@example.org, x[1] = 2"),
+    ],
+)
+def test_a_line_in_a_chat_mentions_nobody_and_hides_no_address(written: str, shown: str) -> None:
+    question = Question.objects.create(dialog=make_dialog(), kind=Question.Kind.QUESTION, text=f"See {written}")
+    body = question_body(question)
+    assert body["text"].endswith(f"See {shown}") and body["asked"] == f"See {written}"
 
 
 def test_a_webhook_that_refuses_is_not_asked_again(script: Script, hook: Hook) -> None:
