@@ -62,17 +62,17 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
 _AnyDialogs = models.Manager.from_queryset(DialogQuerySet)
 
 
-class DialogManager(_AnyDialogs):  # type: ignore[type-arg]  # of such a class mypy knows no argument
+class DialogManager(_AnyDialogs["Dialog"]):
     """The dialogs that exist. Removed ones still count in sums, through their generations."""
 
-    def get_queryset(self) -> Any:
+    def get_queryset(self) -> "models.QuerySet[Dialog]":
         return super().get_queryset().filter(removed_at__isnull=True)
 
 
-class DeletedDialogManager(_AnyDialogs):  # type: ignore[type-arg]
+class DeletedDialogManager(_AnyDialogs["Dialog"]):
     """The dialogs that their owners have deleted and can still bring back."""
 
-    def get_queryset(self) -> Any:
+    def get_queryset(self) -> "models.QuerySet[Dialog]":
         return super().get_queryset().filter(removed_at__isnull=False, expires_at__isnull=False)
 
 

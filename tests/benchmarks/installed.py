@@ -67,7 +67,8 @@ class Installed:
 
     def resting_mb(self) -> float:
         time.sleep(RESTING_SECONDS)
-        return sum(process.memory_full_info().pss for process in self.processes()) / 1e6
+        held: list[int] = [process.memory_full_info().pss for process in self.processes()]
+        return sum(held) / 1e6
 
     def written_bytes(self) -> int:
         """What all its processes have sent to the disk."""

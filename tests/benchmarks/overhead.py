@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 from uuid import UUID
@@ -107,7 +108,7 @@ def measure(
     local, remote = (dialog_at(depth, agent, owner, window) for _ in range(2))
     raw, tools, result = floor.dialog_at(depth), tools_of(local), defaultdict[str, list[float]](list)
     for table_name in ("floor", *PRODUCT_TABLES):
-        floor.connection.execute(f"ANALYZE {table_name}")  # type: ignore[arg-type]
+        floor.connection.execute(f"ANALYZE {table_name}")
     floor.connection.commit()
     for number in range(rounds + 2):
         into = result if number >= 2 else defaultdict[str, list[float]](list)  # two to warm up
@@ -168,13 +169,12 @@ def main() -> None:
             psycopg.connect(conninfo(running), autocommit=True),
             Redis.from_url(running.stack.redis.url),
         )
-        whole, windowed = {}, {}
+        whole: dict[int, Timings] = {}
+        windowed: dict[int, Timings] = {}
         for depth in depths:
             for name, into, window in (("whole history", whole, None), (f"window of {WINDOW}", windowed, WINDOW)):
                 task = bar.add_task(f"depth {depth:,}, {name}", total=asked.rounds + 2)
-                into[depth] = measure(
-                    running, floor, product, depth, asked.rounds, window, lambda task=task: bar.advance(task)
-                )
+                into[depth] = measure(running, floor, product, depth, asked.rounds, window, partial(bar.advance, task))
         task = bar.add_task("storage", total=asked.exchanges * 3)
         stored = storage(running, floor, asked.exchanges, lambda: bar.advance(task))
         connection.close()

@@ -65,7 +65,7 @@ class Person:
         self.name, self.measured = name, measured
 
     async def post(self, kind: str, address: str, **fields: str) -> "httpx2.Response | None":
-        headers = {"X-CSRFToken": self.client.cookies.get("csrftoken", ""), "Referer": str(self.client.base_url)}
+        headers = {"X-CSRFToken": self.client.cookies.get("csrftoken") or "", "Referer": str(self.client.base_url)}
         return await self.measured.call(kind, self.client.post(address, data=fields, headers=headers))
 
     async def work(self, until: float) -> None:

@@ -1,13 +1,14 @@
 """A browser without scripts, and dialogs that wait for a human."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern
 
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Question
-from dialogs.tools.human import ASK_HUMAN
 from dialogs.urls import urlpatterns
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
@@ -33,7 +34,7 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
     return dialog, Question.objects.get(dialog=dialog)
 
 
-def routes(patterns: Iterable[URLPattern | URLResolver] = urlpatterns) -> Iterator[URLPattern]:
+def routes(patterns: Iterable[Any] = urlpatterns) -> Iterator[URLPattern]:
     """Yield every address of the pages, with those of extensions, which are included without a prefix."""
     for pattern in patterns:
         if isinstance(pattern, URLPattern):

@@ -54,7 +54,8 @@ def laid_lite(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) 
 @pytest.fixture
 def lite(tmp_path: Path, laid_lite: Path, django_db_blocker: Any) -> Iterator[str]:
     """The alias of a migrated SQLite database."""
-    file = shutil.copy(laid_lite, tmp_path / "lite.sqlite3")
+    file = tmp_path / "lite.sqlite3"
+    shutil.copy(laid_lite, file)
     with django_db_blocker.unblock(), _lite_at(file):
         yield "lite"
 

@@ -1,7 +1,7 @@
 """One person's dialogs, in every state and with everything that a dialog can hold,
 made by the product's own services."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django.contrib.auth.models import Group, User
 
@@ -75,7 +75,7 @@ class Zoo:
     def new(self) -> Dialog:
         return messages.create_dialog(self.owner, self.agent.pk)
 
-    def talk(self, *texts: str, step: dict[str, object] | None = None) -> Dialog:
+    def talk(self, *texts: str, step: Mapping[str, object] | None = None) -> Dialog:
         self.script(step or PLAIN)
         dialog = self.new()
         send(dialog, *texts)

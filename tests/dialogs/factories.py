@@ -9,6 +9,7 @@ import factory
 import yaml
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
+from factory import declarations
 
 from dialogs.actions.messages import create_dialog, post_message
 from dialogs.models import Agent, Dialog
@@ -25,15 +26,15 @@ class UserFactory(factory.django.DjangoModelFactory[User]):
         model = User
         skip_postgeneration_save = True
 
-    username = factory.Sequence(lambda number: f"person-{number}")
-    password = factory.LazyFunction(lambda: hashed(PASSWORD))
+    username = declarations.Sequence(lambda number: f"person-{number}")
+    password = declarations.LazyFunction(lambda: hashed(PASSWORD))
 
 
 class AgentFactory(factory.django.DjangoModelFactory[Agent]):
     class Meta:
         model = Agent
 
-    id = factory.Sequence(lambda number: f"agent-{number}")
+    id = declarations.Sequence(lambda number: f"agent-{number}")
     name = "Tester"
     provider = "test"
     model = "model"
@@ -53,8 +54,8 @@ class RewriteFactory(factory.django.DjangoModelFactory[RemediationRun]):
     est_before = 9
     est_after = 3
     base_position = 1
-    view = []
-    removed = []
+    view: list[Any] = []
+    removed: list[Any] = []
 
 
 def write_minds(folder: Path, steps: Sequence[dict[str, Any]], **model: Any) -> None:

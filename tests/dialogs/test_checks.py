@@ -63,7 +63,9 @@ def dominds_file(minds: Path) -> int:
         f"model-{number}.5": {"name": "M", "context_length": 200_000, "context_window": "200K"} for number in range(12)
     }
     server = {"apiType": "openai-compatible", "baseUrl": "https://example.com/v1", "apiKeyEnvVar": "A_KEY"}
-    providers = {f"provider-{number}.io": {**server, **REMARKS, "models": models} for number in range(16)}
+    providers: dict[str, dict[str, Any]] = {
+        f"provider-{number}.io": {**server, **REMARKS, "models": models} for number in range(16)
+    }
     providers["provider-7.io"] |= {"llm_retry_max_retries": 3}
     providers["codex"] = {**server, **REMARKS, "apiType": "codex", "models": models}
     minds.mkdir(parents=True, exist_ok=True)

@@ -216,9 +216,12 @@ def dollars(model: tuple[str, str], calls: Iterator[Call], cached: bool) -> Deci
     """Of one dialog."""
     prices = load_catalog(Path("/nonexistent")).model(*model).prices
     writes = any(price.write is not None for price in prices)
-    costs = [cost_of(call.usage(cached, writes), prices, AT) for call in calls]
-    assert None not in costs
-    return sum(costs, Decimal(0))  # type: ignore[arg-type]
+    total = Decimal(0)
+    for call in calls:
+        cost = cost_of(call.usage(cached, writes), prices, AT)
+        assert cost is not None
+        total += cost
+    return total
 
 
 # -- Tables ------------------------------------------------------------------------------------------------------------

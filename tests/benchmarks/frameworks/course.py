@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from typing import Any, Protocol
@@ -256,7 +257,7 @@ class Course:
 
     def _of_database(self, each: Contestant, query: str) -> int:
         with psycopg.connect(conninfo(self.rig), dbname=each.database, autocommit=True) as connection:
-            row = connection.execute(query).fetchone()  # type: ignore[call-overload]
+            row = connection.execute(query).fetchone()
         assert row is not None
         return int(row[0])
 
@@ -310,7 +311,7 @@ def main() -> None:
     chosen = [name for name in asked.only.split(",") if name]
     if missing := [name for name in chosen if name not in FRAMEWORKS or not (INSTALLED / name / "installed").exists()]:
         parser.error(f"{', '.join(missing)}: not installed; `make frameworks` does it for {', '.join(FRAMEWORKS)}")
-    runs = [(depth, None, asked.rounds) for depth in depths]
+    runs: list[tuple[int, int | None, int]] = [(depth, None, asked.rounds) for depth in depths]
     runs += [(depth, WINDOW, asked.window_rounds) for depth in depths[1:]]
     with rig(answer_chars=ANSWER_CHARS) as running, ExitStack() as opened, progress() as bar:
         from django.db import connection
@@ -330,7 +331,7 @@ def main() -> None:
         for depth, window, rounds in runs:
             named = f"depth {depth:,}, " + ("whole history" if window is None else f"window of {window} turns")
             task = bar.add_task(named, total=rounds + WARM_UP)
-            result = course.run(depth, rounds, window, lambda task=task: bar.advance(task))
+            result = course.run(depth, rounds, window, partial(bar.advance, task))
             rows = [row(each.name, of, result[0]) for each, of in zip(course.contestants, result, strict=True)]
             report(f"{named}, {rounds} messages each ({load()}):\n\n" + table(HEAD, rows))
         at_rest = ", ".join(f"{of.name} {ms:.1f}" for of, ms in zip(course.contestants, course.at_rest, strict=True))

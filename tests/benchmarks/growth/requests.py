@@ -6,7 +6,7 @@ from functools import partial
 from tests.benchmarks.growth.seeding import TABLES
 
 # Name, address and, where it is not "person", who asks. ``page`` is the long dialog's, ``api`` the same below /api.
-PAGES = (
+PAGES: tuple[tuple[str, ...], ...] = (
     ("look at the long dialog", "{page}"),
     ("its transcript, deep", "{page}older?before={half}"),
     ("its context", "{page}context/"),
@@ -92,8 +92,10 @@ def requests(turns: int) -> Iterator[tuple[str, Callable[[], object]]]:
         assert Dialog.objects.get(pk=long.pk).state == "idle"
 
     yield "turn, message to idle", turn
-    for name, address, *who in (*PAGES, *((*page, "operator") for page in ADMIN_PAGES)):
-        yield name, partial(get, address.format(**names), *who)
+    for name, address, *reader in PAGES:
+        yield name, partial(get, address.format(**names), *reader)
+    for name, address in ADMIN_PAGES:
+        yield name, partial(get, address.format(**names), "operator")
     yield "sweep of dialogs that are owed", sweeping.sweep
     yield "sweep of notices", deliveries.sweep
     yield "sweep of what expired", expiry.remove_expired

@@ -121,7 +121,7 @@ def _long_dialog(seeder: Seeder, size: Size, agent: Any, owner: Any) -> None:
     dialog = dialog_at(1, agent, owner)
     Event.objects.filter(dialog=dialog, seq__gt=1).delete()
     event = Event.objects.get(dialog=dialog)
-    steps = [
+    steps: list[tuple[str, dict[str, Any]]] = [
         ("state", {"state": "generating", "failure": ""}),
         ("turn", {"turn": 1}),
         ("state", {"state": "idle", "failure": ""}),

@@ -51,7 +51,8 @@ def conversation(dialog: Dialog) -> list[str]:
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     """Run ``work`` on so many threads that start together; return what they answered, or the exceptions."""
-    barrier, answers = threading.Barrier(count), [None] * count
+    barrier = threading.Barrier(count)
+    answers: list[Any] = [None] * count
 
     def run(number: int) -> None:
         barrier.wait(60)

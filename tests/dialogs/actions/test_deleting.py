@@ -102,7 +102,9 @@ def test_in_the_admin_too_and_superusers_see_when_it_is_purged(dialog: Dialog, o
     assert telling(operator) == set()
     assert statuses(operator, *pages[-7:-5]) == [302, 302]  # Django's answer to what is not there
     listed_as = chief.get(reverse("admin:dialogs_dialog_changelist")).content.decode()
-    day = date_format(Dialog.deleted.get(pk=dialog.pk).expires_at)
+    expires_at = Dialog.deleted.get(pk=dialog.pk).expires_at
+    assert expires_at is not None
+    day = date_format(expires_at)
     assert "mellon" in listed_as and f"deleted, purged on {day}" in listed_as
     page = chief.get(reverse("admin:dialogs_dialog_change", args=[dialog.pk])).content.decode()
     assert f"deleted, purged on {day}" in page and f"/d/{dialog.pk}/" not in page
@@ -138,7 +140,9 @@ def test_undo_brings_it_back(dialog: Dialog) -> None:
 def test_after_thirty_days_its_words_are_gone_and_its_numbers_stay(dialog: Dialog) -> None:
     folders.delete(dialog.owner, [dialog.pk])
     assert remove_expired() == 0
-    left = Dialog.deleted.get(pk=dialog.pk).expires_at - timezone.now()
+    expires_at = Dialog.deleted.get(pk=dialog.pk).expires_at
+    assert expires_at is not None
+    left = expires_at - timezone.now()
     assert timedelta(days=29, hours=23) < left <= timedelta(days=30)
     Dialog.deleted.filter(pk=dialog.pk).update(expires_at=timezone.now())
     assert remove_expired() == 1 and remove_expired() == 0

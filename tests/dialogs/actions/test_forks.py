@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -228,7 +229,8 @@ def test_a_waiting_dialog_is_forked_before_its_open_call(script: Script) -> None
 
 def test_while_something_is_generated_nothing_branches_off(dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "four")
-    for way in (lambda: fork(at(dialog, 2)), lambda: regenerate(at(dialog, 2)), lambda: edit(at(dialog, 1), "Else")):
+    ways = (partial(fork, at(dialog, 2)), partial(regenerate, at(dialog, 2)), partial(edit, at(dialog, 1), "Else"))
+    for way in ways:
         with pytest.raises(Conflict) as refused:
             way()
         assert refused.value.code == "dialog_busy"

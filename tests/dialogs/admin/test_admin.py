@@ -12,13 +12,14 @@ from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core import checks
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key, owner_of
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Question
 from dialogs.runtime.driver import drive
-from dialogs.tools.human import ASK_HUMAN
 from remediation.models import CleanupTask, Proposal
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
@@ -100,8 +101,9 @@ def test_staff_list_and_search_every_table_and_edit_no_history(
 
 def test_pages_of_rows_run_nothing_of_their_texts(browser: Client, asked: Question) -> None:
     dialog = asked.dialog
-    rows = [dialog, dialog.turns.first(), dialog.generations.first(), dialog.events.first(), dialog.rounds.first()]
-    for row in [*rows, dialog.generations.get().snapshot]:  # type: ignore[attr-defined]
+    rows: list[Model] = [dialog, dialog.generations.get(), dialog.generations.get().snapshot]
+    rows += [dialog.turns.earliest("pk"), dialog.events.earliest("pk"), dialog.rounds.earliest("pk")]
+    for row in rows:
         page = browser.get(reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk]))
         assert page.status_code == 200
         assert SECRET not in page.content.decode()

@@ -154,6 +154,6 @@ def test_the_compactor_compacts_in_the_middle_of_a_long_answer(talk: Talk) -> No
         "demo-autocompaction", lambda dialog: dialog.state == "idle", most=1, text="long, please", dialog=dialog
     )
     interrupted = Turn.objects.get(dialog=dialog, status=Turn.Status.INTERRUPTED)
-    after = dialog.turns.filter(position__gt=interrupted.position).order_by("position")
+    after = list(dialog.turns.filter(position__gt=interrupted.position).order_by("position"))
     assert [turn.role for turn in after] == ["notice", "notice", "assistant"]
-    assert after.last().text.startswith("… and there I go on")
+    assert after[-1].text.startswith("… and there I go on")

@@ -157,16 +157,16 @@ def test_branches_hold_the_images_of_what_they_copy(dialog: Dialog) -> None:
     fork = forks.fork(Branch(dialog.pk, 2, dialog.owner))
     edited = forks.edit(Branch(dialog.pk, 1, dialog.owner), "look closely")
     for branch in (fork, edited):
-        (kept,) = branch.turns.get(role="user").attachments
+        (kept,) = branch.turns.get(role="user").attachments or []
         assert bytes(branch.attachments.get(sha256=kept["sha256"]).content) == picture()
-    assert [message.parts[0].name for message in view_of(edited).messages] == ["a.png"]  # type: ignore[union-attr]
+    assert [message.parts[0].name for message in view_of(edited).messages] == ["a.png"]
 
 
 def test_the_same_image_is_stored_once(dialog: Dialog) -> None:
     for name in ("a.png", "b.png"):
         posted(dialog, text="look", attachments=[{"name": name, "data": coded(picture())}] * 2)
     assert dialog.attachments.count() == 1
-    assert [file["name"] for file in dialog.turns.get(seq=2).attachments] == ["b.png", "b.png"]
+    assert [file["name"] for file in dialog.turns.get(seq=2).attachments or ()] == ["b.png", "b.png"]
 
 
 # -- /v1 ---------------------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_a_client_goes_on_with_the_dialog_that_holds_its_images(script: Script) 
     other = begun(OTHER, "and now?")  # the same words beside another image are another conversation
     assert other != first and other.attachments.count() == 1
     kept = other.turns.get(seq=1)
-    assert (kept.text, kept.attachments[0]["width"]) == ("look", 9)
+    assert (kept.text, [file["width"] for file in kept.attachments or ()]) == ("look", [9])
 
     branch = begun(PICTURE, "or rather?")  # goes on from an older place: the image comes along
     assert branch != first and bytes(branch.attachments.get().content) == picture()

@@ -245,7 +245,7 @@ def test_a_key_that_only_reads_has_no_budget() -> None:
     assert "it has no budget" in page.content.decode()
     for scope in ("all", "v1"):
         assert browser.post("/settings/keys/", {"scope": scope, "budget_usd": "5"}).status_code == 200
-    assert set(ApiKey.objects.values_list("scope", "budget_usd")) == {("all", 5), ("v1", 5)}
+    assert set(ApiKey.objects.values_list("scope", "budget_usd")) == {("all", Decimal(5)), ("v1", Decimal(5))}
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def test_a_key_ends_and_its_use_is_noted_once_a_minute() -> None:
     assert ApiKey.objects.get().last_used_at == earlier
     ApiKey.objects.update(last_used_at=earlier - timedelta(seconds=20))
     assert key_of(key) is not None
-    assert ApiKey.objects.get().last_used_at > row.last_used_at
+    noted_at = ApiKey.objects.get().last_used_at
+    assert noted_at is not None and noted_at > row.last_used_at
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert key_of(key) is None
 
@@ -65,6 +66,7 @@ def test_a_key_spends_no_more_in_a_month_than_its_budget() -> None:
     owner, agent = UserFactory.create(), AgentFactory.create()
     key = create_key(owner, scope="v1", budget_usd=Decimal("0.75"))
     row = key_of(key)
+    assert row is not None
     dialog = messages.create_dialog(owner, agent.pk, origin="key")
     generation(dialog, cost_usd=Decimal("0.5"), key=row)
     generation(dialog, cost_usd=Decimal("9"), key=row, ago=timedelta(days=32))

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
-from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.api.caller import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_operator, send
@@ -102,7 +103,7 @@ def test_a_suspended_dialog_takes_no_message_and_shows_numbers_not_texts(
 )
 def test_each_exit_of_a_suspension(caller: Caller, suspended: str, exit_: dict[str, str], state: str) -> None:
     if exit_["action"] == "switch_model":  # a move to the same model is refused
-        Dialog.objects.filter(questions=suspended).update(provider="test", model="former")
+        Dialog.objects.filter(questions=UUID(suspended)).update(provider="test", model="former")
     operator = Caller(make_operator())
     status, result = operator("POST", f"/questions/{suspended}/resolve", exit_)
     assert (status, result["state"], result["action"]) == (200, "resolved", exit_["action"])

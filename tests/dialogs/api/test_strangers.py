@@ -8,10 +8,10 @@ import pytest
 
 from dialogs.actions import messages, reminders
 from dialogs.actions.attachments import check_files
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.api.application import api
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
-from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.api.caller import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, make_operator

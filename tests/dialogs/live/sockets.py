@@ -1,7 +1,7 @@
 """Sockets as pages open them, for the tests of this room."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,9 +21,9 @@ Frame = dict[str, Any]
 PATIENCE_SECONDS = 8
 
 
-def go(scenario: Callable[[], Awaitable[None]]) -> None:
+def go(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario on an event loop of its own."""
-    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 async def rows(function: Callable[..., Any], *arguments: Any) -> Any:

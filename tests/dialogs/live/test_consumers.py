@@ -2,21 +2,20 @@
 
 import asyncio
 import re
-import threading
 
 import orjson
 import pytest
 from channels.testing import WebsocketCommunicator
-from django.db import connection
 from redis import Redis
 
 from dialogs.actions import messages, questions
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.live import consumers
 from dialogs.live.flow_control import PING_BYTES, UNREAD_BYTES
 from dialogs.models import Dialog, Event, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
-from dialogs.tools.human import ASK_HUMAN
+from tests.dialogs.actions.driving import Driving
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 from tests.dialogs.html_tree import in_one_line
@@ -106,13 +105,12 @@ def test_a_running_answer_streams_whole_and_its_turn_says_the_same(script: Scrip
     async def scenario() -> None:
         async with listening(path_of(dialog), dialog.owner) as page:
             await rows(messages.post_message, dialog.pk, "Go")
-            driver = threading.Thread(target=lambda: (drive(dialog.pk), connection.close()))
-            driver.start()
+            driving = Driving(dialog.pk)
             begun = await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] > 100)
             async with listening(path_of(dialog), dialog.owner) as late_page:  # a second tab, in the middle
                 late = await frames_until(late_page, is_state("idle"))
             frames = begun + await frames_until(page, is_state("idle"))
-            await rows(driver.join)
+            await rows(driving.end)
         for seen in (frames, late):
             turn = next(frame for frame in seen if frame["type"] == "turn" and frame["data"]["role"] == "assistant")
             assert turn["data"]["text"] == text
@@ -148,14 +146,13 @@ def test_reasoning_streams_beside_the_text_and_stays_with_the_turn(script: Scrip
     async def scenario() -> None:
         async with listening(path_of(dialog), dialog.owner) as page:
             await rows(messages.post_message, dialog.pk, "Go")
-            driver = threading.Thread(target=lambda: (drive(dialog.pk), connection.close()))
-            driver.start()
+            driving = Driving(dialog.pk)
             begun = await frames_until(page, lambda frame: frame.get("reasoning_pos", 0) > 20)
             assert drafted(begun) == ""
             async with listening(path_of(dialog), dialog.owner) as late_page:  # a second tab, in the middle
                 late = await frames_until(late_page, is_state("idle"))
             frames = begun + await frames_until(page, is_state("idle"))
-            await rows(driver.join)
+            await rows(driving.end)
         for seen in (frames, late):
             assert thought(seen) == reasoning
             assert "So it is **four**.".startswith(drafted(seen))
@@ -167,6 +164,7 @@ def test_reasoning_streams_beside_the_text_and_stays_with_the_turn(script: Scrip
 
     go(scenario)
     kept = Turn.objects.get(dialog=dialog, role="assistant").reasoning
+    assert kept is not None
     assert (kept["text"], kept["ms"] >= 20) == (reasoning.strip(), True)
 
 

@@ -70,6 +70,7 @@ def test_what_a_rewrite_came_to_is_told_the_same_everywhere(rewritten: Dialog) -
         assert event.est_tokens == before
         assert all(number in {before, run.limit} for number in numbers_in(event.message))
     record = run.reward_record
+    assert record is not None
     assert (record["stateBefore"]["estTokens"], record["stateAfter"]["estTokens"]) == (before, after)
     assert record["outcome"]["original_tokens"] - record["outcome"]["tokens_reduced"] == after
     listed = context_report.remediation_json(run)
@@ -252,7 +253,7 @@ def differing(told: dict[str, int | None]) -> dict[str, int | None]:
 def test_in_every_state_one_request_has_one_size(script: Script) -> None:
     zoo = MoreStates(script)
     dialogs = {name: dialog for name, dialog in zoo.dialogs().items() if name != "without a model"}
-    wrong = {}
+    wrong: dict[Any, Any] = {}
     for name, dialog in dialogs.items():
         wrong |= wrong_of(name, dialog)
     for policy in ("retention", "summarize", "breaking"):

@@ -1,6 +1,7 @@
 """The live text of an answer in Redis, which may lose it at any moment."""
 
 import time
+from typing import Any
 from uuid import uuid4
 
 import orjson
@@ -63,7 +64,7 @@ def test_lines_are_published_four_times_a_second_and_stored_nowhere(redis_client
             show_line(dialog, "call", f"at {time.monotonic()}")
             time.sleep(0.001)
         show_line(dialog, "call", "the last one")
-        frames = []
+        frames: list[Any] = []
         while not frames or frames[-1]["line"] != "the last one":
             message = pubsub.get_message(timeout=2)
             assert message is not None

@@ -33,7 +33,8 @@ def test_a_rejected_rewrite_is_an_outcome_and_no_error(script: Script) -> None:
     dialog = send(make_dialog(context_policy="breaking", context_limit=5_000), "one")
     run = rewrite(dialog, "prune")
     assert run.rejected and run.est_after == run.est_before
-    assert run.reward is not None and run.reward_record["outcome"]["tokens_reduced"] == 0
+    assert run.reward is not None and run.reward_record is not None
+    assert run.reward_record["outcome"]["tokens_reduced"] == 0
     assert not RemediationRun.objects.filter(dialog=dialog).exists(), "it does not stand"
     assert not ContextEvent.objects.filter(dialog=dialog).exists()
     assert not CleanupTask.objects.exists()

@@ -1,5 +1,6 @@
 """Two workers on one dialog: one is paused at any statement and overtaken, and then goes on. It must change nothing."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def test_a_worker_that_was_overtaken_writes_nothing_more(scenario: Scenario, scr
     point = 1 + SCENARIOS.index(scenario) % EVERY
     while True:
         dialog = scenario.prepare(script)
-        slow = Forked(lambda dialog=dialog: drive(dialog.pk), at=point, then=pause, unlocked=True)
+        slow = Forked(partial(drive, dialog.pk), at=point, then=pause, unlocked=True)
         if not slow.wait().paused:
             break
         drive_to_its_end(dialog)
@@ -57,7 +58,7 @@ def test_a_worker_whose_dialog_was_closed_meanwhile_writes_nothing_more(script: 
     point, failures = 1, []
     while True:
         dialog = SCENARIOS[0].prepare(script)
-        slow = Forked(lambda dialog=dialog: drive(dialog.pk), at=point, then=pause, unlocked=True)
+        slow = Forked(partial(drive, dialog.pk), at=point, then=pause, unlocked=True)
         if not slow.wait().paused:
             break
         messages.close(dialog.pk, dialog.owner)
@@ -73,7 +74,12 @@ def test_a_worker_whose_dialog_was_closed_meanwhile_writes_nothing_more(script: 
 def test_many_workers_in_processes_of_their_own_answer_once(script: Script, workers: int) -> None:
     scenario = next(each for each in SCENARIOS if each.name == "two messages")
     dialog = scenario.prepare(script)
-    others = [Forked(lambda: [drive(dialog.pk) for _ in range(10)], at=0) for _ in range(workers)]
+
+    def drive_ten_times() -> None:
+        for _ in range(10):
+            drive(dialog.pk)
+
+    others = [Forked(drive_ten_times, at=0) for _ in range(workers)]
     for other in others:
         other.wait()
     eventually(lambda: Dialog.objects.get(pk=dialog.pk).state == "idle")

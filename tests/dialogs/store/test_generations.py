@@ -33,7 +33,7 @@ def test_a_cursor_of_another_database_is_told_to_start_over(script: Script) -> N
     SiteSettings.objects.update(generation="after")  # restored, and gone on to beyond the cursor
     result = frames_after(dialog.pk, dialog.owner_id, 1, "before") or []
     assert [frame["type"] for frame in result] == ["resync"]
-    polled = browser_of(dialog.owner).get(reverse("frames", args=[dialog.pk]), {"after": 1, "of": "before"}).json()
+    polled = browser_of(dialog.owner).get(reverse("frames", args=[dialog.pk]), {"after": "1", "of": "before"}).json()
     assert polled["frames"][0]["type"] == "resync"
     assert (frames_after(dialog.pk, dialog.owner_id, 1) or [])[0]["type"] != "resync"  # a program that says nothing
 

@@ -16,8 +16,8 @@ from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import LeaseLost
-from dialogs.store.lease import MAX_CRASHES, claim, free_leases_of, keeper, worker_name
-from tests.dialogs.actions.driving import in_threads, refreshed, user_turns
+from dialogs.store.lease import MAX_CRASHES, Lease, claim, free_leases_of, keeper, worker_name
+from tests.dialogs.actions.driving import Driving, in_threads, refreshed, user_turns
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import events_of
 from tests.dialogs.factories import make_dialog, send
@@ -54,7 +54,11 @@ def test_of_many_workers_that_are_woken_one_drives(asked: Dialog) -> None:
 
 
 def test_a_hundred_wakes_make_one_generation(asked: Dialog) -> None:
-    in_threads(10, lambda _: [drive(asked.pk) for _ in range(10)])
+    def drive_ten_times(_: int) -> None:
+        for _ in range(10):
+            drive(asked.pk)
+
+    in_threads(10, drive_ten_times)
     assert user_turns(asked) == [("Hi", "answered")]
     assert (asked.generations.count(), refreshed(asked).epoch) == (1, 1)
 
@@ -140,11 +144,12 @@ def test_losses_are_counted_in_a_row(script: Script, asked: Dialog) -> None:
     assert user_turns(asked) == [("Hi", "answered")]
 
 
-def _generate_once(lease: Any) -> None:
+def _generate_once(lease: Lease) -> None:
     from dialogs.runtime.driver import pending_work, step
     from dialogs.runtime.tool_runs import pending, run
 
     dialog = pending_work(lease)
+    assert dialog is not None
     step(lease, dialog)
     dialog = pending_work(lease)
     if dialog is not None and (work := pending(dialog)):
@@ -156,7 +161,10 @@ def test_a_tool_call_that_kills_its_worker_is_not_run_for_ever(script: Script, a
     with claim(asked.pk) as lease:
         from dialogs.runtime.driver import pending_work, step
 
-        step(lease, pending_work(lease))
+        assert lease is not None
+        dialog = pending_work(lease)
+        assert dialog is not None
+        step(lease, dialog)
     for _ in range(MAX_CRASHES):
         take_and_vanish(asked)
     drive(asked.pk)
@@ -213,8 +221,7 @@ def test_an_error_in_our_own_code_fails_the_message_after_three_tries(script: Sc
 
 def test_losing_the_lease_in_the_middle_is_no_error(script: Script, asked: Dialog) -> None:
     script({"text": "Hello.", "delay_ms": 6_000})
-    driving = threading.Thread(target=lambda: (drive(asked.pk), connection.close()))
-    driving.start()
+    driving = Driving(asked.pk)
     eventually(lambda: asked.generations.filter(outcome="running").exists())
     script({"text": "Hello."})
 
@@ -224,20 +231,18 @@ def test_losing_the_lease_in_the_middle_is_no_error(script: Script, asked: Dialo
         return refreshed(asked).epoch > 1
 
     eventually(taken_over)
-    driving.join(30)
-    assert not driving.is_alive()
+    driving.end()
     assert [row.outcome for row in asked.generations.order_by("id")] == ["crashed", "kept"]
     assert asked.turns.filter(role="assistant").count() == 1
 
 
 def test_a_lease_is_renewed_while_the_model_thinks(script: Script, asked: Dialog) -> None:
     script({"text": "Hello.", "delay_ms": 6_000})
-    driving = threading.Thread(target=lambda: (drive(asked.pk), connection.close()))
-    driving.start()
+    driving = Driving(asked.pk)
     first = eventually(lambda: refreshed(asked).lease_until)
     assert eventually(lambda: refreshed(asked).lease_until > first, seconds=10)
     messages.stop(asked.pk)
-    driving.join(30)
+    driving.end()
 
 
 def test_the_supervisor_frees_what_a_dead_worker_held_and_wakes_it(asked: Dialog, redis_client: Redis) -> None:

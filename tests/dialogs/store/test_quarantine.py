@@ -280,7 +280,7 @@ def test_lists_show_the_others_beside_a_damaged_row(script: Script) -> None:
     for model, column, value in DAMAGE:
         row = rows[model]
         with damaged(row, column, value):
-            lists = [(person, address, {}) for address in LISTS]
+            lists: list[tuple[Browser, str, dict[str, str]]] = [(person, address, {}) for address in LISTS]
             lists += [(person, f"/api/{path}", key) for path in PROGRAMS]
             lists += [(boss, f"/admin/dialogs/{name}/", {}) for name in ADMIN if name == model._meta.model_name]
             lists += [(boss, "/ops/", {}), (boss, "/dialogs/", {})]

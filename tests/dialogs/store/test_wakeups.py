@@ -22,7 +22,7 @@ QUIET_SECONDS = 0.3
 
 
 def subscribed(redis: Redis, dialog_id: UUID) -> PubSub:
-    pubsub = redis.pubsub(ignore_subscribe_messages=True)
+    pubsub: PubSub = redis.pubsub(ignore_subscribe_messages=True)
     pubsub.subscribe(dialog_channel(dialog_id))
     pubsub.get_message(timeout=1)
     return pubsub

@@ -207,7 +207,7 @@ def test_of_two_answers_the_first_holds(asking: Dialog, script: Script) -> None:
 def test_who_may_not_act_allows_nothing(asking: Dialog, script: Script) -> None:
     script({"match": "go", "tool_calls": [BOOK]}, {"text": "Done."})
     send(asking, "go")
-    stranger: User = UserFactory()
+    stranger = UserFactory.create()
     with pytest.raises(NotFound):
         questions.answer(open_question(asking).pk, stranger, "Allow")
     reader = make_operator()

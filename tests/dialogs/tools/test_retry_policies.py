@@ -1,6 +1,6 @@
 """Retry policies from a real ``context.yaml``, for tools inside a transaction and outside of one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from django.db import connection
 from structlog.testing import capture_logs
 
 from dialogs.actions import messages
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
-from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
@@ -47,7 +47,7 @@ def refusing(table: str, times: int) -> Iterator[None]:
             cursor.execute(f"DROP TRIGGER refusing ON {table}; DROP FUNCTION refuse(); DROP SEQUENCE refused")
 
 
-def run(script: Script, folder: Path, *steps: dict[str, object]) -> tuple[Dialog, list[tuple[str, int, float]]]:
+def run(script: Script, folder: Path, *steps: Mapping[str, object]) -> tuple[Dialog, list[tuple[str, int, float]]]:
     script(*steps, {"text": "Done."})
     (folder / "minds" / "context.yaml").write_text(FILE)
     dialog = make_dialog()

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,7 +12,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from django.contrib.auth.models import User
 from django.db import connections
 from django.urls import resolve, reverse
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from dialogs.accounts.people import link_of
 from dialogs.actions.questions import ASK_HUMAN
@@ -32,7 +32,9 @@ from tests.harness.browser import session_key
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
-DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+DESK: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+LOOKS: tuple[tuple[ViewportSize, Literal["light", "dark"]], ...] = ((DESK, "light"), (PHONE, "dark"))
 RICH = ("rewritten", "with tools")  # those whose other pages hold the most
 # Dialogs whose pages hold what no other's does.
 DISTINCT = {
@@ -257,7 +259,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
         page.set_viewport_size(DESK)
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
         page.goto(base + address)
-        for size, scheme in ((DESK, "light"), (PHONE, "dark")):
+        for size, scheme in LOOKS:
             page.set_viewport_size(size)
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             page.evaluate(OPEN)

@@ -90,6 +90,7 @@ def test_the_facts_are_counted_by_where_they_are_now(script: Script) -> None:
     dialog, run = rewritten(script, "break")
     page = shown(dialog, run)
     run.refresh_from_db()
+    assert run.facts is not None
     counts = run.facts["counts"]
     assert sum(counts.values()) == run.facts["all"] >= 3
     assert counts["in_sight"] >= 1
@@ -104,6 +105,7 @@ def test_what_neither_summary_nor_ledger_says_is_one_search_away(script: Script)
     run.save()
     page = shown(dialog, run)
     run.refresh_from_db()
+    assert run.facts is not None
     assert run.facts["counts"]["in_sight"] == 0
     assert run.facts["counts"]["one_search_away"] == run.facts["all"]
     away = {value for fact in run.facts["away"] for value in fact["values"]}

@@ -1,7 +1,6 @@
 """The pages without a browser: what they answer, to whom, and that they work with scripts switched off."""
 
 import re
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,9 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 from dialogs.actions import messages, questions, reminders
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Event, Generation, Question, Reminder, Turn
 from dialogs.runtime.driver import drive
-from dialogs.tools.human import ASK_HUMAN
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, routes, suspended_dialog
 from tests.dialogs.conftest import Script
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # -- Who sees what -----------------------------------------------------------------------------------------------------
 
 
-def dialog_addresses() -> list[tuple[str, dict[str, Any]]]:
+def dialog_addresses() -> list[str]:
     """Every address of ours that names something of somebody's."""
     addresses = []
     for pattern in routes():

@@ -14,7 +14,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
-from django.http import HttpResponse
 
 from dialogs.extras.imports.conversation import NO_RESULT, Conversation
 from dialogs.extras.imports.files import UnknownExport, conversations_in
@@ -500,7 +499,7 @@ def test_a_chat_that_hit_its_limit_elsewhere_goes_on_here(script: Script, tmp_pa
     dialog = Dialog.objects.get(owner=owner)
     send(dialog, "What was the code of the safe?")
     assert dialog.state == "idle"
-    assert dialog.turns.filter(role=Turn.Role.ASSISTANT).last().text == "It was 4711."  # type: ignore[union-attr]
+    assert dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text == "It was 4711."
     standing = dialog.remediations.get()
     assert standing.est_before > 6_000 > standing.est_after
     assert "4711" in json.dumps(standing.view)
@@ -544,7 +543,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, options: tuple[str, ..
 # -- The page ----------------------------------------------------------------------------------------------------------
 
 
-def sent(owner: User, content: Any, agent: str, **more: str) -> HttpResponse:
+def sent(owner: User, content: Any, agent: str, **more: str) -> Any:
     file = SimpleUploadedFile("conversations.json", json.dumps(content).encode())
     return browser_of(owner).post("/import/", {"file": file, "agent": agent, **more})
 

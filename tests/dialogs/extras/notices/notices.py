@@ -6,9 +6,9 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.db.models.functions import Now
 
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.extras.notices import deliveries
 from dialogs.models import Delivery, Question
-from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
 

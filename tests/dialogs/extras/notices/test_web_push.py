@@ -13,10 +13,10 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from dialogs.actions import questions
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.extras.notices import deliveries, web_push
 from dialogs.extras.operations.dashboard import list_undelivered
 from dialogs.models import Delivery, Dialog, PushSubscription, Question, SiteSettings
-from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import PASSWORD, UserFactory, make_dialog, send

@@ -138,6 +138,7 @@ def test_coherence_is_measured_when_somebody_asks(breaking: Dialog) -> None:
     assert 0.5 < measured < 1
     stored = RemediationRun.objects.get(pk=run.pk)
     assert stored.coherence == coherence.measure(run.pk) == measured
+    assert stored.reward_record is not None and run.reward is not None
     assert stored.reward == stored.reward_record["reward"] == pytest.approx(run.reward - (1 - measured) / 2)
 
 

@@ -74,6 +74,7 @@ def test_percentiles_of_known_values() -> None:
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=60))
 def test_percentiles_lie_among_the_values(values: list[float]) -> None:
     half, most = dashboard.percentiles(values)
+    assert half is not None and most is not None
     assert round(min(values)) <= half <= most <= round(max(values))
 
 
@@ -89,10 +90,10 @@ def test_levels_and_compactions_are_counted_by_hour_and_day() -> None:
     assert hours[-1][1] == {"healthy": 0, "caution": 2, "critical": 0, "unknown": 0}
     assert hours[-4][1]["critical"] == 1
     assert sum(counts["healthy"] for _, counts in hours) == 0, "older than a day"
-    days = [counts for _, counts in dashboard.compactions_by_day()]
-    assert len(days) == 14
-    assert (days[-1]["retention"], days[-2]["breaking"]) == (1, 1)
-    assert sum(sum(counts.values()) for counts in days) == 2
+    by_day = [counts for _, counts in dashboard.compactions_by_day()]
+    assert len(by_day) == 14
+    assert (by_day[-1]["retention"], by_day[-2]["breaking"]) == (1, 1)
+    assert sum(sum(counts.values()) for counts in by_day) == 2
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "Pacific/Kiritimati", "America/St_Johns"])
@@ -265,6 +266,7 @@ def test_a_cleanup_task_is_done_once(operator: Client) -> None:
     assert "3 context warnings" in operator.get("/ops/").content.decode()
     operator.post(f"/ops/tasks/{task.pk}/finish/")
     task.refresh_from_db()
+    assert task.done_by is not None
     assert (task.state, task.done_by.username) == ("done", "ada")
     answer = operator.post(f"/ops/tasks/{task.pk}/finish/", follow=True)
     assert "done already" in answer.content.decode()

@@ -145,7 +145,8 @@ def test_a_search_of_all_dialogs_says_what_it_covers(monkeypatch: pytest.MonkeyP
         return min(int(seq) for seq in re.findall(r">Turn (\d+) of", page))
 
     def oldest_by_program(**more: str) -> int:
-        return min(one["seq"] for one in browser.get("/api/search", {"q": "heron", "limit": 50, **more}).json())
+        found = browser.get("/api/search", {"q": "heron", "limit": "50", **more}).json()
+        return min(int(one["seq"]) for one in found)
 
     assert oldest() == oldest_by_program() <= 2
     monkeypatch.setattr(search, "NEWEST_TURNS", 10)

@@ -9,9 +9,9 @@ from django.urls import reverse
 
 from dialogs.actions import messages, questions, reminders, sharing
 from dialogs.actions.attachments import check_files
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
-from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send

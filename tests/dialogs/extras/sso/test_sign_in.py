@@ -172,7 +172,7 @@ def test_answering_links_go_to_verified_addresses_alone(provider: Provider) -> N
     assert User.objects.get(identities__subject=ADA["sub"]).email == ""
 
 
-UNTRUSTED = {
+UNTRUSTED: dict[str, dict[str, Any]] = {
     "nonce of another sign-in": {"wrong": {"nonce": "another"}},
     "no nonce": {"wrong": {"nonce": None}},
     "another audience": {"wrong": {"aud": "another client"}},

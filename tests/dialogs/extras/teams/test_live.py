@@ -62,7 +62,8 @@ def test_a_team_works_side_by_side_asks_a_person_and_reports(stack: Stack) -> No
     eventually(lambda: api.get(path).json()["state"] == "idle")
     results = root.turns.filter(role="tool").order_by("position").values_list("text", flat=True)
     assert sorted(results) == ["North", "The hut is the Heron."]
-    assert root.turns.filter(role="assistant").last().text.startswith("We sleep in the Heron")
+    told = root.turns.filter(role="assistant").last()
+    assert told is not None and told.text.startswith("We sleep in the Heron")
     assert sorted(SideDialog.objects.filter(root=root).values_list("name", "level")) == [
         ("archive", 2),
         ("guide", 1),

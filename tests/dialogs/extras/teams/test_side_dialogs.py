@@ -22,6 +22,12 @@ from tests.dialogs.factories import AgentFactory, make_operator, send
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def last_text(dialog: Dialog, **which: str) -> str:
+    turn = dialog.turns.filter(**which).last()
+    assert turn is not None
+    return turn.text
+
+
 def test_the_last_answer_of_a_side_dialog_is_the_calls_result(lead: Dialog, script: Script) -> None:
     script(*steps(asking()))
     send(lead, "plan")
@@ -33,7 +39,7 @@ def test_the_last_answer_of_a_side_dialog_is_the_calls_result(lead: Dialog, scri
     lead.refresh_from_db()
     assert (results(lead), lead.wake_at) == ([REPORT], None)
     drive(lead.pk)
-    assert lead.turns.last().text == "So that is it."
+    assert last_text(lead) == "So that is it."
     sent = side.dialog.turns.get(role="user").text
     assert sent.startswith(TASK) and "plan" not in sent
 
@@ -60,15 +66,15 @@ def test_calls_of_one_answer_work_side_by_side(lead: Dialog, script: Script) -> 
     (listed,) = results(lead)
     assert listed.count("asked “Find the hut”: at work") == 2
     play(lead)
-    assert (lead.state, results(lead)[1:], lead.turns.last().text) == ("idle", [REPORT, REPORT], "So that is it.")
+    assert (lead.state, results(lead)[1:], last_text(lead)) == ("idle", [REPORT, REPORT], "So that is it.")
 
 
 def test_without_waiting_the_report_comes_as_a_message(lead: Dialog, script: Script) -> None:
     script(*steps(asking(wait=False)))
     send(lead, "plan")
-    assert (lead.state, lead.turns.last().text) == ("idle", "So that is it.")
+    assert (lead.state, last_text(lead)) == ("idle", "So that is it.")
     play(lead)
-    assert lead.turns.filter(role="user").last().text == f"[Runtime: the side dialog scout reports.]\n{REPORT}"
+    assert last_text(lead, role="user") == f"[Runtime: the side dialog scout reports.]\n{REPORT}"
     assert lead.turns.filter(role="assistant", text="So that is it.").count() == 2
 
 
@@ -134,7 +140,7 @@ def test_a_suspended_side_dialog_does_not_hold_up_its_parent(lead: Dialog, scrip
     question = side.dialog.questions.get(state="open")
     questions.resolve(question.pk, make_operator(), "raise_budget", budget_usd="5")
     play(lead)
-    assert lead.turns.filter(role="user").last().text.endswith(REPORT)
+    assert last_text(lead, role="user").endswith(REPORT)
 
 
 def test_the_roots_budget_holds_for_the_whole_team(lead: Dialog, script: Script) -> None:

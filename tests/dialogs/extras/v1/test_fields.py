@@ -14,7 +14,7 @@ from tests.dialogs.extras.v1.client_fields import KINDS, UNREAD
 from tests.dialogs.extras.v1.field_kinds import Kind
 
 API = Path(__file__).parents[4] / "docs" / "api.md"
-REQUIRED = (Required, typing_extensions.Required)
+REQUIRED: tuple[Any, ...] = (Required, typing_extensions.Required)
 WRAPPED = (*REQUIRED, NotRequired, typing_extensions.NotRequired)
 JUDGED = {type_.__name__ for kind in KINDS.values() for type_ in kind.types}
 

@@ -85,10 +85,9 @@ class Program:
             case "by its history":
                 return self.send(ASKED, TOLD, MORE)
             case "with results":
-                calls = (
-                    Turn.objects.filter(dialog=self.run.dialog_id, tool_calls__isnull=False).latest("seq").tool_calls
-                )
-                return self.send(ASKED, call_id=calls[0]["id"])
+                calling = Turn.objects.filter(dialog=self.run.dialog_id, tool_calls__isnull=False).latest("seq")
+                (call,) = calling.tool_calls or []
+                return self.send(ASKED, call_id=call["id"])
             case "by the dialog's id" if self.protocol != "responses":
                 return self.send(MORE, metadata={"dialog_id": str(self.run.dialog_id)})
         if way == "by the dialog's id":

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import openai
@@ -88,7 +89,9 @@ def stack(shared_stack: Stack, django_db_blocker: Any) -> Iterator[Stack]:
     models["endless"] |= {"context_length": 12_000, "kind": "lmstudio"}
     models["long"] |= {"context_length": 8_000, "kind": "lmstudio"}
     models["unloaded"] = {"name": "unloaded", "script": "plain.yaml", "kind": "lmstudio"}
-    members = {name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in models}
+    members: dict[str, Any] = {
+        name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in models
+    }
     members["guarded"] |= {"tools": ["list_files"], "tool_approval": "always"}
     providers = {"play": {"name": "Play", "apiType": "scripted", "models": models}}
     minds = {"llm": {"providers": providers}, "team": {"members": members}}
@@ -109,8 +112,8 @@ def client(stack: Stack, person: User) -> OpenAI:
 
 def ask(client: OpenAI, model: str, *texts: str, **options: Any) -> Any:
     """User and assistant take turns; the user begins."""
-    messages = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
-    return client.chat.completions.create(model=model, messages=messages, **options)  # type: ignore[call-overload]
+    messages: Any = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
+    return client.chat.completions.create(model=model, messages=messages, **options)
 
 
 def dialog_of(answer: Any) -> Dialog:
@@ -188,7 +191,7 @@ def test_the_stream_is_live_and_ends_with_done(stack: Stack, client: OpenAI) -> 
         lines = answer.iter_lines()
         events = [json.loads(next(lines)[6:]), next(lines), json.loads(next(lines)[6:])]
         dialog_id = answer.headers["x-dominds-dialog"]
-        running_now = Generation.objects.filter(dialog=dialog_id, outcome="running").exists()
+        running_now = Generation.objects.filter(dialog=UUID(dialog_id), outcome="running").exists()
         rest = list(lines)
     assert events[2]["choices"][0]["delta"]["content"]
     assert running_now
@@ -363,7 +366,7 @@ def test_the_two_notices_are_lines_of_the_answer_and_the_dialog_goes_on(client: 
         if stream:
             chunks = list(answer)
             text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-            dialogs.add(chunks[0].metadata["dialog_id"])  # type: ignore[attr-defined]
+            dialogs.add(chunks[0].metadata["dialog_id"])
         else:
             text = answer.choices[0].message.content
             dialogs.add(answer.metadata["dialog_id"])
@@ -380,7 +383,7 @@ def test_the_two_notices_are_lines_of_the_answer_and_the_dialog_goes_on(client: 
 def test_an_answer_that_fills_the_window_is_compacted_and_goes_on(stack: Stack, client: OpenAI, notices: str) -> None:
     before = [text for number in range(10) for text in (f"Question {number}", "Fine. " * 220)]
     texts = [*before, "Tell a story."]
-    messages = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
+    messages: Any = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
     body = {"model": "endless", "stream": True, "metadata": {"notices": notices}, "messages": messages}
     headers = {"Authorization": f"Bearer {client.api_key}"}
     answer = httpx2.post(f"{stack.base_url}/v1/chat/completions", json=body, headers=headers, timeout=60)

@@ -25,7 +25,7 @@ def test_an_answer_that_is_made_while_we_look_is_nobody_elses(script: Script, mo
     dialog = make_dialog()
     seq = messages.post_message(dialog.pk, "Hi").seq
     run = Run(dialog.pk, dialog.agent_id, dialog.owner_id, seq, queued=False, after_event=0, after_generation=0)
-    answered = []
+    answered: list[bool] = []
 
     def answer_after(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
         outcome = execute(sql, *rest)

@@ -126,7 +126,7 @@ def test_images_of_results_stand_behind_the_last_of_them() -> None:
 def test_a_deferred_tool_is_offered_once_a_search_has_found_it() -> None:
     """As Claude Code sends them."""
     deferred = [{**TOOL, "name": name, "defer_loading": True} for name in ("list_jobs", "never")]
-    asked = {**MESSAGE, "tools": [TOOL, *deferred]}
+    asked: dict[str, Any] = {**MESSAGE, "tools": [TOOL, *deferred]}
     assert [tool["name"] for tool in chat_request_of(asked).tools] == ["weather"]
     search = {"type": "tool_use", "id": "a", "name": "weather", "input": {}}
     reference = {"type": "tool_reference", "tool_name": "list_jobs"}

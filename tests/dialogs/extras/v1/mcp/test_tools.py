@@ -148,7 +148,8 @@ def test_results_are_bounded_and_long_messages_come_in_pieces(script: Script) ->
     assert len(result) == 50
     assert len(orjson.dumps(result)) <= MOST_BYTES
     assert result[0]["text"].endswith("[cut: 50,000 characters in all]")
-    text, offset = "", 0
+    text = ""
+    offset: int | None = 0
     while offset is not None:
         piece = agent("read_archived_unit", dialog=str(dialog.pk), unit=unit.pk, offset=offset)[1]
         text, offset = text + piece["text"], piece["next_offset"]

@@ -187,10 +187,10 @@ def test_models_are_the_agents(claude: Anthropic) -> None:
 def test_errors_beside_messages_speak_anthropics_words_to_its_client(claude: Anthropic) -> None:
     with pytest.raises(anthropic.NotFoundError) as missing:
         claude.models.retrieve("nobody")
-    assert missing.value.body["type"] == "error"  # type: ignore[index,call-overload]
+    assert missing.value.body["type"] == "error"  # type: ignore[index]
     with pytest.raises(anthropic.NotFoundError) as batches:
         claude.messages.batches.list()
-    assert batches.value.body["error"]["type"] == "not_found_error"  # type: ignore[index,call-overload]
+    assert batches.value.body["error"]["type"] == "not_found_error"  # type: ignore[index]
 
 
 def test_tokens_are_counted_and_nothing_is_kept(claude: Anthropic, person: User) -> None:
@@ -213,7 +213,7 @@ def test_errors_of_messages_have_that_protocols_shape(stack: Stack, claude: Anth
     hi = [{"role": "user", "content": "Hi"}]
     with pytest.raises(anthropic.AuthenticationError) as unauthorized:
         asked(Anthropic(base_url=stack.base_url, api_key="dmk_wrong"), "plain", hi)
-    assert unauthorized.value.body["error"]["type"] == "authentication_error"  # type: ignore[index,call-overload]
+    assert unauthorized.value.body["error"]["type"] == "authentication_error"  # type: ignore[index]
     with pytest.raises(anthropic.NotFoundError, match="not_found_error"):
         asked(claude, "nobody", hi)
     with pytest.raises(anthropic.BadRequestError, match=r"messages\.0\.role: role must be"):
