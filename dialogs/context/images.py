@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from dialogs.models import Attachment
 from dominds.budgets import REQUEST_IMAGE_BYTES, REQUEST_IMAGES
-from dominds.llm.messages import ImagePart, Message, Request
+from dominds.llm.messages import ImagePart, Message, Request, with_parts
 from dominds.llm.models.model import ImageBounds, ModelInfo
 from dominds.llm.providers.parts import blindness
 from remediation.strategies.image_masking import NO_LONGER_SHOWN, without_images
@@ -44,9 +44,9 @@ def sendable(messages: tuple[Message, ...], model: ModelInfo) -> tuple[tuple[Mes
 
     Returns the messages, and how many of them were changed.
     """
-    places = [at for at, message in enumerate(messages) if message.parts]
-    if not places:
+    if not with_parts(messages):
         return messages, 0
+    places = [at for at, message in enumerate(messages) if message.parts]
     is_blind = bool(unseen_images(model))
     bounds = bounds_of(model)
     left_out = len(places) if is_blind else oldest_beyond([_size(messages[at], bounds) for at in places], bounds)
@@ -117,7 +117,9 @@ def _exceeds(images: int, size: int, large: int, bounds: ImageBounds, share: int
 
 def loaded(request: Request, dialog_id: UUID) -> Request:
     """Return the request with the bytes of its images."""
-    keys = {part.key for message in request.messages for part in message.parts if isinstance(part, ImagePart)}
+    keys = {
+        part.key for message in with_parts(request.messages) for part in message.parts if isinstance(part, ImagePart)
+    }
     if not keys:
         return request
     result = dict(Attachment.objects.filter(dialog_id=dialog_id, sha256__in=keys).values_list("sha256", "content"))

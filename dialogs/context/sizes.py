@@ -15,7 +15,7 @@ from dialogs.context.reminder_statements import in_order, statements_of
 from dialogs.context.served import Served
 from dialogs.models import Agent, ContextState, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.messages import Message, Role, ToolSpec
+from dominds.llm.messages import Message, Role, ToolSpec, with_parts
 from dominds.llm.providers.parts import part_tokens
 from health.levels import Thresholds
 from remediation.budget import Budget, answer_room
@@ -134,7 +134,7 @@ def _budget_of(
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
     """Count images by their provider's rule; a model that sees none gets lines, which are not worth counting."""
-    parts = [part for message in messages for part in message.parts]
+    parts = [part for message in with_parts(messages) for part in message.parts]
     return sum(part_tokens(part, model) for part in parts) if parts and not unseen_images(model) else 0
 
 

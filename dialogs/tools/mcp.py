@@ -210,14 +210,14 @@ class _Caller:
 
     def __call__(self, call: Invocation) -> Result:
         from dialogs.tools import mcp_client
+        from dialogs.tools.mcp_session import Place
 
         try:
             answer = mcp_client.call_tool(
-                self.server,
+                Place(self.server, str(call.dialog_id) if self.server.per_dialog else ""),
                 self.tool_name,
                 call.arguments,
                 call.progress,
-                dialog=str(call.dialog_id),
                 repeatable=self.repeatable,
                 answers=call.answers,
             )

@@ -49,26 +49,24 @@ def list_tools(server: Server, changed: Callable[[], object] = lambda: None) -> 
 
 
 def call_tool(
-    server: Server,
+    place: Place,
     name: str,
     arguments: Mapping[str, Any],
     progress: Progress | None = None,
     seconds: float = CALL_SECONDS,
     *,
-    dialog: str = "",
     repeatable: bool = False,
     answers: Mapping[str, str] | None = None,
 ) -> CallToolResult:
     """Run one tool. Raises ``McpFailed`` or ``Stopped``, after which it is unknown whether the call took effect, and
     ``AsksPerson`` if the server asks something to which the ``answers`` say nothing.
 
-    If the server has a session for each dialog, that of ``dialog`` is used. The call runs again in a new session if the
-    server no longer knows the old one, or if the connection was lost during a ``repeatable`` call.
+    The call runs again in a new session if the server no longer knows the old one, or if the connection was lost during
+    a ``repeatable`` call.
     """
     progress = progress or Progress()
-    place = Place(server, dialog if server.per_dialog else "")
-    asking = Asking(server.server_id, name, answers or {})
-    work = _sessions.call_tool(place, name, dict(arguments), progress, seconds, asking, repeatable=repeatable)
+    asking = Asking(place.server.server_id, name, answers or {})
+    work = _sessions.call_tool(place, asking, dict(arguments), progress, seconds, repeatable=repeatable)
     try:
         answer = _sessions.run(work, CONNECT_SECONDS + seconds, progress)
     except McpFailed:
@@ -143,11 +141,10 @@ class _Sessions:
     async def call_tool(
         self,
         place: Place,
-        name: str,
+        asking: Asking,
         arguments: dict[str, Any],
         watched: Progress,
         seconds: float,
-        asking: Asking,
         *,
         repeatable: bool,
     ) -> CallToolResult:
@@ -156,7 +153,7 @@ class _Sessions:
             watched.report(message or (f"{progress:g} / {total:g}" if total else f"{progress:g}"))
 
         async def called(client: Client) -> CallToolResult:
-            return await client.call_tool(name, arguments, progress_callback=report)
+            return await client.call_tool(asking.tool, arguments, progress_callback=report)
 
         return await self._work(place, called, seconds, asking, repeatable=repeatable)
 

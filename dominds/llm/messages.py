@@ -84,6 +84,11 @@ class Message:
     parts: tuple[Part, ...] = ()
 
 
+def with_parts(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages that have images or files: few of a long history, which one fast look finds."""
+    return [message for message in messages if message.parts]
+
+
 def chars_of(messages: Iterable[Message]) -> int:
     """Count the characters of texts and calls, without ids and provider items."""
     texts, calls = 0, 0

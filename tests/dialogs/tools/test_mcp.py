@@ -18,6 +18,7 @@ from dialogs.context.tool_calls import Result
 from dialogs.models import Agent
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
+from dialogs.tools.mcp_session import Place
 from dialogs.tools.registry import builtin_tools, tools_of
 from dialogs.tools.tool import Invocation, Progress, Stopped, Tool
 from dominds import budgets
@@ -188,9 +189,9 @@ def test_a_server_that_died_is_started_again(minds: Minds) -> None:
 def test_a_call_that_takes_too_long_fails_and_leaves_others_alone(minds: Minds) -> None:
     minds(desk=STDIO)
     echo = mcp.tools_named("mcp:desk")["desk_echo"]
-    server = current_config().servers["desk"]
+    place = Place(current_config().servers["desk"])
     with pytest.raises(McpFailed, match=r"within 0\.5 seconds"):
-        mcp_client.call_tool(server, "wait", {"seconds": 2}, seconds=0.5)
+        mcp_client.call_tool(place, "wait", {"seconds": 2}, seconds=0.5)
     assert call(echo, text="still here").text == "still here"
 
 
