@@ -29,7 +29,7 @@ def save(agent: Agent) -> Agent:
     with transaction.atomic():
         taken = set(Agent.objects.select_for_update().values_list("pk", flat=True))
         if agent.is_listed:
-            raise Conflict("agent_in_file", f"team.yaml or the demo team names {agent}. Change it there, or copy it.")
+            raise Conflict("agent_in_file", f"The server's configuration names {agent}. Change it there, or copy it.")
         agent.pk = agent.pk or free_id(agent.name, taken)
         if agent.is_default:
             Agent.objects.filter(is_default=True).exclude(pk=agent.pk).update(is_default=False)

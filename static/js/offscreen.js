@@ -52,6 +52,9 @@ export function startOffscreen(scroller, entries) {
       const holder = target.closest(".far");
       if (holder) open(holder);
     });
+  entries.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => {
+    if (target.matches(".far")) skipped ? fade(target) : colour(target);
+  });
   addEventListener("beforeprint", () => openBoxes(entries));
   addEventListener("afterprint", later);
   document.addEventListener("dominds:placed", later);
@@ -59,7 +62,35 @@ export function startOffscreen(scroller, entries) {
   later();
 }
 
-const open = (holder) => holder.replaceWith(...holder.childNodes);
+function open(holder) {
+  colour(holder);
+  holder.replaceWith(...holder.childNodes);
+}
+
+// Nine tenths of a long dialog's nodes are the colours of its code and its icons. What is skipped has its words alone, which
+// are what find, print and a reader look for.
+const colours = new WeakMap(); // of a block of code, its text with them
+const icons = new WeakMap(); // of an icon, what it shows
+
+function fade(holder) {
+  if (!getSelection().isCollapsed) return; // whoever selects across it keeps what they have selected
+  for (const code of holder.querySelectorAll("pre > code:has(*)")) {
+    colours.set(code, code.innerHTML);
+    code.textContent = code.textContent;
+  }
+  for (const use of holder.querySelectorAll(".icon > use")) {
+    icons.set(use.parentElement, use);
+    use.remove();
+  }
+}
+
+function colour(holder) {
+  for (const code of holder.querySelectorAll("pre > code")) {
+    if (colours.has(code)) code.innerHTML = colours.get(code);
+    colours.delete(code);
+  }
+  for (const icon of holder.querySelectorAll(".icon:empty")) if (icons.has(icon)) icon.append(icons.get(icon));
+}
 
 /** A place that one is led to, or all places, laid out by themselves again. */
 export function openBoxes(entries, place = null) {

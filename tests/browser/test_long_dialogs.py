@@ -67,6 +67,8 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
 
     eventually(is_light)
     page.locator("#transcript").hover()
+    colours = page.locator("#turn-360 pre span")
+    coloured = colours.count()
     first = page.locator("#turn-1 .body")
     entry, at_top = page.locator("#turn-1"), "document.querySelector('#transcript').scrollTop === 0"
     eventually_on(page, entry.count, scroll_px=-4000, seconds=90)
@@ -77,7 +79,9 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
     expect(page.locator(".turn")).to_have_count(360)
     eventually(is_light)
     assert page.locator(".far").count() >= 5 and page.evaluate(top) == place
-    # What is out of sight is in the document, and printed.
+    # What is out of sight is in the document, its code without colours, and printed.
+    expect(colours).to_have_count(0)
+    expect(page.locator("#turn-180 pre")).to_contain_text("return row + 9")
     expect(page.locator("#turn-360 .body")).to_contain_text("Answer 360")
     printed = "".join(part.extract_text() for part in PdfReader(BytesIO(page.pdf())).pages)
     assert "Question 001?" in printed and "Answer 360" in printed and "Answer 180" in printed
@@ -107,6 +111,7 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
     page.locator("#transcript").evaluate("place => place.scrollTop = place.scrollHeight")
     expect(page.locator("#turn-360 .body")).to_contain_text("Answer 360")
     expect(page.locator("#turn-360")).to_be_in_viewport()
+    expect(colours).to_have_count(coloured)
     eventually(lambda: is_light() and page.locator(".far #turn-1").count())
     page.locator("#there").click()
     expect(first).to_be_in_viewport()

@@ -223,7 +223,7 @@ def remove(request: PersonRequest) -> HttpResponse:
     """Remove a provider. Agents that use it stay, and say why they cannot answer."""
     provider = request.POST.get("provider", "")
     if connected.remove(ConnectedProvider, provider):
-        text = _("Removed, with its key. What llm.yaml says of it still holds.")
+        text = _("Removed, with its key. What the server's configuration says of it still holds.")
         messages.success(request, f"{text} {connecting.used_by(provider).replace('It answers', 'It answered')}")
     else:
         messages.error(request, _("There is no such provider, or it was removed before. Nothing was changed."))

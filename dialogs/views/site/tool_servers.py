@@ -161,7 +161,7 @@ def switch(request: PersonRequest, server_id: str) -> HttpResponse:
 @require_POST
 def remove(request: PersonRequest, server_id: str) -> HttpResponse:
     if connected.remove(ToolServer, server_id):
-        messages.success(request, _("Removed, with its key. What mcp.yaml says of it still holds."))
+        messages.success(request, _("Removed, with its key. What the server's configuration says of it still holds."))
     else:
         messages.error(request, _("There is no such server, or it was removed before. Nothing was changed."))
     return redirect("tool-servers")
