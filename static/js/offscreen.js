@@ -42,6 +42,7 @@ export function startOffscreen(scroller, entries) {
       holder.style.containIntrinsicBlockSize = `${row.at(-1).box.bottom - row[0].box.top}px`;
       row[0].entry.before(holder);
       holder.append(...row.map(({ entry }) => entry));
+      fade(holder);
     }
   }
 
@@ -52,9 +53,8 @@ export function startOffscreen(scroller, entries) {
       const holder = target.closest(".far");
       if (holder) open(holder);
     });
-  entries.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => {
-    if (target.matches(".far")) skipped ? fade(target) : colour(target);
-  });
+  const stateChanged = ({ target, skipped }) => target.matches(".far") && (skipped ? fade : colour)(target);
+  entries.addEventListener("contentvisibilityautostatechange", stateChanged, true); // in Firefox it does not bubble
   addEventListener("beforeprint", () => openBoxes(entries));
   addEventListener("afterprint", later);
   document.addEventListener("dominds:placed", later);
