@@ -248,6 +248,8 @@ def entry_of(
             site = address_of(dialog, asking.position or 0, f"turn-{asking.seq}")
             return Entry(position=position, turn=turn, answered=question, call_site=site)
         card = replace(_card(call, turn), approval=approvals.get(turn.tool_call_id))
+        if (approval := card.approval) and approval.edited_arguments and approval.tool_call_id == turn.tool_call_id:
+            card = replace(card, hint=_arguments(approval.edited_arguments)[1])  # what it ran with
         return Entry(position=position, turn=turn, calls=(card,))
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
     html = mark_safe(render(turn.text[: TURN_CHARS.most])) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it

@@ -203,6 +203,7 @@ def browser_stack(postgres: PostgresServer, django_db_blocker: Any) -> Iterator[
         name: {"script": f"{name}.yaml", "context_length": LIMITS.get(name, 200_000), "supports_tool_choice": True}
         for name in SCRIPTS
     }
+    models["table"]["modalities"] = ["text"]
     models["fills"] |= {"optimal_max_tokens": 1_900, "critical_max_tokens": 1_950}
     members: dict[str, dict[str, Any]] = {
         name: {"name": name.capitalize(), "provider": "lab", "model": name} for name in SCRIPTS

@@ -119,6 +119,16 @@ def check_room_before_it_is_there(page: Page, image: Locator) -> None:
     assert image.bounding_box() == room
 
 
+def test_an_image_for_a_model_that_sees_none_is_told_at_once(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    open_dialog("table")
+    image: Any = {"name": "plan.png", "mimeType": "image/png", "buffer": picture()}
+    page.locator("#attachments").set_input_files(image)
+    expect(page.get_by_text("Its model sees no images. Choose one that does.")).to_be_visible()
+    expect(page.locator("#attached li")).to_have_count(0)
+
+
 def test_a_photograph_that_is_too_long_is_made_smaller(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     """As a telephone takes it: more pixels and bytes than models take."""
     dialog = open_dialog("short")

@@ -40,6 +40,10 @@ def test_any_request_is_reached_by_keys_and_pointer(
     page.get_by_label("Compare with").select_option(str(calls[-1]))
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("#moment h3")).to_have_text(f"From call {calls[0]} to call {calls[-1]}")
+    page.emulate_media(forced_colors="active")
+    colours = page.locator("#moment .kind").evaluate_all("all => all.map(e => getComputedStyle(e).backgroundColor)")
+    assert len(set(colours)) > 2, "parts keep their colours where the system has its own"
+    page.emulate_media(forced_colors="none")
     page.set_viewport_size({"width": 360, "height": 700})
     for address in ("", f"?at={calls[-1]}", f"?at={calls[-1]}&with={calls[0]}"):
         page.goto(f"{stack.base_url}/d/{dialog.pk}/context/{address}")

@@ -73,10 +73,12 @@ def test_a_person_allows_a_call_that_may_change_something(
     expect(page.locator(".tool")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     check_axe(page)
+    asks.get_by_text("Change the arguments").click()
+    asks.get_by_role("textbox").fill('{"text": "the boat leaves at ten"}')
     asks.get_by_role("button", name="Allow", exact=True).click()
     answered(page, 2)
     expect(asks).to_have_count(0)
-    expect(page.locator(".tool[data-status=ok]")).to_have_count(1)
+    expect(page.locator(".tool[data-status=ok] summary")).to_contain_text("the boat leaves at ten")
     page.locator(".tool summary").click()
     expect(page.locator(".tool-body")).to_contain_text(re.compile(rf"Allowed by {dialog.owner},\s.*Go to the question"))
     send(page, "Note the train")
