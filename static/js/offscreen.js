@@ -10,6 +10,12 @@ const WAIT_MS = 200;
 
 export function startOffscreen(scroller, entries) {
   let timer = 0;
+  const near = { root: scroller, rootMargin: "100% 0%" };
+  // Not by the event of content-visibility: WebKit leaves some of them out.
+  const nearness = new IntersectionObserver(
+    (seen) => seen.forEach(({ target, isIntersecting }) => (isIntersecting ? colour : fade)(target)),
+    near,
+  );
 
   function later() {
     timer ||= setTimeout(() => {
@@ -42,7 +48,7 @@ export function startOffscreen(scroller, entries) {
       holder.style.containIntrinsicBlockSize = `${row.at(-1).box.bottom - row[0].box.top}px`;
       row[0].entry.before(holder);
       holder.append(...row.map(({ entry }) => entry));
-      fade(holder);
+      nearness.observe(holder);
     }
   }
 
@@ -53,8 +59,6 @@ export function startOffscreen(scroller, entries) {
       const holder = target.closest(".far");
       if (holder) open(holder);
     });
-  const stateChanged = ({ target, skipped }) => target.matches(".far") && (skipped ? fade : colour)(target);
-  entries.addEventListener("contentvisibilityautostatechange", stateChanged, true); // in Firefox it does not bubble
   addEventListener("beforeprint", () => openBoxes(entries));
   addEventListener("afterprint", later);
   document.addEventListener("dominds:placed", later);
