@@ -13,26 +13,31 @@ NO_RESULT = "[No result was recorded for this call.]"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the file. ``words`` is what was said, without a name or date that the loader put before it."""
+    """One message of the file. ``words`` is what was said, without a name or date that the loader put before it and
+    without the sentences of others that it ``quotes``.
+    """
 
     id: str
     speaker: str
     message: Message
     words: str = ""
     failed: bool = False
+    quotes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
     """A question asked at the dialog's end as the newest user message.
 
-    It is answerable when all texts of ``evidence`` are in sight, or, without evidence, one of ``answers``.
+    It is answerable when all texts of ``evidence`` are in sight, or, without evidence, one of ``answers``. Of long
+    messages ``sentences`` has the one of each that answers.
     """
 
     question: str
     kind: str
     evidence: tuple[str, ...] = ()  # ids of turns
     answers: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +28,7 @@ MOST_FACTS = 200  # of a dialog, the weightiest: each that is out of sight is se
 
 EVIDENCE, ANSWERS, NEEDED_LATER, SEARCH = "evidence in sight", "answers in sight", "needed later", "search"
 FACTS = "facts at the end"
+QUOTED = "quoted next"
 
 
 class State(StrEnum):
@@ -80,6 +82,8 @@ def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
             requests.append(simulation.request(simulation.view))
             if simulation.view.rewrites:
                 fates += _needed_values(simulation, unit, requests[-1], past)
+        if (quotes := dialog.turns[unit.source[0] - 1].quotes) and simulation.view.rewrites:
+            fates += _quoted(simulation, unit, quotes)
         past.add(unit)
     for probe in answerable(dialog):
         question = question_unit(probe.question, len(dialog.turns) + 1, setup.counter.count_messages)
@@ -126,9 +130,10 @@ def _judge_probe(simulation: Simulation, probe: Probe, request: Request) -> Fate
 
     def is_held(given: str) -> bool:
         both = f"{text}\n{given}"
-        return _holds_answer(both, probe) if not evidence else all(normalise(turn.words) in both for turn in evidence)
+        return _holds_answer(both, probe) if not evidence else all(normalise(one) in both for one in needed)
 
     evidence = _evidence(dialog, probe)
+    needed = probe.sentences or [turn.words for turn in evidence]
     last = (
         evidence[-1]
         if evidence
@@ -159,6 +164,30 @@ def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> Sta
         normalise(hit.passage.text) for result in search(archive, question) for hit in (result.hit, *result.neighbours)
     )
     return State.ONE_SEARCH_AWAY if is_held(result) else State.LOST
+
+
+def _quoted(simulation: Simulation, unit: Unit, quotes: Sequence[str]) -> Iterator[Fate]:
+    """Yield each sentence that a message quotes and that was said at least two messages before."""
+    earlier = [normalise(turn.words) for turn in simulation.dialog.turns[: unit.source[0] - 1]]
+    places = {quote: _place_of(quote, earlier) for quote in map(normalise, quotes)}
+    text = (
+        normalise(simulation.request(simulation.view).text("")) if any(place >= 0 for place in places.values()) else ""
+    )
+    for quote, place in places.items():
+        if place >= 0:
+            state = _state(partial(_is_in_either, quote, text), simulation.index, quote)
+            yield Fate(QUOTED, "sentence", "", _position(place, len(earlier)), state)
+
+
+def _is_in_either(value: str, text: str, further: str) -> bool:
+    return value in text or value in further
+
+
+def _place_of(quote: str, earlier: Sequence[str]) -> int:
+    """Return the first message that says a sentence; -1 where none does, or where the newest does."""
+    if not earlier or quote in earlier[-1]:
+        return -1
+    return next((place for place, words in enumerate(earlier) if quote in words), -1)
 
 
 def _position(place: int, length: int) -> str:
@@ -231,16 +260,13 @@ def _needed_values(simulation: Simulation, unit: Unit, request: Request, past: _
         if (place := past.last(value)) is None:
             continue
 
-        def is_held(given: str, value: str = value) -> bool:
-            return value in text or value in given
-
         question = query_of(request.units).newest
         yield Fate(
             NEEDED_LATER,
             "number" if value.replace(" ", "").isdigit() else "identifier",
             past.speakers[place],
             _position(place, past.length),
-            _state(is_held, simulation.index, question),
+            _state(partial(_is_in_either, value, text), simulation.index, question),
         )
 
 

@@ -7,7 +7,7 @@ from remediation.context import Toolbox, UnitKind, UnitRole, Units
 from remediation.strategies.digest import plainness
 from remediation.strategies.masking import values_of_results
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
-from remediation.strategies.said import CALL, said_in
+from remediation.strategies.said import said_in
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
 from remediation.text.ledger import key_facts, render_ledger
@@ -63,12 +63,12 @@ def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox, for
     shown = Shown(text_of(view))
     speakers = sorted(lost, key=lambda unit: unit.priority)  # important units first: room may not suffice for all
     ledger = key_facts(
-        [one for one in said_in(speakers) if one.role != CALL],
+        said_in(speakers),
         room,
         text_counter(toolbox),
         earlier=ledger_lines(before),
         is_in_sight=shown.says,
-        beside=[one for one in said_in(view) if one.role != CALL],
+        beside=said_in(view),
         results=tuple(values_of_results(lost, toolbox, shown)),
         for_values=for_values,
     )

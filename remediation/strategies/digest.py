@@ -1,16 +1,16 @@
 """The digest, a summary without a model: the sentences that matter, in their order, with who said them.
 
-People's sentences go before the agent's, and what tools printed is only named.
+People's sentences go before the agent's. Calls stand in the ledger, with the values of their results.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, groupby
 
 from remediation.context import Toolbox, Unit, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS
-from remediation.strategies.said import CALL, OMITTED, labelled, said_in
+from remediation.strategies.said import OMITTED, labelled, said_in
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
 from remediation.text.marks import BY_RULE, disarm
@@ -28,7 +28,6 @@ VALUE_BONUS, MOST_VALUES = 4.0, 2  # what a rare value, name or date adds, and h
 QUESTION = 0.5  # of its worth that a question has
 AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
 SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
-CALLS_SHARE = 0.05  # of the room: what the list of calls may take; of the twelve agent dialogs less kept more facts
 FILLS = 3  # rounds at most, each with the tokens that the one before left over
 
 
@@ -39,42 +38,34 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     supersede what these say.
     """
     count = text_counter(toolbox)
-    entries = said_in(units)
-    talk = [entry for entry in entries if entry.role != CALL]
-    statements = mark_superseded(
-        statements_of(talk), statements_of([one for one in said_in(remaining) if one.role != CALL])
-    )
+    talk = said_in(units)
+    statements = mark_superseded(statements_of(talk), statements_of(said_in(remaining)))
     plain = plainness(units)
-    talk_share = plain if any(entry.role == CALL for entry in entries) else (1 + plain) / 2
+    has_calls = any(unit.role is UnitRole.TOOL for unit in units)
+    talk_share = plain if has_calls else (1 + plain) / 2
     worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)
     prices = [count(statement.marked) + 1 for statement in statements]
     whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
-    spread = 1 - (1 - SPREAD) * (1 - plain if len(talk) == len(entries) else 0.0)
+    spread = 1 - (1 - SPREAD) * (0.0 if has_calls else 1 - plain)
     order = _in_order(
         statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room), spread
     )
-    calls = _calls(entries, int(room * CALLS_SHARE), count)
     chosen: list[list[int]] = []
-    text = _join(talk, statements, chosen, calls)
+    text = _join(talk, statements, chosen)
     for _ in range(FILLS):  # prices are estimates: what they leave over is filled as well
         before = len(chosen)
         _take(chosen, order, statements, prices, room - count(text))
         if len(chosen) == before:
             break
-        text = _join(talk, statements, chosen, calls)
+        text = _join(talk, statements, chosen)
     while chosen and count(text) > room:
         chosen.pop()
-        text = _join(talk, statements, chosen, calls)
+        text = _join(talk, statements, chosen)
     return text if chosen else ""
 
 
-def _join(
-    talk: Sequence[Said],
-    statements: Sequence[Statement],
-    chosen: Sequence[Sequence[int]],
-    calls: Sequence[tuple[int, str]],
-) -> str:
-    lines = [*_lines(talk, statements, {place for places in chosen for place in places}), *calls]
+def _join(talk: Sequence[Said], statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
+    lines = _lines(talk, statements, {place for places in chosen for place in places})
     return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=lambda pair: pair[0]))))
 
 
@@ -229,20 +220,4 @@ def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[in
             parts += [OMITTED, statements[place].marked] if parts and place > last + 1 else [statements[place].marked]
             last = place
         lines.append((talk[source].turn, labelled(talk[source], disarm(" ".join(parts)))))
-    return lines
-
-
-def _calls(entries: Sequence[Said], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
-    """Name the newest calls, one line a turn."""
-    by_turn: dict[int, list[str]] = {}
-    for entry in entries:
-        if entry.role == CALL and entry.turn:
-            by_turn.setdefault(entry.turn, []).append(entry.text)
-    lines: list[tuple[int, str]] = []
-    for turn in sorted(by_turn, reverse=True):
-        line = f"{turn} called: {'; '.join(by_turn[turn])}"
-        room -= count(line) + 1
-        if room < 0:
-            break
-        lines.append((turn, line))
     return lines

@@ -8,14 +8,13 @@ from dominds.llm.messages import Role
 from remediation.context import Unit, UnitKind, UnitRole
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
-from remediation.text.marks import BY_RULE, disarm
+from remediation.text.marks import BY_RULE
 from remediation.text.statements import Said, statements_of
 from remediation.text.supersession import mark_superseded
 
-CALL = "call"  # the role of what a tool was called with, beside those of messages
 OMITTED = "[…]"
-ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|called|instructions): (.*)", re.S)
-LABELS = {"user": "person", "assistant": "agent", "system": "instructions", CALL: "called"}
+ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|instructions): (.*)", re.S)
+LABELS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {label: role for role, label in LABELS.items()}
 
 
@@ -39,7 +38,7 @@ def find_superseded(units: Sequence[Unit]) -> dict[str, Stale]:
     """Map the ids of units to the messages that no longer hold. Texts that stand for others bear their marks
     already.
     """
-    entries = [(unit, said) for unit in units for said in _said_by(unit) if said.role != CALL]
+    entries = [(unit, said) for unit in units for said in _said_by(unit)]
     stale: dict[str, Stale] = {}
     holding: set[str] = set()
     for statement in mark_superseded(statements_of([said for _, said in entries])):
@@ -64,9 +63,6 @@ def _said_by(unit: Unit) -> Iterator[Said]:
         turn = unit.source[min(place, len(unit.source) - 1)] if unit.source else 0
         if message.text.strip() and message.role is not Role.TOOL:
             yield Said("system" if unit.role is UnitRole.SYSTEM else message.role.value, message.text, turn)
-        for call in message.tool_calls:
-            if about := _about(call.arguments):
-                yield Said(CALL, f"{call.name} {disarm(about)}", turn)
 
 
 def is_by_rule(summary: str) -> bool:
@@ -88,9 +84,3 @@ def _read_back(text: str) -> Iterator[Said]:
 def labelled(said: Said, text: str) -> str:
     """Say before the text when it was said, and by whom."""
     return f"{said.turn} {LABELS.get(said.role, 'agent')}: {text}" if said.turn else text
-
-
-def _about(arguments: str) -> str:
-    """Return the first short value of a call's arguments: usually a path, a name or a command."""
-    match = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])
-    return match[1] if match else ""

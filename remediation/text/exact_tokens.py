@@ -7,6 +7,10 @@ from functools import lru_cache
 
 from remediation.text.secret_masking import REDACTED
 
+MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)"
+)
 # Shapes of what cannot be guessed again, with their worth. The first that matches at a place counts.
 TOKENS: tuple[tuple[str, str, float], ...] = (
     ("url", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]", 3.0),
@@ -25,6 +29,7 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("pair", r"(?<![\w.=])[A-Za-z_][\w.-]{0,60}=[^\s=,;\"'()]+", 2.5),
     ("windows path", r"\b[A-Za-z]:\\[\w\\.-]+", 3.0),
     ("path", r"(?<![\w.:/])(?:~|\.{1,2})?/(?:[\w.@-]+/)*[\w.@-]*\w/?|\b(?:[\w.-]+/)+[\w-]+\.\w{1,8}\b", 3.0),
+    ("address", r"\b(?:[\da-fA-F]{2}:){5}[\da-fA-F]{2}\b(?!:)", 3.0),
     (
         "time",
         r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\b\d{1,2}:\d\d(?::\d\d)?\b"
@@ -36,10 +41,8 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("version", r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*\b|\bv\d+(?:\.\d+)*\b", 2.5),
     (
         "time",
-        r"\b(?:January|February|March|April|May|June|July|August|September|October|November"
-        r"|December) \d{1,2}\b(?:, \d{4}\b)?"
-        r"|\b\d{1,2}\.? (?:January|February|March|April|May|June|July|August|September|October|November"
-        r"|December)\b(?: \d{4}\b)?",
+        rf"\b{MONTH} {{1,2}}\d{{1,2}}\b(?:,? \d{{4}}\b| \d\d:\d\d(?::\d\d)?\b)?"
+        rf"|\b\d{{1,2}}(?:\.? |[/-]){MONTH}\b(?:[ /-]\d{{4}}\b)?",
         2.5,
     ),
     (
@@ -74,10 +77,15 @@ PLAIN = (
 )
 # A sentence begins behind who says it, as in "Jon: Agreed!": its first word is no name for its capital.
 FIRST_WORD = r"^[A-Z][\w'-]{0,30}: [A-Z][\w'’-]{0,30}(?=[,!?]| [a-z])"
+# Bytes of a key, a certificate or a file, which say nothing without all others: `81:02:76:3c:...`, `0000 4d5a 9000`.
+DUMP = (
+    r"\b(?=[\d: ]*[a-fA-F])(?:(?:[\da-fA-F]{2}:){7,}(?:[\da-fA-F]{2}\b)?|(?:[\da-fA-F]{2} ){7,}(?:[\da-fA-F]{2}\b)?"
+    r"|(?:[\da-fA-F]{4} ){4,}(?:[\da-fA-F]{4}\b)?)"
+)
 TOKEN = re.compile(
     "|".join(
         (
-            f"(?P<plain>{FIRST_WORD}|{PLAIN})",
+            f"(?P<plain>{FIRST_WORD}|{DUMP}|{PLAIN})",
             *(f"(?P<k{place}>{pattern})" for place, (_, pattern, _) in enumerate(TOKENS)),
         )
     )

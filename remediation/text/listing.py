@@ -19,8 +19,9 @@ VALUE_CHARS = 4, 80  # of a value at least and at most
 NAME_CHARS = 32  # of what stands before a value in its row: "scheduled_departure_time_est" has 28
 ROW_END = re.compile(r"\n|(?<=\})\s*,")
 KEY_END = re.compile(r'"\s*:\s*')  # of JSON
-ARGUMENT = re.compile(r'"\s*:\s*(?:"([^"\\\n]{2,80})"|(-?\d[\d.]*))')  # of JSON
+ARGUMENT = re.compile(r'"\s*:\s*(?:"((?:[^"\\]|\\.)+)|(-?\d[\d.]*))')  # of JSON
 ARGUMENTS_CHARS = 80  # of the arguments of a call, that stand beside its values
+LEAST_ARGUMENT = 16  # characters, to which one that is too long is cut at least
 NAMED = "\x1f "  # put in its place: what stands before it is a name, whatever it looks like
 RULED = re.compile(r"[\s|+:-]*--[\s|+:-]*")  # the line below the names of a table's columns
 JOINTS = " \t\x1f:=-'([{"  # between a name and its value
@@ -98,7 +99,7 @@ def _read_values(text: str) -> Iterator[_Value]:
         above, end, is_named = line, 0, False
         row = f"{rest if NAMED in rest else ''}{without_routine(line.strip(' |'))}"
         for match in places_of_tokens(row):
-            value, shape = match.group().strip(" .,;:)}]"), NAMES[str(match.lastgroup)]
+            value, shape = " ".join(match.group().split()).strip(" .,;:)}]"), NAMES[str(match.lastgroup)]
             if shape == "path" and (number_of_line := LINE.match(row, match.end())):
                 value += number_of_line[0]
             if match.lastgroup not in EXACT or row.startswith(NAMED, match.end()):
@@ -133,12 +134,15 @@ def _name_in(before: str) -> str:
 
 
 def arguments_in_short(arguments: str) -> str:
-    """Return the short texts and numbers among a call's arguments."""
-    found = (text or number for text, number in ARGUMENT.findall(redact(arguments[:INSPECTED_CHARS])))
-    chosen: list[str] = []
+    """Return the short texts and numbers among a call's arguments, and the beginning of the first long one in words."""
+    found = ARGUMENT.findall(redact(arguments[:INSPECTED_CHARS]))
+    entries = [number or " ".join(text.replace("\\n", " ").replace('\\"', '"').split()) for text, number in found]
     room = ARGUMENTS_CHARS
-    for entry in found:
-        if len(entry) <= room:
-            chosen.append(entry)
-            room -= len(entry) + 2
-    return ", ".join(chosen)
+    chosen: dict[int, str] = {}
+    for place, entry in sorted(enumerate(entries), key=lambda pair: len(pair[1]) > ARGUMENTS_CHARS):
+        is_cut = len(entry) > room >= LEAST_ARGUMENT and " " in entry[:room]
+        shown = f"{entry[: room - 1].rstrip()}…" if is_cut else entry
+        if shown and len(shown) <= room:
+            chosen[place] = shown
+            room -= len(shown) + 2
+    return ", ".join(entry for _, entry in sorted(chosen.items()))

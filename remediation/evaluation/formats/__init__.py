@@ -1,14 +1,14 @@
 """Files of recorded dialogs. A format knows only the shape of its files; the first that recognises a file reads it."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from remediation.evaluation.dialogs import Dialog
-from remediation.evaluation.formats import bfcl, export, locomo, openai_messages, tau_bench
+from remediation.evaluation.formats import beam, bfcl, export, locomo, openai_messages, tau_bench, threads
 
-FORMATS = (locomo, tau_bench, export, openai_messages)
+FORMATS = (locomo, tau_bench, threads, beam, export, openai_messages)
 
 
 class UnknownFormat(ValueError):
@@ -28,16 +28,19 @@ def _load_path(path: Path) -> tuple[Dialog, ...]:
     contents = [(file, _content(file)) for file in files if file.is_file()]
     rows = [row for _, content in contents for row in bfcl.rows_of(content)]
     others = [(file, content) for file, content in contents if not bfcl.rows_of(content)]
-    dialogs = (*bfcl.read(rows), *(dialog for file, content in others for dialog in _read(file, content)))
+    asked = {file.parent: content for file, content in others if beam.has_questions(content)}
+    dialogs = (*bfcl.read(rows), *(dialog for file, content in others for dialog in _read(file, content, asked)))
     if not dialogs:
         raise UnknownFormat(
-            f"{path} holds no dialog in a known form: LoCoMo, tau-bench, BFCL memory, an OpenAI message list, our "
-            "export."
+            f"{path} holds no dialog in a known form: LoCoMo, BEAM, tau-bench, BFCL memory, threads of messages, an "
+            "OpenAI message list, our export."
         )
     return dialogs
 
 
-def _read(path: Path, content: Any) -> Sequence[Dialog]:
+def _read(path: Path, content: Any, asked: Mapping[Path, Any]) -> Sequence[Dialog]:
+    if beam.recognises(content):
+        return beam.read(content, f"{path.parent.name}-{path.stem}", asked.get(path.parent))
     result = next((form for form in FORMATS if form.recognises(content)), None)
     return result.read(content, path.stem) if result else ()
 

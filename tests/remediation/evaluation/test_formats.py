@@ -114,6 +114,33 @@ def test_notes_questions_and_answers_are_joined(tmp_path: Path) -> None:
     assert [(probe.question, probe.answers) for probe in dialog.probes] == [("What do I drink?", ("oolong",))]
 
 
+def test_a_long_dialog_asks_for_the_sentence_that_answers(tmp_path: Path) -> None:
+    told = {"role": "user", "id": 4, "content": "I like tea. The sprint ends on March 29 at noon. Thanks! ->-> 1,1"}
+    written(tmp_path / "chat.json", [{"batch_number": 1, "turns": [[told]]}])
+    asked = {
+        "question": "When does it end?",
+        "answer": "The sprint ends on March 29.",
+        "source_chat_ids": {"a": [4, 9]},
+    }
+    written(tmp_path / "questions.json", {"knowledge_update": [asked], "event_ordering": []})
+    (dialog,) = load([tmp_path])
+    assert (dialog.format, dialog.turns[0].words) == (
+        "beam",
+        "I like tea. The sprint ends on March 29 at noon. Thanks!",
+    )
+    assert [(one.evidence, one.sentences) for one in dialog.probes] == [
+        (("4",), ("The sprint ends on March 29 at noon.",))
+    ]
+
+
+def test_a_thread_tells_what_its_messages_quote(tmp_path: Path) -> None:
+    quote = "> The header must be sent before the body is,\n> even on errors.\nWhy?"
+    messages = [{"speaker": "A", "text": "Hello."}, {"speaker": "B", "text": quote}]
+    (dialog,) = load([written(tmp_path / "threads.json", [{"messages": messages}])])
+    assert [turn.words for turn in dialog.turns] == ["Hello.", "Why?"]
+    assert dialog.turns[1].quotes == ("The header must be sent before the body is, even on errors.",)
+
+
 def test_our_own_export_by_position_without_notices_and_queued_messages(tmp_path: Path) -> None:
     (dialog,) = load([written(tmp_path / "dialog.json", EXPORT)])
     assert dialog.format == "export"

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +40,12 @@ WHEN = Probe("When does Kim's ferry to Bergen leave?", "plain", ("t4",))
 BOTH = Probe("Which ferry does Kim take, and who meets her?", "two", ("t4", "t20"))
 FACTS = {4: "Kim's ferry to Bergen leaves at 18:40.", 20: "At the ferry Solveig meets Kim."}
 TALK = talk(FACTS, (WHEN, BOTH))
+
+
+def test_what_a_message_quotes_was_needed_just_before_it() -> None:
+    turns = [*TALK.turns[:50], replace(turn(50, "Really?"), quotes=(FACTS[4], FACTS[20], "Nobody said this."))]
+    fates = run(Dialog("thread", "made", tuple(turns)), setup("window")).fates
+    assert [(fate.measure, fate.state) for fate in fates] == [("quoted next", State.ONE_SEARCH_AWAY)] * 2
 
 
 def test_a_window_loses_what_is_old_and_recall_brings_it_back() -> None:

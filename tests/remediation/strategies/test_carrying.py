@@ -99,11 +99,8 @@ def test_a_tenth_of_the_limit() -> None:
     assert ledger_budget(5000) == 500
 
 
-def test_an_earlier_digest_is_carried_with_speakers_and_without_calls() -> None:
-    text = (
-        f"[Summary of earlier turns]\n{BY_RULE}\n3 person: Write to mail@ledger.example.org. […]\n"
-        "4 called: read_file notes-4.txt"
-    )
+def test_an_earlier_digest_is_carried_with_its_speakers() -> None:
+    text = f"[Summary of earlier turns]\n{BY_RULE}\n3 person: Write to mail@ledger.example.org. […]\n"
     digest = stand_in(UnitKind.SUMMARY, text, FACTS[1:3], toolbox(), FACTS)
     carried = carry((digest, *FACTS[4:]), FACTS[4:], 100, toolbox())
     assert carried.ledger == ("Write to mail@ledger.example.org. [3 person]",)

@@ -29,7 +29,10 @@ TABLE = "  id  | last_out\n------+------------\n 1700 | 2023-10-30\n 3400 | 2026
         (json.dumps({"zip": "78750", "orders": ["W4711", "W4712"]}, indent=1), "zip 78750; orders W4711; W4712"),
         (json.dumps({"card_4421": {"last_four": "7447"}}), "last_four 7447"),  # what a row is called is no value
         (TABLE, "id 1700, last_out 2023-10-30; id 3400, 2026-03-03"),
-        ("Not After : Dec  1 18:44:10 GMT", "Not After : Dec 1 18:44:10"),
+        ("Not After : Dec  1 18:44:10 GMT", "Not After Dec 1 18:44:10"),
+        ("upload of 22/Nov/2026", "upload of 22/Nov/2026"),
+        ("  00:c5:81:02:76:3c:09:28:11:\n0000 4d5a 9000 0300 04ff ffff", ""),  # bytes
+        ("MAC 00:1a:2b:3c:4d:5e", "MAC 00:1a:2b:3c:4d:5e"),
         ("commit e83fa10 on fix/pool", "commit e83fa10"),
         ("autovacuum_enabled=false, growing=sometimes", "autovacuum_enabled=false"),
         ("/etc/cron.d/ingest:7 runs calibrate", "/etc/cron.d/ingest:7"),
@@ -56,6 +59,9 @@ def test_secrets_are_not_listed() -> None:
 def test_a_call_is_told_with_its_short_arguments() -> None:
     arguments = json.dumps({"origin": "JFK", "date": "2024-05-20", "text": "x" * 500, "seats": 2})
     assert arguments_in_short(arguments) == "JFK, 2024-05-20, 2"
+    command = 'grep -rn "def due" src |\n head; ' + "echo again; " * 9
+    told = 'shop, grep -rn "def due" src | head; echo again; echo again; echo again; ech…, 5'
+    assert arguments_in_short(json.dumps({"host": "shop", "cmd": command, "seconds": 5})) == told
 
 
 @given(
