@@ -51,9 +51,12 @@ _REASONS = {
 }
 
 
+_NO_LETTERS = re.compile("[^a-z]+")
+
+
 def _plain(word: str) -> str:
     """Return a word's letters in lower case, so that MAX_TOKENS, maxTokens and max-tokens are the same word."""
-    return re.sub("[^a-z]", "", word.lower().removeprefix("finish_reason_"))
+    return _NO_LETTERS.sub("", word.lower().removeprefix("finish_reason_")) if word else ""
 
 
 REASONS = {_plain(word): reason for reason, words in _REASONS.items() for word in words.split()}
@@ -156,6 +159,8 @@ class AnswerReader(ABC):
 
     def note_end(self, word: Any) -> None:
         """Note the provider's word for the end, if there is one."""
+        if not word:
+            return
         word = str((word[0] if isinstance(word, list) and word else word) or "").strip()
         if _plain(word) in NO_ENDS and not word.isdecimal():
             return
@@ -237,7 +242,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
     """Return the event's object, or None for an event that only keeps the connection open. Raises ``Complained`` for an
     error, and ``NotJson`` for damage.
     """
-    if KEEP_ALIVE.fullmatch(event.data.strip()):
+    if _is_empty(event):
         return None
     is_named_so = _plain(event.name) in KEEP_ALIVE_NAMES
     try:
@@ -283,7 +288,12 @@ def is_failure(word: str) -> bool:
 
 def is_keep_alive(event: ServerEvent) -> bool:
     """Check whether an event certainly tells nothing but that the server is alive."""
-    return bool(KEEP_ALIVE.fullmatch(event.data.strip())) or _plain(event.name) in KEEP_ALIVE_NAMES
+    return _is_empty(event) or _plain(event.name) in KEEP_ALIVE_NAMES
+
+
+def _is_empty(event: ServerEvent) -> bool:
+    """Check for a word that keeps the connection open, which no object is: nearly all events are objects."""
+    return not event.data.startswith(b"{") and bool(KEEP_ALIVE.fullmatch(event.data.strip()))
 
 
 # Types of parts, by their letters: of thinking, and of what says nothing of its own. All others are text.

@@ -1,5 +1,6 @@
 """Parser of thinking that a server leaves in the answer's text, between tags."""
 
+import re
 from collections.abc import Iterator
 
 from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
@@ -8,6 +9,8 @@ NAMES = ("think", "mm:think", "seed:think", "thinking", "thought")  # mm: MiniMa
 # By opening tag; the last two are Mistral's and Moonshot's.
 CLOSING = {f"<{form}>": f"</{form}>" for name in NAMES for form in (name, name.upper(), name.title())}
 CLOSING |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
+# Few pieces of an answer hold one of these, and only those are compared with each tag.
+TAG_START = re.compile("[" + re.escape("".join(sorted({tag[0] for tag in CLOSING.values()}))) + "]")
 QUOTES = "`\"'“‘«"  # before a tag that the answer speaks of
 FENCE = "```"
 
@@ -90,7 +93,8 @@ class ThinkTags:
 
     def _hold_or_release(self) -> Iterator[Parted]:
         """Treat text that may yet turn out to be thinking."""
-        found = [(place, tag) for tag in CLOSING.values() if (place := self._rest.find(tag, self._searched)) >= 0]
+        tags = CLOSING.values() if TAG_START.search(self._rest, self._searched) else ()
+        found = [(place, tag) for tag in tags if (place := self._rest.find(tag, self._searched)) >= 0]
         if found:
             place, tag = min(found)
             before, behind = self._rest[:place], self._rest[place + len(tag) :]
@@ -105,7 +109,7 @@ class ThinkTags:
                 yield ReasoningDelta(before)
             self._rest, self._has_thought, self.was_untagged = behind, True, True
             return
-        kept = max(_possible_tag(self._rest, tag) for tag in CLOSING.values())
+        kept = max((_possible_tag(self._rest, tag) for tag in tags), default=0)
         if len(self._rest) <= self._held or not (self._said or self._rest[: len(self._rest) - kept].strip()):
             self._searched = len(self._rest) - kept
             return
