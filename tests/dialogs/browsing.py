@@ -48,8 +48,8 @@ ONLY_POST = set(
     """
     logout save-appearance revoke-key unlink subscribe-push remove-push create-dialog selected-dialogs post-message
     remove-queued stop retry rename pin move close choose-model add-reminder update-reminder delete-reminder clear
-    complete-milestone rewrite choose-recall undo undo-clear answer cancel resolve finish-task intervene fork regenerate edit-turn
-    rate-turn pin-turn folder undo-act use-model remove-provider preview-agent switch-agent invite person-link
+    complete-milestone rewrite choose-recall undo undo-clear answer cancel resolve finish-task intervene fork regenerate
+    edit-turn rate-turn pin-turn folder undo-act use-model remove-provider preview-agent switch-agent invite person-link
     switch-person erase-person add-group add-tool-server test-tool-server switch-tool-server remove-tool-server
     end-side-dialog answer-by-mail cancel-by-mail resolve-by-mail
     """.split()
