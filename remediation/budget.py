@@ -30,6 +30,7 @@ RECALL_SHARE = 0.35
 RECALL_OF_FREED = 3  # right after a rewrite recalled text takes at most what was freed, divided by this
 UNKNOWN_LIMIT_RECALL = 1_024  # tokens of recalled text where nobody knows the window
 ESTIMATES_ERR = 0.05  # what an estimate may be off by, of a threshold that recalled text must not lift a report above
+ANSWERS_DIFFER = 0.1  # what the next answer may be longer by than the longest of the newest
 MESSAGES_BETWEEN = 5  # at least, between two rewrites, unless so much of what the first one freed is filled again
 FILLED_AGAIN = 0.8
 
@@ -97,8 +98,9 @@ class Budget:
 
     ``limit`` is what the policy works within, ``window`` the model's own; None is unknown. ``frame`` stands in every
     request: instructions, tools and reminders. ``stays`` is the part of the ``view`` that no rewrite takes away.
-    ``counts_answer`` says that the policy's limit is to hold the room for the ``answer`` as well. ``optimal`` and
-    ``critical`` are the thresholds of health. ``freed`` is what a rewrite for this very message gained.
+    ``counts_answer`` says that the policy's limit is to hold the room for the ``answer`` as well, ``answered`` what the
+    newest answers took. ``optimal`` and ``critical`` are the thresholds of health. ``freed`` is what a rewrite for this
+    very message gained.
     """
 
     limit: int | None = None
@@ -107,6 +109,7 @@ class Budget:
     view: int = 0
     stays: int = 0
     answer: int = 0
+    answered: int = 0
     counts_answer: bool = False
     trigger_share: float = TRIGGER_SHARE
     aim_share: float = AIM_SHARE
@@ -190,9 +193,20 @@ class Budget:
         is_too_long = self.prompt > min(self.limit, self.window or self.limit)
         return is_too_long or (self.presses and self.least <= int(self.taken * (1 - LEAST_GAIN)))
 
+    @property
+    def room_for_another(self) -> int | None:
+        """Return the tokens between another answer like the newest ones and the place where a stream is cut, negative
+        where it would be cut, and written in vain; None where no stream is.
+        """
+        if self.limit is None or not self.counts_answer:
+            return None
+        return percent_of(self.limit, STREAM_PERCENT) - self.prompt - int(self.answered * (1 + ANSWERS_DIFFER))
+
     def is_rested(self, last: LastRewrite | None) -> bool:
         """Check whether enough was said since the last rewrite for another one."""
         if last is None or last.messages_since >= MESSAGES_BETWEEN or self.presses:
+            return True
+        if self.room_for_another is not None and self.room_for_another < 0:
             return True
         return last.freed > 0 and self.prompt - last.after >= int(last.freed * FILLED_AGAIN)
 
@@ -230,8 +244,8 @@ class Budget:
 
     def recall_room(self, share: float = RECALL_SHARE) -> int:
         """Return the tokens that recalled text may take: what is free below the trigger, at most its share, and never
-        so much that a report passes a threshold by it. A budget of the policy's own, in a larger window, is filled to
-        its end."""
+        so much that a report passes a threshold or an answer is cut by it. A budget of the policy's own, in a larger
+        window, is filled to its end."""
         if self.limit is None:
             rooms = [UNKNOWN_LIMIT_RECALL]
         else:
@@ -239,6 +253,8 @@ class Budget:
             rooms = [int(self.limit * share), (self.trigger if is_window else self.limit) - self.taken]
         if self.window is not None:
             rooms.append(self.window - self.answer - self.prompt)
+        if self.room_for_another is not None:
+            rooms.append(self.room_for_another)
         for threshold in (self.optimal, self.critical):
             if threshold is not None and self.prompt <= threshold:
                 rooms.append(int(threshold * (1 - ESTIMATES_ERR)) - self.prompt)

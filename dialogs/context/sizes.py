@@ -23,9 +23,12 @@ from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
+from remediation.strategies.outcome import STAND_INS
 from remediation.text.classify import kind_of, priority_of
 from remediation.tokens.calibration import Calibration, Counted, estimate_request, margin_of
 from remediation.tokens.counting import Counter, counter_for
+
+NEWEST_ANSWERS = 3  # tell how long the next one may be
 
 # Of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds.
 SAMPLE_CHARS = 8_000
@@ -124,12 +127,18 @@ def _budget_of(
         view=total_tokens(units),
         stays=sum(unit.est_tokens for unit in units if unit.pinned or unit in newest),
         answer=answer_room(model.output_length, window or limit),
+        answered=_longest_of_newest_answers(units),
         counts_answer=policy.reserves_answer,
         trigger_share=policy.trigger_share(facts.config),
         aim_share=policy.target_percent / 100,
         optimal=thresholds.effective_optimal_max,
         critical=thresholds.effective_critical_max,
     )
+
+
+def _longest_of_newest_answers(units: Units) -> int:
+    answers = [unit.est_tokens for unit in units if unit.role is UnitRole.ASSISTANT and unit.kind not in STAND_INS]
+    return max(answers[-NEWEST_ANSWERS:], default=0)
 
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:

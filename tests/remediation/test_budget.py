@@ -148,6 +148,25 @@ def test_no_second_rewrite_comes_before_much_is_new(last: LastRewrite | None, vi
     assert context.wants_rewrite is wanted
 
 
+def test_a_rewrite_comes_before_an_answer_that_would_be_cut() -> None:
+    """The stream is cut at 3,686 of 4,096 tokens; the answer is expected to be a tenth longer than the last ones."""
+    last = LastRewrite(freed=1_502, after=1_600, messages_since=1)
+    budget = replace(STUDIO, view=2_000, answered=806)  # a prompt of 2,800
+    context = Context(Level.HEALTHY, budget, last_rewrite=last)
+    assert budget.prompt == 2_800 and budget.room_for_another == 0
+    assert not context.wants_rewrite
+    assert replace(context, budget=replace(budget, answered=807)).wants_rewrite
+    assert replace(budget, counts_answer=False).room_for_another is None, "no stream is cut"
+
+
+def test_recalled_text_cuts_no_answer() -> None:
+    budget = replace(STUDIO, view=1_000)
+    assert budget.recall_room() > 700
+    long = replace(budget, answered=1_300)
+    assert long.recall_room() == 3_686 - 1_800 - 1_430 == long.room_for_another
+    assert replace(budget, answered=2_000).recall_room() == 0
+
+
 def test_a_critical_report_is_answered_by_a_rewrite_where_that_helps() -> None:
     red = Context(Level.CRITICAL, replace(STUDIO, view=1_500))
     assert red.wants_rewrite
