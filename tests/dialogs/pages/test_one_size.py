@@ -9,7 +9,9 @@ import pytest
 from dialogs.actions import rewrite_requests
 from dialogs.actions.messages import post_message
 from dialogs.context.sent import est_tokens_of
-from dialogs.models import Dialog, Generation
+from dialogs.extras.v1.health import calls_of, report_of, usage_of
+from dialogs.extras.v1.runs import Run
+from dialogs.models import Dialog, Generation, Turn
 from dialogs.pages.context_panel import RunLine, panel_of
 from dialogs.queries import context_report
 from dialogs.queries.export import as_json
@@ -139,6 +141,7 @@ def numbers_in(text: str) -> list[int]:
 # In every state that a dialog can be in
 
 
+BESIDE_PROMPT = ("reserve", "free")  # parts of the popover's bar that are not of the prompt
 SIZE_OF_MOMENT = r"Link to this moment (?:est\. )?"
 
 
@@ -183,14 +186,45 @@ class Telling:
                 "prompt_tokens"
             ],
         }
+        told["v1"] = report_of(self.run())["prompt_tokens"]
         if events := event_data(self.dialog, "health"):
             told["event"] = events[-1]["prompt_tokens"]
         if health["reason"] in (None, "limit_unknown"):
-            told["ring"] = number_before(r" tok · ", self.words(""))
+            page = self.client.get(f"/d/{self.dialog.pk}/").content.decode()
+            popover = page[page.index('id="context-popover"') :]
+            told["ring"] = number_before(r" tok · ", in_one_line(page))
+            told["popover"] = number_before(r" tok · ", in_one_line(popover[popover.index("<summary>") :]))
+            told["parts of the popover"] = sum(parts_of_prompt(popover))
             newest = self.dialog.generations.exclude(prompt_tokens=None).exclude(purpose="prune").latest("id")
             told["row"] = newest.prompt_tokens
             told["page"] = number_after(SIZE_OF_MOMENT, self.words(f"context/?at={newest.pk}"))
         return told
+
+    def run(self) -> Run:
+        """Return a program's view of the newest message."""
+        seq = self.dialog.turns.filter(role=Turn.Role.USER).values_list("seq", flat=True).last() or 0
+        return Run(self.dialog.pk, str(self.dialog.agent_id), self.dialog.owner_id, seq, False, 0, 0)
+
+    def answer(self) -> dict[str, int | None]:
+        """Return the size of the newest answer's request as it is told to a program, and in the row and its page."""
+        run = self.run()
+        reply = calls_of(run).filter(purpose=Generation.Purpose.REPLY).order_by("-pk").first()
+        if reply is None:
+            return {}
+        told: dict[str, int | None] = {
+            "est. row": est_tokens_of(reply),
+            "est. v1": report_of(run)["est_prompt_tokens"],
+        }
+        return told
+
+    def usage(self) -> dict[str, int | None]:
+        """Return the report of the newest answer, as it is told to a program, and in its row."""
+        calls = calls_of(self.run()).order_by("-pk")
+        usage = usage_of(calls)
+        if usage is None:
+            return {}
+        own = calls.filter(purpose=Generation.Purpose.REPLY).exclude(prompt_tokens=None)
+        return {"v1": usage["prompt_tokens"], "row": own.values_list("prompt_tokens", flat=True)[0]}
 
     def calls(self) -> dict[str, dict[str, int | None]]:
         """Return the prompt of each call as it was reported, by whom it is told."""
@@ -206,6 +240,11 @@ class Telling:
                 **({"timeline": timeline[row["id"]]["prompt_tokens"]} if row["id"] in timeline else {}),
             }
         return told
+
+
+def parts_of_prompt(popover: str) -> list[int]:
+    listed = re.findall(r'class="kind" data-kind="([^"]*)".*?<strong>([\d,]+)</strong>', popover, re.DOTALL)
+    return [int(tokens.replace(",", "")) for kind, tokens in listed if kind not in BESIDE_PROMPT]
 
 
 def number_after(words: str, text: str) -> int | None:
@@ -266,7 +305,13 @@ def test_in_every_state_one_request_has_one_size(script: Script) -> None:
 
 def wrong_of(name: str, dialog: Dialog) -> dict[str, dict[str, int | None]]:
     telling = Telling(dialog)
-    told = {"next": telling.next_request(), "report": telling.last_report(), **telling.calls()}
+    told = {
+        "next": telling.next_request(),
+        "report": telling.last_report(),
+        "answer": telling.answer(),
+        "usage": telling.usage(),
+        **telling.calls(),
+    }
     return {f"{name}, {request}": wrong for request, by in told.items() if (wrong := differing(by))}
 
 
