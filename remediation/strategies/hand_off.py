@@ -96,7 +96,8 @@ def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tu
     asked = min(room, max(FEWEST_TOKENS, min(MOST_TOKENS, total_tokens(gone) // REMOVED_SHARE)))
     judged: tuple[Sequence[Required], Callable[[str], str]] | None = None
     summary = ""
-    for request in requests_for(gone, remaining, toolbox):
+    requests = list(requests_for(gone, remaining, toolbox))
+    for request in requests:
         content = request.replace(EARLIER_MARK, summary or _earlier(gone) or "none")
         written = toolbox.summarise(content, asked)
         if not written.strip():
@@ -109,6 +110,8 @@ def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tu
     if not (summary and judged):
         return "", ""
     required, problem = judged
+    if len(requests) > 1:  # people wait for each call: what is missing goes to the ledger
+        return summary, ""
     return _repair(summary, required, remaining, asked, problem, toolbox)
 
 

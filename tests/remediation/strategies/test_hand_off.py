@@ -132,6 +132,7 @@ def test_an_earlier_summary_is_revised_in_parts_that_fit() -> None:
     long = numbered(earlier, *(user(prose(f"topic{n}", 200), id=f"n{n}") for n in range(12)))
     text, _, asked = handed("The gala is show 77; topic0 and topic11 were spoken of.", window=2_400, gone=long)
     assert len(asked) > 1
+    assert all("The turns (part " in one for one in asked), "nothing is asked for once more behind several parts"
     assert "Earlier summary, to be revised:\nThe gala is show 77.\n" in asked[0]
     assert "topic0 and topic11" in asked[1]
     assert "topic0" in asked[0]
