@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -43,6 +43,7 @@ WORDS = ("hello", "hello", "tool", "tool", "remind", "ask", "clear", "fail", "sl
 PEOPLE, WORKERS = 8, 3
 WAITS = (0.1, 0.5, 1, 2, 10, 60)  # seconds at most, between two things that a person does
 TROUBLE_EVERY = 8.0  # seconds, on average
+KINDS = ("kill", "kill", "freeze", "conflicts", "wakes", "clock")
 SETTLING_SECONDS = 1_200.0  # after the last fault, for all that is owed; a failing model's waits are the longest
 
 
@@ -66,20 +67,22 @@ def start_worker(number: int) -> Process:
     return process
 
 
-def trouble() -> None:
+def trouble(
+    start: Callable[[int], Process] = start_worker, every: float = TROUBLE_EVERY, kinds: Sequence[str] = KINDS
+) -> None:
     """Break something every few seconds, mostly where work is under way, and mend it again."""
     number = itertools.count(WORKERS)
     while True:
-        world.sleep(world.random.expovariate(1 / TROUBLE_EVERY))
+        world.sleep(world.random.expovariate(1 / every))
         busy = [process for process in world.workers if process.keeper._leases]
         process = world.random.choice(busy or world.workers)
         at = world.workers.index(process)
-        kind = world.random.choice(("kill", "kill", "freeze", "conflicts", "wakes", "clock"))
+        kind = world.random.choice(kinds)
         world.done[kind] += 1
         match kind:
             case "kill":
                 world.end(process)
-                world.workers[at] = start_worker(next(number))
+                world.workers[at] = start(next(number))
             case "freeze":
                 process.thawed_at = world.now + world.random.choice((0.5, 3, 11, 14, 60))
             case "conflicts":
@@ -94,6 +97,12 @@ def trouble() -> None:
                 process.clock_seconds = world.random.choice((-3600, 3600, 0))
         if not world.is_troubled:
             return
+
+
+def end_troubles() -> None:
+    world.is_troubled, world.conflicts, world.lost, world.doubled = False, 0.0, 0.0, 0.0
+    for process in world.workers:
+        process.thawed_at = 0.0
 
 
 @dataclass
@@ -167,12 +176,9 @@ class Person:
 # -- one seed ----------------------------------------------------------------------------------------------------------
 
 
-def simulate(folder: Path, seed: int, hours: float) -> list[str]:
-    """Return what was broken in a world of this seed, by sentences."""
-    from django.contrib.auth.models import User
+def start_world(folder: Path, seed: int) -> None:
+    """Begin with an empty database, and with everything that is left to chance as the seed says."""
     from django.db import connection
-
-    from tests.dialogs.factories import AgentFactory
 
     close_connection(connection)
     for old in folder.glob("lite.sqlite3*"):
@@ -182,6 +188,15 @@ def simulate(folder: Path, seed: int, hours: float) -> list[str]:
     ids.seed(seed)
     random.seed(seed)
     runs.clear()
+
+
+def simulate(folder: Path, seed: int, hours: float) -> list[str]:
+    """Return what was broken in a world of this seed, by sentences."""
+    from django.contrib.auth.models import User
+
+    from tests.dialogs.factories import AgentFactory
+
+    start_world(folder, seed)
     agent = AgentFactory.create(id="one", tools=["charge"], recall=False)
     people = [
         Person(_dialog_of(User.objects.create(username=f"p{i}", is_superuser=True), agent)) for i in range(PEOPLE)
@@ -193,9 +208,7 @@ def simulate(folder: Path, seed: int, hours: float) -> list[str]:
         world.spawn(outside, partial(person.live, until))
     world.spawn(outside, trouble)
     world.run(lambda: world.now > until)
-    world.is_troubled, world.conflicts, world.lost, world.doubled = False, 0.0, 0.0, 0.0
-    for process in world.workers:
-        process.thawed_at = 0.0
+    end_troubles()
     world.run(lambda: world.now > until + SETTLING_SECONDS)
     for process in (*world.workers, outside):
         world.end(process)
@@ -210,7 +223,7 @@ def _dialog_of(user: Any, agent: Any) -> Any:
     return create_dialog(user, agent.pk)
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, steps: list[dict[str, Any]]) -> None:
     """Configure Django on an SQLite file in this folder, with ids that the seed decides."""
     vars(uuid)["uuid4"] = lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
     os.environ |= {
@@ -234,27 +247,29 @@ def prepare(folder: Path) -> None:
     from tests.dialogs.factories import write_minds
 
     exchange()
-    write_minds(folder / "minds", STEPS)
+    write_minds(folder / "minds", steps)
     fresh.lay()
     with connections["default"].cursor() as cursor:
         cursor.execute(f"VACUUM INTO '{folder / 'laid.sqlite3'}'")
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
+def main(about: str | None, steps: list[dict[str, Any]], simulate: Callable[..., list[str]], **more: float) -> int:
+    """Play the worlds that the command line asks for. ``more`` are further options, with their defaults."""
+    options = argparse.ArgumentParser(description=about)
     options.add_argument("--seeds", default="1:5", help="the first one, and the one behind the last")
-    options.add_argument("--hours", type=float, default=0.05, help="of each world")
+    for name, default in more.items():
+        options.add_argument(f"--{name}", type=float, default=default, help="of each world")
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no world later than this")
     given = options.parse_args()
     first, behind = (int(number) for number in given.seeds.split(":"))
     folder = Path(tempfile.mkdtemp(prefix="dominds-sim-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
-    prepare(folder)
+    prepare(folder, steps)
     began, failed, seed = time.monotonic(), 0, first
     try:
         for seed in range(first, behind):
             if time.monotonic() - began > given.seconds:
                 break
-            broken = simulate(folder, seed, given.hours)
+            broken = simulate(folder, seed, **{name: getattr(given, name) for name in more})
             failed += bool(broken)
             for sentence in broken:
                 print(f"seed {seed}: {sentence}")
@@ -265,4 +280,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, STEPS, simulate, hours=0.05))

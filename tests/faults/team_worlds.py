@@ -1,0 +1,164 @@
+"""Teams in a virtual world: a lead, four side dialogs and four below each of them, while workers die, freeze and lose
+their wakes (``simulation.py``).
+
+``python -m tests.faults.team_worlds --seeds 1:20``. A seed decides who waits for whom, whether a person is asked and
+whether the person presses stop.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.faults import simulation
+from tests.faults.simulation import start_world
+from tests.faults.virtual_world import Process, world
+
+CHILDREN = range(4)
+WAITS = {"all": CHILDREN, "none": (), "some": (0, 2)}  # for which of its four reports a dialog waits
+TROUBLED_SECONDS, TROUBLE_EVERY = 30.0, 1.5
+KINDS = ("kill",) * 6 + ("freeze", "conflicts", "wakes", "clock")
+SETTLING_SECONDS = 1_200.0
+LOOKS_EVERY = 5.0  # seconds, between two looks whether everybody rests
+
+
+def asks(agent: str, waits: str, task: str) -> list[dict[str, Any]]:
+    return [
+        {"name": "ask_agent", "arguments": {"agent": agent, "task": task.format(i), "wait": i in WAITS[waits]}}
+        for i in CHILDREN
+    ]
+
+
+STEPS: list[dict[str, Any]] = [
+    *(
+        {"match": rf"\Aplan {upper} {lower}\Z", "tool_calls": asks("middle", upper, f"part {{}} {lower}")}
+        for upper in WAITS
+        for lower in WAITS
+    ),
+    *(
+        {"match": rf"\Apart \d {lower}\b", "tool_calls": asks("leaf", lower, "page {}"), "delay_ms": 300}
+        for lower in WAITS
+    ),
+    {"match": r"\Apage 3\b", "tool_calls": [{"name": "ask_human", "arguments": {"question": "Which?"}}]},
+    {"match": r"\Apage \d", "text": "Read, word for word.", "chunk_delay_ms": 400},
+    {"text": "Done.", "delay_ms": 700},
+]
+
+
+def start_worker(number: int) -> Process:
+    """Start a worker that also sweeps what side dialogs owe."""
+    from django.db import DatabaseError
+
+    from dialogs.extras.teams import side_dialogs
+
+    process = simulation.start_worker(number)
+
+    def sweeps() -> None:
+        while True:
+            world.sleep(LOOKS_EVERY)
+            try:
+                side_dialogs.sweep()
+            except DatabaseError:
+                continue
+
+    world.spawn(process, sweeps)
+    return process
+
+
+def simulate(folder: Path, seed: int) -> list[str]:
+    """Return what was broken in the team of this seed, by sentences."""
+    from django.contrib.auth.models import User
+    from django.db import OperationalError
+
+    from dialogs.actions import messages, questions
+    from dialogs.errors import Refusal
+    from dialogs.models import Dialog, Question
+    from tests.dialogs.factories import AgentFactory
+
+    start_world(folder, seed)
+    bounds = {"side_dialogs": {"at_work": 64}}
+    for name, colleagues in (("leaf", []), ("middle", ["leaf"]), ("lead", ["middle"])):
+        AgentFactory.create(id=name, recall=False, extras={"colleagues": colleagues, **bounds})
+    ada = User.objects.create(username="ada")
+    root = messages.create_dialog(ada, "lead")
+    chance = random.Random(seed)
+    upper, lower = chance.choice(list(WAITS)), chance.choice(list(WAITS))
+    stops_at = chance.random() * TROUBLED_SECONDS if chance.random() < 0.3 else None
+    accepted, rests = [], []
+
+    def live() -> None:
+        """Ask, answer questions, perhaps press stop, and look whether everybody rests."""
+        while not rests:
+            world.sleep(chance.random() * LOOKS_EVERY)
+            try:
+                if not accepted:
+                    messages.post_message(root.pk, f"plan {upper} {lower}", "plan")
+                    accepted.append(world.now)
+                if stops_at is not None and world.now > stops_at and len(accepted) == 1:
+                    messages.stop(root.pk)
+                    accepted.append(world.now)
+                for question in Question.objects.filter(state="open"):
+                    questions.answer(question.pk, ada, "The red one")
+            except (Refusal, OperationalError):
+                continue
+            if not world.is_troubled and not Dialog.objects.filter(state__in=("queued", "generating")).exists():
+                rests.extend([world.now] if not owed() else [])
+
+    world.workers = [start_worker(number) for number in range(simulation.WORKERS)]
+    outside = Process("outside")
+    world.spawn(outside, live)
+    world.spawn(outside, partial(simulation.trouble, start_worker, TROUBLE_EVERY, KINDS))
+    world.run(lambda: world.now > TROUBLED_SECONDS)
+    simulation.end_troubles()
+    world.run(lambda: bool(rests) or world.now > TROUBLED_SECONDS + SETTLING_SECONDS)
+    for process in (*world.workers, outside):
+        world.end(process)
+    world.let_all_end()
+    return [*world.failures, *broken_promises(root, has_stopped=len(accepted) > 1)]
+
+
+def owed() -> bool:
+    from dialogs.extras.teams.models import SideDialog
+    from dialogs.models import Question
+
+    waiting = Question.objects.filter(state="open")
+    unheard = SideDialog.objects.filter(answered_at=None, ended_at=None)
+    return unheard.exists() or SideDialog.objects.exclude(owes="").exists() or waiting.exists()
+
+
+def broken_promises(root: Any, *, has_stopped: bool) -> Iterator[str]:
+    from dialogs.extras.teams.models import SideDialog
+    from dialogs.models import Dialog, Generation, Turn
+    from tests.faults.invariants import OF_DIALOGS, nothing_is_owed
+
+    for dialog in Dialog.objects.all():
+        for check in (*OF_DIALOGS, nothing_is_owed):
+            yield from (f"{dialog.agent_id}: {sentence}" for sentence in check(dialog))
+    sides = list(SideDialog.objects.select_related("dialog"))
+    names = Counter(side.dialog.agent_id for side in sides)
+    if not has_stopped and names != {"middle": 4, "leaf": 16}:
+        yield f"the team is {dict(names)}"
+    for side in sides:
+        who, parent = f"{side.dialog.agent_id} {side.name}", Turn.objects.filter(dialog=side.parent_id)
+        if side.owes or not (side.answered_at or side.ended_at):
+            yield f"{who} is still at work, and owes {side.owes!r}"
+        results = list(parent.filter(role="tool", tool_call_id=side.call_id).values_list("text", flat=True))
+        later = parent.filter(client_message_id=f"report of {side.call_id}").count()
+        is_message = results[:1] == [f"Asked in the side dialog {side.name}. Its report comes as a message."]
+        if len(results) != 1 or later > is_message or (later < is_message and not has_stopped):
+            yield f"{who}: its call has the results {results}, and {later} messages"
+        sent = Turn.objects.filter(dialog=side.pk, client_message_id=side.call_id).count()
+        if sent > 1 or (sent < 1 and not has_stopped):
+            yield f"{who} was sent its task {sent} times"
+        if side.ended_at is None:
+            continue
+        since = side.ended_at + timedelta(milliseconds=1)  # what SQLite's clock tells apart
+        if late := Generation.objects.filter(dialog=side.pk, started_at__gt=since).count():
+            yield f"{who} ended, and {late} calls began later"
+
+
+if __name__ == "__main__":
+    raise SystemExit(simulation.main(__doc__, STEPS, simulate))
