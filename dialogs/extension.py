@@ -51,6 +51,11 @@ def _leave_spending(dialog: "Dialog", spending: "Spending") -> "Spending":
     return spending
 
 
+def _trace_alone(dialog: "Dialog") -> str:
+    """Return no parent, in place of an extension that knows of one."""
+    return ""
+
+
 def _do_nothing() -> None:
     """Do nothing, in place of a job that an extension does not have."""
 
@@ -92,6 +97,8 @@ class Extension:
 
     tools: str = ""  # a function of an agent, and of its dialog or None, that returns more ``Tool``s for it
     spending: Callable[["Dialog", "Spending"], "Spending"] = _leave_spending
+    # The ``traceparent`` of the span that the runs of a dialog belong to; asked only where spans are kept.
+    traced_below: Callable[["Dialog"], str] = _trace_alone
     # Readers of further fields of team.yaml; see Agent.extras.
     agent_fields: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     # Values of these fields for the shipped demo agents, by their ids.

@@ -16,7 +16,7 @@ from channels.sessions import CookieMiddleware
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from dominds import gc_tuning
+from dominds import gc_tuning, telemetry
 from dominds.local import gate
 from dominds.web import daphne_patch
 from dominds.web.admission import admit
@@ -41,4 +41,5 @@ application = watch(
 daphne_patch.patch_sending()
 daphne_patch.patch_receiving()
 gc_tuning.settle()
+telemetry.start("dominds-web")
 gate.pass_through()

@@ -8,22 +8,28 @@ import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 
 import structlog
 from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import NoOpTracer, ProxyTracer, Span, SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 log = structlog.get_logger(__name__)
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 PACKAGES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 INSTALL = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+TRACEPARENT = "traceparent"  # the header of W3C's Trace Context, by which a span of another process is the parent
+_across = TraceContextTextMapPropagator()
 
 Value = str | int | float | bool | list[str]
 
 
 def start(service: str) -> bool:
     """Send this process's spans under the name ``service``, or OTEL_SERVICE_NAME, and log whether it does."""
+    if is_on():
+        return True
     if not any(os.environ.get(name) for name in ENDPOINTS):
         log.info("telemetry_off", reason=f"{ENDPOINTS[0]} is not set")
         return False
@@ -54,18 +60,48 @@ def _export(service: str) -> None:
     trace.set_tracer_provider(provider)
 
 
+def is_on() -> bool:
+    """Check whether spans are kept, and so whether it is worth reading rows for them."""
+    return not isinstance(trace.get_tracer("dominds"), NoOpTracer | ProxyTracer)
+
+
 @contextmanager
-def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False) -> Iterator[Span]:
-    """Put a span around the block. An exception leaves only its type, since messages may quote people."""
+def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False, parent: str = "") -> Iterator[Span]:
+    """Put a span around the block. An exception leaves only its type, since messages may quote people.
+
+    ``parent`` is the ``traceparent`` of a span elsewhere; without one it is the span around this block.
+    """
     kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
     with trace.get_tracer("dominds").start_as_current_span(
-        name, kind=kind, attributes=dict(attributes), record_exception=False, set_status_on_exception=False
+        name,
+        context=_across.extract({TRACEPARENT: parent}) if parent else None,
+        kind=kind,
+        attributes=dict(attributes),
+        record_exception=False,
+        set_status_on_exception=False,
     ) as current:
         try:
             yield current
         except BaseException as error:
             note_failure(current, type(error).__name__)
             raise
+
+
+def record(name: str, attributes: Mapping[str, Value], began: datetime, ended: datetime) -> None:
+    """Record a span of something that was over before, and took place in no process."""
+    tracer = trace.get_tracer("dominds")
+    tracer.start_span(name, attributes=dict(attributes), start_time=_nanoseconds(began)).end(_nanoseconds(ended))
+
+
+def _nanoseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1_000_000_000)
+
+
+def traceparent() -> str:
+    """Return the present span as W3C's ``traceparent``; empty where none is kept."""
+    carrier: dict[str, str] = {}
+    _across.inject(carrier)
+    return carrier.get(TRACEPARENT, "")
 
 
 def note_failure(current: Span, kind: str) -> None:

@@ -20,6 +20,7 @@ from dialogs.errors import Invalid
 from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Question
 from dialogs.store.change import Change
+from dominds import telemetry
 from dominds.visible_text import visible
 
 ALLOW = gettext_noop("Allow")
@@ -43,6 +44,12 @@ def close_question(change: Change, question: Question, user: User | None, state:
     question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
     question.save()
     change.question_event(question)
+    attributes: dict[str, telemetry.Value] = {
+        "gen_ai.conversation.id": str(change.dialog.pk),
+        "dominds.question.kind": question.kind,
+        "dominds.question.state": state,
+    }
+    telemetry.record("wait_for_person", attributes, question.created_at, question.resolved_at)
     for extension in installed_extensions():
         extension.question_closed(question)
 

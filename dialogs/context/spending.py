@@ -30,6 +30,10 @@ def spending_of(dialog: Dialog) -> Spending:
         month_budget=budget,
         unpriced=dialog.unpriced_generations,
     )
+    return _with_extensions(dialog, spending)
+
+
+def _with_extensions(dialog: Dialog, spending: Spending) -> Spending:
     for extension in installed_extensions():
         spending = extension.spending(dialog, spending)
     return spending
@@ -44,9 +48,9 @@ def check_room(dialog: Dialog, cost_usd: Decimal) -> None:
     ``cost_usd`` by now. Called within the transaction that stores the beginning of the call.
     """
     month = month_under_lock(dialog.owner_id, beside=dialog) if dialog.monthly_budget_usd is not None else Spending()
-    spending = replace(month, dialog=cost_usd, dialog_budget=dialog.budget_in_force)
-    if spending.exceeded or spending.must_wait:
-        raise NoRoomInBudget(spending.reason)
+    spending = _with_extensions(dialog, replace(month, dialog=cost_usd, dialog_budget=dialog.budget_in_force))
+    if spending.used_up_above or spending.exceeded or spending.must_wait:
+        raise NoRoomInBudget(spending.used_up_above or spending.reason)
 
 
 def month_under_lock(person_id: int, beside: Dialog | None = None) -> Spending:

@@ -35,6 +35,7 @@ HEARD = {  # how many values each is called with
     "dialogs_restored": 1,
     "dialog_erased": 1,
     "spending": 2,
+    "traced_below": 1,
 }
 
 

@@ -6,7 +6,7 @@ from dialogs.context.retrieval.recall import NOTHING, PushRecall, Recall
 from dialogs.context.room import SHORT_ANSWER, output_tokens, with_room_for_package
 from dialogs.context.sizes import Sizes, StreamWatch
 from dialogs.models import Dialog
-from dialogs.runtime import overflow_history
+from dialogs.runtime import overflow_history, tracing
 from dialogs.runtime.materials import Materials
 from dialogs.runtime.repeats import OUTPUT
 from dominds.llm.models.params import most_output
@@ -16,7 +16,9 @@ from remediation.policies import while_streaming
 def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, recall: PushRecall) -> Answer:
     served, view, tools, sizes = materials
     asked = params_of(dialog)
-    recalled = recalled_into(dialog, materials, recall, sizes.own) if recall.is_on else NOTHING
+    recalled = NOTHING
+    if recall.is_on:
+        recalled = tracing.recalling(dialog, lambda: recalled_into(dialog, materials, recall, sizes.own))
     policy, wanted = served.policy, most_output(dialog.agent.model_params, asked)
     output = _at_most(dialog, output_tokens(served, sizes, wanted, guidance, recalled))
     counted, watch = sizes.counted_with(recalled.raw_tokens), None

@@ -16,7 +16,7 @@ from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.models import Dialog, Turn
-from dialogs.runtime import client_tools, oversized_results
+from dialogs.runtime import client_tools, oversized_results, tracing
 from dialogs.runtime.live_text import show_line
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.db_retry import commits
@@ -84,7 +84,9 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
             refusal = f"Refused: clear_mind was called {len(clears)} times. Call it once."
             _store(lease, call, Result(refusal, failed=True))
         else:
-            ran = _run_one(lease, dialog, call, tools.get(call.name))
+            with tracing.running_tool(dialog, call) as span:
+                ran = _run_one(lease, dialog, call, tools.get(call.name))
+                span.set_attribute("dominds.tool.outcome", ran.name.lower())
             if ran is Ran.ASKED:
                 return
             awaited += [call] * (ran is Ran.LATER)
@@ -257,6 +259,8 @@ def _store(
             result = outcome
         change.dialog.running_call, change.dialog.crashes = "", 0
         change.dialog.changed_since_rewrite = True
+        if result.failed:
+            tracing.note_failed_tool()
         if result.later:
             return Ran.LATER
         if result.pending:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
+from opentelemetry import trace
 from opentelemetry.trace import Span
 from structlog.contextvars import bound_contextvars
 
-from dialogs.context.view import WHOLE
+from dialogs.context.retrieval.recall import Recall
+from dialogs.context.view import WHOLE, Call
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Generation
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.lease import Lease
@@ -22,11 +25,53 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def driving(lease: Lease) -> Iterator[None]:
-    """Trace a worker's run of one dialog."""
+    """Trace a worker's run of one dialog. An extension names the span below which it belongs, if there is one."""
     dialog_id = str(lease.dialog_id)
-    attributes: dict[str, telemetry.Value] = {"gen_ai.conversation.id": dialog_id, "dominds.epoch": lease.epoch}
-    with bound_contextvars(dialog_id=dialog_id, epoch=lease.epoch), telemetry.span("drive_dialog", attributes):
+    attributes: dict[str, telemetry.Value] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.conversation.id": dialog_id,
+        "dominds.epoch": lease.epoch,
+    }
+    name, parent = "invoke_agent", ""
+    if telemetry.is_on() and (dialog := Dialog.objects.select_related("agent").filter(pk=dialog_id).first()):
+        name = f"invoke_agent {dialog.agent_id}"
+        attributes |= {"gen_ai.agent.id": dialog.agent_id, "gen_ai.agent.name": dialog.agent.name}
+        parents = (extension.traced_below(dialog) for extension in installed_extensions())
+        parent = next(filter(None, parents), "")
+    with bound_contextvars(dialog_id=dialog_id, epoch=lease.epoch), telemetry.span(name, attributes, parent=parent):
         yield
+
+
+@contextmanager
+def running_tool(dialog: Dialog, call: Call) -> Iterator[Span]:
+    """Trace one tool call. One that waits, for a person or a result, ends when its waiting begins."""
+    attributes: dict[str, telemetry.Value] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": call.id,
+        "gen_ai.conversation.id": str(dialog.pk),
+    }
+    with telemetry.span(f"execute_tool {call.name}", attributes) as span:
+        yield span
+
+
+def note_failed_tool() -> None:
+    telemetry.note_failure(trace.get_current_span(), "tool_failed")
+
+
+def recalling(dialog: Dialog, look: Callable[[], Recall]) -> Recall:
+    """Trace the search of what left the context for passages that bear on the newest message."""
+    attributes: dict[str, telemetry.Value] = {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "turns",
+        "gen_ai.conversation.id": str(dialog.pk),
+    }
+    with telemetry.span("retrieval turns", attributes) as span:
+        recalled = look()
+        span.set_attribute("dominds.recall.turns", len(recalled.turns))
+        span.set_attribute("dominds.recall.est_tokens", recalled.est_tokens)
+    return recalled
 
 
 @contextmanager

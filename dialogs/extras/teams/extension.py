@@ -12,6 +12,7 @@ EXTENSION = Extension(
     agent_fields={"colleagues": rules.colleagues, "side_dialogs": rules.bounds},
     demo_agents={"demo": {"colleagues": ["demo-mindful"]}},
     spending=money.spending,
+    traced_below=side_dialogs.traced_below,
     sweep=side_dialogs.sweep,
     tidy=following.follow_all,
     state_changed=side_dialogs.state_changed,

@@ -25,6 +25,9 @@ class SideDialog(models.Model):
     call_id = models.CharField(max_length=120, help_text="the parent's call that waits for its report, or got it last")
     task = models.TextField(help_text="what that call asks")
     waits = models.BooleanField(help_text="the report is the call's result; otherwise a message")
+    traceparent = models.CharField(
+        max_length=55, blank=True, db_default="", help_text="that call's span, if it was kept"
+    )
     owes = models.CharField(max_length=3, choices=Owes.choices, default=Owes.ASK, blank=True)
     asked_at = models.DateTimeField(db_default=Now())
     answered_at = models.DateTimeField(null=True)

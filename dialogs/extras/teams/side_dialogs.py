@@ -22,6 +22,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.state import AT_REST, State
 from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits
+from dominds import telemetry
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +59,7 @@ def ask(change: Change, asked: Ask) -> SideDialog:
     if why or agent is None:
         raise Invalid(why or f"The agent {asked.agent_id!r} is switched off. Ask another one, or do it yourself.")
     columns = {"call_id": asked.call_id, "task": asked.task, "waits": asked.waits, "owes": Owes.ASK}
+    columns["traceparent"] = telemetry.traceparent()
     if named is None:
         named = SideDialog.objects.create(
             dialog=_open_dialog(parent, agent, asked, bounds),
@@ -98,6 +100,13 @@ def _free_name(parent: Dialog, agent_id: str) -> str:
     taken = set(sight.of_parent(parent).values_list("name", flat=True))
     names = (agent_id if number == 1 else f"{agent_id}-{number}" for number in range(1, len(taken) + 2))
     return next(name for name in names if name not in taken)
+
+
+def traced_below(dialog: Dialog) -> str:
+    """Return the span of the call for which a side dialog works."""
+    if dialog.origin != Dialog.Origin.AGENT:
+        return ""
+    return SideDialog.objects.filter(pk=dialog.pk).values_list("traceparent", flat=True).first() or ""
 
 
 # -- What is owed ------------------------------------------------------------------------------------------------------

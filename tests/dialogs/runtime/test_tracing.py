@@ -2,21 +2,22 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.test import Client
-from opentelemetry import trace
-from opentelemetry.trace import INVALID_SPAN_CONTEXT, Span, SpanContext, Status, StatusCode, Tracer, TracerProvider
+from opentelemetry.trace import StatusCode
 
-from dialogs.actions import rewrite_requests
+from dialogs.actions import questions, rewrite_requests
 from dialogs.models import Dialog
 from dominds import logs, telemetry
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, send
+from tests.dialogs.spans import NAMES, OPERATIONS, Recorder, recorder
+
+__all__ = ["recorder"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,69 +89,16 @@ def test_lines_of_a_request_name_the_address_that_the_proxy_saw(
 # -- spans ------------------------------------------------------------------------------------------
 
 
-class Recorded(Span):
-    """A span that only remembers. OpenTelemetry's own SDK is an extra that tests do without."""
-
-    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
-        self.name, self.attributes = name, dict(attributes)
-        self.status: Status | None = None
-        self.ended = False
-
-    def end(self, end_time: int | None = None) -> None:
-        self.ended = True
-
-    def get_span_context(self) -> SpanContext:
-        return INVALID_SPAN_CONTEXT
-
-    def set_attributes(self, attributes: Mapping[str, Any]) -> None:
-        self.attributes |= attributes
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = value
-
-    def set_status(self, status: Any, description: str | None = None) -> None:
-        self.status = status
-
-    def is_recording(self) -> bool:
-        return True
-
-    def add_event(self, *_: Any, **__: Any) -> None: ...
-    def record_exception(self, *_: Any, **__: Any) -> None: ...
-    def update_name(self, name: str) -> None: ...
-
-
-class Recorder(TracerProvider, Tracer):
-    def __init__(self) -> None:
-        self.spans: list[Recorded] = []
-
-    def get_tracer(self, *_: Any, **__: Any) -> Tracer:
-        return self
-
-    def start_span(self, name: str, *_: Any, attributes: Any = None, **__: Any) -> Recorded:
-        self.spans.append(Recorded(name, attributes or {}))
-        return self.spans[-1]
-
-    @contextmanager
-    def start_as_current_span(self, name: str, *_: Any, **options: Any) -> Iterator[Recorded]:  # type: ignore[override]
-        span = self.start_span(name, attributes=options["attributes"])
-        try:
-            yield span
-        finally:
-            span.end()
-
-
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    recorder = Recorder()
-    monkeypatch.setattr(trace, "get_tracer", recorder.get_tracer)
-    return recorder
-
-
 def test_a_run_and_its_model_call_are_spans_with_genai_names(script: Script, recorder: Recorder) -> None:
     script({"text": "Hello.", "usage": {"prompt_tokens": 12, "completion_tokens": 3}})
     dialog = answered(make_dialog())
     run, call = recorder.spans
-    assert (run.name, call.name) == ("drive_dialog", "chat model")
+    assert (run.name, call.name) == (f"invoke_agent {dialog.agent_id}", "chat model")
+    assert call.parent == run
+    assert (run.attributes["gen_ai.agent.id"], run.attributes["gen_ai.agent.name"]) == (
+        dialog.agent_id,
+        dialog.agent.name,
+    )
     assert run.attributes["gen_ai.conversation.id"] == call.attributes["gen_ai.conversation.id"] == str(dialog.pk)
     line = {name: call.attributes[f"gen_ai.{name}"] for name in ("operation.name", "provider.name", "request.model")}
     assert line == {"operation.name": "chat", "provider.name": "test", "request.model": "model"}
@@ -169,7 +117,7 @@ def test_a_rewrite_is_a_span_and_the_calls_after_it_say_so(script: Script, recor
     assert "gen_ai.conversation.compacted" not in recorder.spans[-1].attributes, "never false"
     rewrite_requests.request(dialog.pk, "break", dialog.owner)
     send(dialog, "And on.")
-    rewrite = next(span for span in recorder.spans if span.name == "compact_context")
+    (rewrite,) = recorder.named("compact_context")
     assert rewrite.ended
     assert rewrite.attributes["gen_ai.conversation.compacted"] is True
     assert rewrite.attributes["dominds.rewrite.policy"] == "breaking"
@@ -177,6 +125,34 @@ def test_a_rewrite_is_a_span_and_the_calls_after_it_say_so(script: Script, recor
     assert rewrite.attributes["dominds.rewrite.est_tokens.saved"] == run.est_before - run.est_after
     call = recorder.spans[-1]
     assert call.name == "chat model" and call.attributes["gen_ai.conversation.compacted"] is True
+
+
+def test_tools_recall_and_questions_are_spans_with_genai_names(script: Script, recorder: Recorder) -> None:
+    asks = {"name": "ask_human", "arguments": {"question": "Which?"}}
+    script(
+        {"match": "Use it", "tool_calls": [{"name": "read_file", "arguments": {}}]},
+        {"match": "Ask it", "tool_calls": [asks]},
+        {"text": "A part of the story. " * 150},
+    )
+    dialog = send(make_dialog(context_policy="breaking", recall=True), "Begin.", "Go on.", "What then?", "And who?")
+    rewrite_requests.request(dialog.pk, "break", dialog.owner)
+    send(dialog, "Use it", "Ask it")
+    question = dialog.questions.get()
+    questions.answer(question.pk, dialog.owner, "The red one")
+
+    run = f"invoke_agent {dialog.agent_id}"
+    (failed,), (asked,) = recorder.named("execute_tool read_file"), recorder.named("execute_tool ask_human")
+    assert (failed.attributes["error.type"], failed.parent and failed.parent.name) == ("tool_failed", run)
+    assert (asked.attributes["dominds.tool.outcome"], "error.type" in asked.attributes) == ("asked", False)
+    assert asked.attributes["gen_ai.tool.call.id"] == question.tool_call_id
+    recalled = recorder.named("retrieval turns")[0]
+    assert recalled.attributes["dominds.recall.turns"] >= 0 and recalled.parent and recalled.parent.name == run
+    (waited,) = recorder.named("wait_for_person")
+    assert waited.attributes["dominds.question.kind"] == "question"
+    assert waited.begins and waited.ends and waited.ends > waited.begins
+    used = {name for span in recorder.spans for name in span.attributes if name.startswith("gen_ai.")}
+    assert len(used) > 8 and used <= NAMES
+    assert {span.attributes.get("gen_ai.operation.name", "chat") for span in recorder.spans} <= OPERATIONS
 
 
 def test_what_people_and_models_write_is_in_no_span(script: Script, recorder: Recorder) -> None:

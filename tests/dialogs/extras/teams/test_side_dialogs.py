@@ -7,6 +7,7 @@ from django.db import transaction
 from dialogs.actions import expiry, folders, messages, questions, rounds, sharing
 from dialogs.context.model_calls import Answer
 from dialogs.context.request import prepare
+from dialogs.context.spending import NoRoomInBudget, check_room
 from dialogs.errors import Conflict
 from dialogs.extras.teams import side_dialogs
 from dialogs.extras.teams.models import SideDialog
@@ -18,6 +19,9 @@ from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.extras.teams.conftest import REPORT, TASK, asking, play, results, side_of, steps
 from tests.dialogs.factories import AgentFactory, make_operator, send
+from tests.dialogs.spans import OPERATIONS, Recorder, recorder
+
+__all__ = ["recorder"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -155,6 +159,32 @@ def test_the_roots_budget_holds_for_the_whole_team(lead: Dialog, script: Script)
     asked = lead.questions.get(state="open").text
     assert asked.startswith("This dialog and those that it opened have cost $1.25, and the budget is $1.00.")
     assert not side.dialog.questions.exists()
+
+
+def test_no_call_begins_below_a_budget_that_others_used_up(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(), asking(name="second")))
+    Dialog.objects.filter(pk=lead.pk).update(budget_usd=1)
+    send(lead, "plan")
+    first, second = SideDialog.objects.filter(parent=lead)
+    whole = Dialog.objects.whole().get(pk=first.pk)
+    check_room(whole, whole.cost_usd)
+    Dialog.objects.filter(pk=second.pk).update(cost_usd="1.25")  # another call has ended since the policies looked
+    with pytest.raises(NoRoomInBudget, match=r"The team has cost \$1.25, and the budget of its first dialog is \$1.00"):
+        check_room(whole, whole.cost_usd)
+
+
+def test_a_side_dialogs_runs_are_traced_below_the_call_that_asked(
+    lead: Dialog, script: Script, recorder: Recorder
+) -> None:
+    script(*steps(asking()))
+    play(send(lead, "plan"))
+    (asked,), (run,) = recorder.named("execute_tool ask_agent"), recorder.named("invoke_agent scout")
+    assert run.parent is asked and asked.parent in recorder.named("invoke_agent lead")
+    (call,) = (span for span in recorder.spans if span.parent is run)
+    assert call.attributes["gen_ai.operation.name"] == "chat"
+    assert call.get_span_context().trace_id == asked.get_span_context().trace_id
+    used = {span.attributes.get("gen_ai.operation.name") for span in recorder.spans}
+    assert used == {"invoke_agent", "execute_tool", "chat"} and used <= OPERATIONS
 
 
 def test_a_long_report_is_put_aside_and_can_be_read(lead: Dialog, script: Script) -> None:
