@@ -137,7 +137,7 @@ def broken_promises(root: Any, *, has_stopped: bool) -> Iterator[str]:
     for dialog in Dialog.objects.all():
         for check in (*OF_DIALOGS, nothing_is_owed):
             yield from (f"{dialog.agent_id}: {sentence}" for sentence in check(dialog))
-    sides = list(SideDialog.objects.select_related("dialog"))
+    sides = list(SideDialog.objects.select_related("dialog", "parent"))
     names = Counter(side.dialog.agent_id for side in sides)
     if not has_stopped and names != {"middle": 4, "leaf": 16}:
         yield f"the team is {dict(names)}"
@@ -148,7 +148,8 @@ def broken_promises(root: Any, *, has_stopped: bool) -> Iterator[str]:
         results = list(parent.filter(role="tool", tool_call_id=side.call_id).values_list("text", flat=True))
         later = parent.filter(client_message_id=f"report of {side.call_id}").count()
         is_message = results[:1] == [f"Asked in the side dialog {side.name}. Its report comes as a message."]
-        if len(results) != 1 or later > is_message or (later < is_message and not has_stopped):
+        is_unheard = has_stopped and side.parent.state == "closed"  # a dialog that is closed for good answers no calls
+        if len(results) != 1 - (is_unheard and not results) or later > is_message or (later < is_message and not has_stopped):
             yield f"{who}: its call has the results {results}, and {later} messages"
         sent = Turn.objects.filter(dialog=side.pk, client_message_id=side.call_id).count()
         if sent > 1 or (sent < 1 and not has_stopped):
