@@ -149,7 +149,8 @@ def broken_promises(root: Any, *, has_stopped: bool) -> Iterator[str]:
         later = parent.filter(client_message_id=f"report of {side.call_id}").count()
         is_message = results[:1] == [f"Asked in the side dialog {side.name}. Its report comes as a message."]
         is_unheard = has_stopped and side.parent.state == "closed"  # a dialog that is closed for good answers no calls
-        if len(results) != 1 - (is_unheard and not results) or later > is_message or (later < is_message and not has_stopped):
+        is_answered = len(results) == 1 or (is_unheard and not results)
+        if not is_answered or later > is_message or (later < is_message and not has_stopped):
             yield f"{who}: its call has the results {results}, and {later} messages"
         sent = Turn.objects.filter(dialog=side.pk, client_message_id=side.call_id).count()
         if sent > 1 or (sent < 1 and not has_stopped):

@@ -14,9 +14,13 @@ SECONDS = 600 if DEEP else 8  # after which no new world begins
 
 
 @pytest.mark.timeout(SECONDS * 2 + 120)
-def test_no_promise_is_broken_in_any_world() -> None:
+@pytest.mark.parametrize(
+    "worlds",
+    ["tests.faults.simulation", pytest.param("tests.faults.team_worlds", marks=pytest.mark.extras)],
+)
+def test_no_promise_is_broken_in_any_world(worlds: str) -> None:
     """The sentence of a failure begins with its seed: ``python -m tests.faults.simulation --seeds SEED:SEED+1``."""
-    command = [sys.executable, "-m", "tests.faults.simulation", "--seeds", "1:100000", "--seconds", str(SECONDS)]
+    command = [sys.executable, "-m", worlds, "--seeds", "1:100000", "--seconds", str(SECONDS)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr[-4_000:]
     assert ended.stdout.count(" calls, ") >= 1, "no world came to its end"

@@ -7,7 +7,7 @@
         text: "I clear my mind."
         tool_calls: [{name: clear_mind, arguments: {reminder_content: "Go on with step 3."}}]
       - text: "Hello, you said: {{last_user}}"
-        needs: ask_agent          # left out where the request offers no tool of this name
+        needs: web_search         # left out where the request offers no tool of this name
         repeat: 1                 # the text, this many times over: to fill a context
         reasoning: "They greet me."  # thought before the text
         finish: refusal           # why it stops, where that is neither the text's end nor its calls

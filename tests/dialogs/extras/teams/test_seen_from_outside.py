@@ -1,0 +1,49 @@
+"""What operators see of teams, and that the core knows nothing of them."""
+
+import re
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from dialogs.extras.teams.metrics import TeamsCollector
+from dialogs.models import Dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.extras.teams.conftest import asking, play, side_of, steps
+from tests.dialogs.factories import send
+from tests.harness.stack import ROOT
+
+CORE = ("dominds", "dialogs", "health", "remediation", "templates", "static")
+OURS = re.compile(r"ask_agent|side.?dialog|colleague|teammate", re.IGNORECASE)
+# The Guide's script ends its tour with a team; its steps name the tool that they need, and are left out without it.
+PLAYED = ROOT / "dominds" / "llm" / "providers" / "scripts" / "guide.yaml"
+
+
+def test_no_word_of_teams_is_in_the_core() -> None:
+    files = [file for folder in CORE for file in (ROOT / folder).rglob("*") if file.is_file()]
+    core = [file for file in files if (ROOT / "dialogs" / "extras") not in file.parents and file != PLAYED]
+    read = [file for file in core if file.suffix in {".py", ".html", ".js", ".css", ".yaml", ".md", ".txt", ".svg"}]
+    assert len(read) > 500
+    assert [str(file) for file in read if OURS.search(file.read_text())] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_count_side_dialogs_and_what_they_cost(lead: Dialog, script: Script) -> None:
+    registry = CollectorRegistry()
+    registry.register(TeamsCollector())
+
+    def scrape() -> dict[str, float]:
+        lines = generate_latest(registry).decode().splitlines()
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+    assert scrape()["dominds_side_dialogs_opened_total"] == 0
+    script(*steps(asking()))
+    send(lead, "plan")
+    Dialog.objects.filter(pk=side_of(lead).pk).update(cost_usd="0.25")
+    values = scrape()
+    assert (values['dominds_side_dialogs{state="queued"}'], values["dominds_side_dialogs_opened_total"]) == (1, 1)
+    assert values["dominds_side_dialogs_cost_usd_total"] == 0.25
+    assert values["dominds_oldest_side_dialog_age_seconds"] > 0
+    play(lead)
+    values = scrape()
+    assert (values['dominds_side_dialogs{state="queued"}'], values["dominds_side_dialogs_opened_total"]) == (0, 1)
+    assert values["dominds_oldest_side_dialog_age_seconds"] == 0
