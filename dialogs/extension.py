@@ -7,7 +7,7 @@ are switched on is read from the environment (``DOMINDS_EXTRAS``); see docs/exte
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -49,6 +49,11 @@ def _hear_nothing(*_: Any) -> None:
 def _leave_spending(dialog: "Dialog", spending: "Spending") -> "Spending":
     """Return the spending, in place of an extension that adds costs to a dialog."""
     return spending
+
+
+def _export_nothing(dialog: "Dialog") -> Iterable[tuple[str, Iterable[str]]]:
+    """Return no field, in place of an extension that adds some to a dialog's export."""
+    return ()
 
 
 def _trace_alone(dialog: "Dialog") -> str:
@@ -97,6 +102,8 @@ class Extension:
 
     tools: str = ""  # a function of an agent, and of its dialog or None, that returns more ``Tool``s for it
     spending: Callable[["Dialog", "Spending"], "Spending"] = _leave_spending
+    # Further fields of a dialog's export, each with the pieces of its JSON.
+    exported: Callable[["Dialog"], Iterable[tuple[str, Iterable[str]]]] = _export_nothing
     # The ``traceparent`` of the span that the runs of a dialog belong to; asked only where spans are kept.
     traced_below: Callable[["Dialog"], str] = _trace_alone
     # Readers of further fields of team.yaml; see Agent.extras.

@@ -36,6 +36,7 @@ HEARD = {  # how many values each is called with
     "dialog_erased": 1,
     "spending": 2,
     "traced_below": 1,
+    "exported": 1,
 }
 
 

@@ -13,6 +13,7 @@ from django.db.models import Model, QuerySet
 from dialogs.actions import questions, reminders
 from dialogs.context.images import images_of
 from dialogs.errors import UNREADABLE
+from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Round, Turn
 from dialogs.queries import context_report, overviews
 from dialogs.store import json_shapes
@@ -78,7 +79,7 @@ def _fence(text: str, language: str = "") -> str:
 
 def as_json(dialog: Dialog) -> Iterator[str]:
     """Yield one object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns, generations
-    and images.
+    and images, and what extensions add.
 
     Images are base64, by the ``sha256`` that their turns give.
     """
@@ -100,7 +101,12 @@ def as_json(dialog: Dialog) -> Iterator[str]:
     yield from _array(_readable(json_shapes.generation, row) for row in _in_batches(generations, "pk"))
     yield '],"images":['
     yield from _array(_images(dialog))
-    yield "]}"
+    yield "]"
+    for extension in installed_extensions():
+        for name, pieces in extension.exported(dialog):
+            yield f',"{name}":'
+            yield from pieces
+    yield "}"
 
 
 def _images(dialog: Dialog) -> Iterator[dict[str, Any]]:

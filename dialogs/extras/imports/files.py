@@ -41,9 +41,11 @@ def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -
         for entry in _entries(_content(text, name)):
             if isinstance(entry, Unreadable):
                 yield Conversation("", "", problem=str(entry))
-            elif (form := next((form for form in FORMATS if form.recognises(entry)), None)) is not None:
-                found = True
-                yield _read(form, entry)
+                continue
+            for one in (entry, *own_export.dialogs_within(entry)):
+                if (form := next((form for form in FORMATS if form.recognises(one)), None)) is not None:
+                    found = True
+                    yield _read(form, one)
     if not found:
         raise UnknownExport(f"{name} holds no conversation in a known form. {SAYS_WHAT_IS_KNOWN}")
 

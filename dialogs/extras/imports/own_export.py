@@ -1,5 +1,7 @@
 """Dominds' own JSON export of a dialog: what was said and done, in order."""
 
+from collections.abc import Iterator
+
 from dialogs.extras.imports.conversation import (
     Builder,
     Conversation,
@@ -25,6 +27,12 @@ def read(item: Item) -> Conversation:
     for turn in sorted(placed, key=lambda turn: float(turn["position"])):
         _add(builder, turn)
     return builder.conversation("dominds", dialog["id"], dialog.get("title"))
+
+
+def dialogs_within(item: Item) -> Iterator[Item]:
+    """Yield the dialogs that worked for this one, each of which becomes a conversation of its own."""
+    for side in items(item.get("side_dialogs")):
+        yield mapping(side.get("export"))
 
 
 def _add(builder: Builder, turn: Item) -> None:

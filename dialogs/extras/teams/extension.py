@@ -1,5 +1,5 @@
 from dialogs.extension import Extension, Piece
-from dialogs.extras.teams import following, money, rules, side_dialogs
+from dialogs.extras.teams import export, following, money, rules, side_dialogs
 
 EXTENSION = Extension(
     name="teams",
@@ -12,6 +12,7 @@ EXTENSION = Extension(
     agent_fields={"colleagues": rules.colleagues, "side_dialogs": rules.bounds},
     demo_agents={"demo": {"colleagues": ["demo-mindful"]}},
     spending=money.spending,
+    exported=export.exported,
     traced_below=side_dialogs.traced_below,
     sweep=side_dialogs.sweep,
     tidy=following.follow_all,

@@ -1,14 +1,19 @@
 """What operators see of teams, and that the core knows nothing of them."""
 
+import json
 import re
+from io import BytesIO
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from dialogs.extras.imports.files import conversations_in
+from dialogs.extras.teams import task_document
 from dialogs.extras.teams.metrics import TeamsCollector
 from dialogs.models import Dialog
+from dialogs.queries import export
 from tests.dialogs.conftest import Script
-from tests.dialogs.extras.teams.conftest import asking, play, side_of, steps
+from tests.dialogs.extras.teams.conftest import REPORT, TASK, asking, play, side_of, steps
 from tests.dialogs.factories import send
 from tests.harness.stack import ROOT
 
@@ -47,3 +52,21 @@ def test_metrics_count_side_dialogs_and_what_they_cost(lead: Dialog, script: Scr
     values = scrape()
     assert (values['dominds_side_dialogs{state="queued"}'], values["dominds_side_dialogs_opened_total"]) == (0, 1)
     assert values["dominds_oldest_side_dialog_age_seconds"] == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_holds_side_dialogs_which_an_import_brings_back(lead: Dialog, script: Script) -> None:
+    script(*steps(asking()))
+    play(send(lead, "plan"))
+    task_document.edit(lead, "goal", "A night in the hut.", 0)
+    text = "".join(export.as_json(lead))
+    whole = json.loads(text)
+    (side,) = whole["side_dialogs"]
+    assert (side["name"], side["parent"], side["task"], side["standing"]) == ("scout", str(lead.pk), TASK, "reported")
+    assert side["export"]["turns"][-1]["text"] == REPORT
+    assert (whole["task_document"]["version"], whole["task_document"]["goal"]) == (1, "A night in the hut.")
+    assert "side_dialogs" not in json.loads("".join(export.as_json(side_of(lead).dialog)))
+
+    root, below = conversations_in(BytesIO(text.encode()), "team.json")
+    assert [root.source, below.source] == [f"dominds:{lead.pk}", f"dominds:{side_of(lead).pk}"]
+    assert below.title.startswith("scout: ") and below.messages[-1].message.text == REPORT
