@@ -108,6 +108,8 @@ class Extension:
     traced_below: Callable[["Dialog"], str] = _trace_alone
     # Readers of further fields of team.yaml; see Agent.extras.
     agent_fields: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    # A function of an agent that returns form fields for some of them, by their names; see AgentForm.
+    agent_form: str = ""
     # Values of these fields for the shipped demo agents, by their ids.
     demo_agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

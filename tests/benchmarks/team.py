@@ -23,7 +23,7 @@ FACTS = {
 }
 WINDOW = 32_768
 PRICES = [{"in": 1, "out": 4}]  # USD per million tokens
-POLICIES = ("none", "autocompaction", "breaking", "retention", "summarize")
+POLICIES = ("none", "breaking", "retention", "summarize")  # those that a model of any kind can have
 MOST_STEPS = 40
 SAYS = "Now say the three facts: port of the archive, owner of the importer, day of the release."
 WORDS = "open close read write batch index entry token queue lease event round share store merge parse".split()
@@ -148,8 +148,6 @@ def agent_of(name: str, model: str, **columns: Any) -> Any:
     from dialogs.models import Agent
 
     columns = {"provider": "test", "model": model, "tools": ["read_files"], "tool_approval": "never"} | columns
-    if columns["context_policy"] == "autocompaction":
-        columns["llm_type"] = "lmstudio"  # for whose models that policy is
     return Agent.objects.create(id=name, name=name.title(), instructions="You read code.", **columns)
 
 

@@ -10,6 +10,7 @@ EXTENSION = Extension(
     live_pieces={"reminder": ("team_panel",), "state": ("team_panel",)},
     tools="dialogs.extras.teams.tools.tools_for",
     agent_fields={"colleagues": rules.colleagues, "side_dialogs": rules.bounds},
+    agent_form="dialogs.extras.teams.forms.agent_form",
     demo_agents={"demo": {"colleagues": ["demo-mindful"]}},
     spending=money.spending,
     exported=export.exported,

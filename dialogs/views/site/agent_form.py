@@ -3,11 +3,13 @@
 from typing import Any, cast
 
 from django import forms
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.agents.fields import check_fields
 from dialogs.context.config import current_config
+from dialogs.extension import installed_extensions
 from dialogs.models import Agent
 from dialogs.pages.home import models_for_agents
 from dialogs.tools import mcp
@@ -145,6 +147,15 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         for field, names in (("tools", offered), ("toolsets", [*TOOLSETS, *servers.servers, *servers.off])):
             stored = [name for name in getattr(agent, field) or [] if isinstance(name, str)]
             cast(ToolNames, self.fields[field]).choices = [(n, n) for n in dict.fromkeys([*names, *stored])]
+        makers = (import_string(extension.agent_form) for extension in installed_extensions() if extension.agent_form)
+        added: dict[str, forms.Field] = {name: field for make in makers for name, field in make(agent).items()}
+        self.fields |= added
+        self.initial |= {name: agent.stated_extras.get(name) for name in added}
+        self._added = tuple(added)
+
+    @property
+    def of_extensions(self) -> list[forms.BoundField]:
+        return [self[name] for name in self._added]
 
     @property
     def ticked(self) -> set[str]:
@@ -167,6 +178,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         for name, reason in check_fields(given)[1]:
             if name not in self.errors:
                 self.add_error(name if name in self.fields else None, reason)
+        others = {name: value for name, value in self.instance.stated_extras.items() if name not in self._added}
+        self.instance.extras = others | {name: given[name] for name in self._added if given.get(name)}
         return given
 
     @property

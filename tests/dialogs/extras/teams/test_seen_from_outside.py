@@ -10,11 +10,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from dialogs.extras.imports.files import conversations_in
 from dialogs.extras.teams import task_document
 from dialogs.extras.teams.metrics import TeamsCollector
-from dialogs.models import Dialog
+from dialogs.models import Agent, Dialog
 from dialogs.queries import export
+from dialogs.tools.registry import tools_of
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.extras.teams.conftest import REPORT, TASK, asking, play, side_of, steps
-from tests.dialogs.factories import send
+from tests.dialogs.factories import AgentFactory, make_operator, send
 from tests.harness.stack import ROOT
 
 CORE = ("dominds", "dialogs", "health", "remediation", "templates", "static")
@@ -52,6 +54,23 @@ def test_metrics_count_side_dialogs_and_what_they_cost(lead: Dialog, script: Scr
     values = scrape()
     assert (values['dominds_side_dialogs{state="queued"}'], values["dominds_side_dialogs_opened_total"]) == (0, 1)
     assert values["dominds_oldest_side_dialog_age_seconds"] == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_colleagues_are_chosen_on_an_agents_page(script: Script) -> None:
+    script({"text": "Noted."})
+    for name in ("scout", "guide"):
+        AgentFactory.create(id=name, name=name.title())
+    operator = browser_of(make_operator())
+    form = {"name": "Lead", "answers_with": "test/model", "critical_policy": "escalate", "priority": "2"}
+    operator.post("/agents/new/", {**form, "model_params": "{}", "colleagues": ["scout", "guide"]})
+    lead = Agent.objects.get(pk="lead")
+    assert lead.extras == {"colleagues": ["scout", "guide"]} and "ask_agent" in tools_of(lead)
+    Agent.objects.filter(pk="lead").update(extras={"colleagues": ["scout"], "side_dialogs": {"levels": 2}})
+    page = operator.get("/agents/lead/").content.decode()
+    assert '<option value="scout" selected>' in page and '<option value="guide">' in page and 'value="lead"' not in page
+    operator.post("/agents/lead/", {**form, "model_params": "{}"})
+    assert Agent.objects.get(pk="lead").extras == {"side_dialogs": {"levels": 2}}
 
 
 @pytest.mark.django_db(transaction=True)
