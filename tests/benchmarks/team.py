@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-FILES, BATCH = 300, 10
+FILES, BATCH = 300, 5
 FACTS = {
     37: "FACT: the archive listens on port 7443.",
     141: "FACT: the importer belongs to Oda.",

@@ -12,6 +12,7 @@ from dialogs.extras.teams import task_document
 from dialogs.extras.teams.metrics import TeamsCollector
 from dialogs.models import Agent, Dialog
 from dialogs.queries import export
+from dialogs.queries.sent_requests import sent_request
 from dialogs.tools.registry import tools_of
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
@@ -86,6 +87,8 @@ def test_an_export_holds_side_dialogs_which_an_import_brings_back(lead: Dialog, 
     assert (whole["task_document"]["version"], whole["task_document"]["goal"]) == (1, "A night in the hut.")
     assert "side_dialogs" not in json.loads("".join(export.as_json(side_of(lead).dialog)))
 
+    for dialog in (lead, side_of(lead).dialog):  # and each request before and after the report can be seen again
+        assert [sent_request(call).differs for call in dialog.generations.all()] == [""] * dialog.generations.count()
     root, below = conversations_in(BytesIO(text.encode()), "team.json")
     assert [root.source, below.source] == [f"dominds:{lead.pk}", f"dominds:{side_of(lead).pk}"]
     assert below.title.startswith("scout: ") and below.messages[-1].message.text == REPORT
