@@ -21,7 +21,7 @@ from tests.dialogs.factories import AgentFactory, make_operator, send
 from tests.harness.stack import ROOT
 
 CORE = ("dominds", "dialogs", "health", "remediation", "templates", "static")
-OURS = re.compile(r"ask_agent|side.?dialog|colleague|teammate", re.IGNORECASE)
+OURS = re.compile(r"ask_agent|\bside[ _-]?dialog|colleague|teammate", re.IGNORECASE)
 # The Guide's script ends its tour with a team; its steps name the tool that they need, and are left out without it.
 PLAYED = ROOT / "dominds" / "llm" / "providers" / "scripts" / "guide.yaml"
 
@@ -69,7 +69,11 @@ def test_colleagues_are_chosen_on_an_agents_page(script: Script) -> None:
     assert lead.extras == {"colleagues": ["scout", "guide"]} and "ask_agent" in tools_of(lead)
     Agent.objects.filter(pk="lead").update(extras={"colleagues": ["scout"], "side_dialogs": {"levels": 2}})
     page = operator.get("/agents/lead/").content.decode()
-    assert '<option value="scout" selected>' in page and '<option value="guide">' in page and 'value="lead"' not in page
+    assert (
+        '<option value="scout" selected>' in page
+        and '<option value="guide">' in page
+        and '<option value="lead"' not in page
+    )
     operator.post("/agents/lead/", {**form, "model_params": "{}"})
     assert Agent.objects.get(pk="lead").extras == {"side_dialogs": {"levels": 2}}
 
@@ -91,4 +95,4 @@ def test_an_export_holds_side_dialogs_which_an_import_brings_back(lead: Dialog, 
         assert [sent_request(call).differs for call in dialog.generations.all()] == [""] * dialog.generations.count()
     root, below = conversations_in(BytesIO(text.encode()), "team.json")
     assert [root.source, below.source] == [f"dominds:{lead.pk}", f"dominds:{side_of(lead).pk}"]
-    assert below.title.startswith("scout: ") and below.messages[-1].message.text == REPORT
+    assert below.title.startswith("Scout: ") and below.messages[-1].message.text == REPORT
