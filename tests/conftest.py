@@ -29,7 +29,9 @@ settings.register_profile(
     phases=[phase for phase in Phase if phase is not Phase.explain],
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("tests")
+# On each save a fifth of the examples will do; `make test` draws all of them.
+settings.register_profile("unit", settings.get_profile("tests"), max_examples=20)
+settings.load_profile("unit" if os.environ.get("DOMINDS_UNIT") else "tests")
 
 
 # A test that asks for none of these needs no server, and no model to load and to run: `make unit`.
@@ -46,8 +48,12 @@ COSTLY_FIXTURES = {
 }
 
 collect_ignore = [] if os.environ.get("DOMINDS_CLIENTS") else ["clients"]  # they need packages that nothing else does
-if os.environ.get("DOMINDS_UNIT"):  # to read them takes each worker three seconds, and every test in them has a server
-    collect_ignore += ["browser", "dialogs", "faults", "flows", "security"]
+if os.environ.get("DOMINDS_UNIT"):
+    # To read these takes each worker seven seconds, and nearly every test in them has a server.
+    collect_ignore += ["browser", "dialogs", "doubles", "faults", "flows", "security"]
+    collect_ignore += ["dominds/db/test_hand_back.py", "dominds/db/test_prepared.py"]
+    collect_ignore += ["dominds/test_documents.py", "dominds/web/test_addresses.py"]
+    collect_ignore += ["dominds/llm/http/test_headers.py"]  # imports the clients of OpenAI and Anthropic
 
 
 # Files whose tests share real processes, by the fixture that starts them: on one worker they are started once, for nine
@@ -127,7 +133,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for fixture, files in TOGETHER.items():
             if fixture in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(files):
                 raise pytest.UsageError(f"Add the file of {item.nodeid} to TOGETHER: it uses {fixture}.")
-        served = any(item.get_closest_marker(name) for name in ("django_db", "server"))
+        served = any(item.get_closest_marker(name) for name in ("django_db", "server", "slow"))
         if not served and not COSTLY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("unit")
     left = [item for item in items if _belongs_to_another_run(item, together)]

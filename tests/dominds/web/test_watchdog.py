@@ -17,6 +17,8 @@ import pytest
 from dominds.web.watchdog import STILL_SECONDS, still, watch
 from tests.harness.stack import ROOT, eventually
 
+pytestmark = pytest.mark.slow  # loops that stand still for seconds
+
 
 @pytest.fixture(autouse=True)
 def _no_garbage_of_others() -> Iterator[None]:

@@ -44,6 +44,15 @@ class Agent:
         return with_newest_whole(task, replace(toolbox(), assistant=assistant), POLICY.rewrite)
 
 
+def talk_of(tokens: float, message: int, answer: int) -> Units:
+    """Return a talk of so many tokens, counted on from a guess: to begin with two messages would make thousands."""
+    grown = total_tokens(talk(100, message, answer)) - total_tokens(talk(2, message, answer))
+    turns = 2 * int(tokens / grown * 98 / 2 * 0.98)
+    while total_tokens(units := talk(turns, message, answer)) < tokens:
+        turns += 2
+    return units
+
+
 def talk(turns: int, message: int, answer: int) -> Units:
     said = [(user if n % 2 == 0 else model)(prose(f"subject{n}", answer if n % 2 else message)) for n in range(turns)]
     return numbered(system("Be brief."), *said, user("And now?"))
@@ -52,9 +61,7 @@ def talk(turns: int, message: int, answer: int) -> Units:
 @pytest.mark.parametrize("window", [2_048, 4_096, 8_192, 32_768])
 @pytest.mark.parametrize(("message", "answer"), [(12, 25), (100, 93), (20, 450)])
 def test_a_compaction_asks_its_own_model_at_most_twice(window: int, message: int, answer: int) -> None:
-    agent, units = Agent(window), talk(2, message, answer)
-    while total_tokens(units) + FRAME < window * 0.85:
-        units = talk(len(units) + 2, message, answer)
+    agent, units = Agent(window), talk_of(window * 0.85 - FRAME, message, answer)
     rewritten = agent.compact(units, window)
     assert not rewritten.failure and rewritten.est_after < rewritten.est_before
     assert len(agent.asked) <= 2

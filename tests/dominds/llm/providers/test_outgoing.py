@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -106,7 +106,6 @@ schemas = st.recursive(
 tools = st.builds(ToolSpec, names, st.text(max_size=1500), schemas, st.booleans())
 
 
-@settings(max_examples=300)
 @given(history=st.lists(messages, max_size=8), offered=st.lists(tools, max_size=4))
 def test_whatever_comes_in_no_dialect_is_refused(history: list[Message], offered: list[ToolSpec]) -> None:
     is_taken(Request("a-model", "Be brief.", (*history, Message(Role.USER, "Answer.")), tuple(offered)))
