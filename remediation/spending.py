@@ -13,7 +13,8 @@ Budget = Literal["dialog", "month"]
 class Spending:
     """The cost of a dialog, and of all dialogs of its owner in this calendar month, as far as prices are known.
 
-    A budget of None is unlimited; one that is used up exactly counts as exceeded.
+    A budget of None is unlimited; one that is used up exactly counts as exceeded, and so does a damaged one, until
+    somebody gives another.
     """
 
     dialog: Decimal = Decimal(0)
@@ -29,16 +30,14 @@ class Spending:
 
     @property
     def exceeded(self) -> Budget | None:
-        if self.dialog_budget is not None and self.dialog + self.beside >= self.dialog_budget:
+        if is_used_up(self.dialog_budget, self.dialog + self.beside):
             return "dialog"
-        if self.month_budget is not None and self.month >= self.month_budget:
-            return "month"
-        return None
+        return "month" if is_used_up(self.month_budget, self.month) else None
 
     @property
     def must_wait(self) -> bool:
         """Check whether the calls under way may use up what the month has left, so that none may begin beside them."""
-        return bool(self.reserved) and self.month_budget is not None and self.month + self.reserved >= self.month_budget
+        return bool(self.reserved) and is_used_up(self.month_budget, self.month + self.reserved)
 
     def of(self, budget: Budget) -> tuple[Decimal, Decimal | None]:
         """Return what was spent, and the budget."""
@@ -56,7 +55,9 @@ class Spending:
         whose = alone if exceeded == "dialog" else "The dialogs of its owner have cost"
         when = "" if exceeded == "dialog" else " this month, others are under way" if self.must_wait else " this month"
         rest = f" {self.unpriced} of its calls have no known price and are not counted." if self.unpriced else ""
-        return f"{whose} {in_usd(spent)}{when}, and the budget is {in_usd(budget or Decimal(0))}.{rest}"
+        limit = budget or Decimal(0)
+        stored = f"is {in_usd(limit)}" if is_amount(limit) else "that is stored is damaged: give another one"
+        return f"{whose} {in_usd(spent)}{when}, and the budget {stored}.{rest}"
 
 
 NOTHING_SPENT = Spending()
@@ -88,6 +89,16 @@ class Spent:
         if self.is_unknown:
             return "unknown price"
         return f"{in_usd(self.usd)} and {self.rest}" if self.rest else in_usd(self.usd)
+
+
+def is_amount(usd: Decimal) -> bool:
+    """Check whether a stored amount is one. Damaged rows hold NaN, which no comparison takes, and less than nothing."""
+    return usd.is_finite() and usd >= 0
+
+
+def is_used_up(budget: Decimal | None, spent: Decimal) -> bool:
+    """Check whether a budget has no room left. A damaged one has none, nor has one whose costs are damaged."""
+    return budget is not None and not (is_amount(budget) and is_amount(spent) and spent < budget)
 
 
 def in_usd(cost: Decimal) -> str:

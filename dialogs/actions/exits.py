@@ -19,7 +19,7 @@ from dialogs.models import Dialog, PersonSettings, Question, Round, Turn
 from dialogs.store.change import Change
 from dialogs.store.text import unstorable_reason
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.spending import Spending, in_usd
+from remediation.spending import Spending, in_usd, is_amount
 
 Options = Mapping[str, str]
 SUSPENDING = {
@@ -222,7 +222,8 @@ def _doubled_budget(question: Question) -> str:
     if exceeded is None:
         return ""
     spent, budget = spending.of(exceeded)
-    return str(max(2 * (budget or CENT), spent + CENT).quantize(CENT, ROUND_UP))
+    known = budget if budget and is_amount(budget) else CENT
+    return str(max(2 * known, spent + CENT).quantize(CENT, ROUND_UP))
 
 
 def _spending_of(dialog: Dialog) -> Spending:

@@ -24,7 +24,7 @@ def spending_of(dialog: Dialog) -> Spending:
     """
     budget = dialog.monthly_budget_usd
     spending = Spending(
-        dialog=dialog.cost_usd,
+        dialog=dialog.known_cost,
         dialog_budget=dialog.budget_in_force,
         month=spent_this_month(dialog.owner_id) if budget is not None else Decimal(0),
         month_budget=budget,

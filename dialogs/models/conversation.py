@@ -14,8 +14,10 @@ from dialogs import permissions
 from dialogs.models.agents import Agent
 from dialogs.models.context_state import ContextState
 from dialogs.models.drive import Drive
+from dialogs.models.known_costs import sum_of_costs
 from dialogs.models.settings import PersonSettings, SiteSettings
 from dialogs.state import State
+from remediation.spending import is_amount
 
 
 class DialogQuerySet(models.QuerySet["Dialog"]):
@@ -227,6 +229,14 @@ class Dialog(Drive, ContextState):
     def chosen_policy(self) -> str:
         """Return the name of the chosen context policy, or an empty text."""
         return self.context_policy or self.agent.context_policy
+
+    @property
+    def known_cost(self) -> Decimal:
+        """Return what the dialog has cost in USD; where its own sum is damaged, the sum of its calls."""
+        if is_amount(self.cost_usd):
+            return self.cost_usd
+        usd: Decimal = self.generations.aggregate(usd=sum_of_costs())["usd"]
+        return usd
 
     @property
     def budget_in_force(self) -> Decimal | None:

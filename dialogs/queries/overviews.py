@@ -90,7 +90,7 @@ def _overview(dialog: Dialog, question: Question | None) -> dict[str, Any]:
         "provider": dialog.provider_id,
         "model": dialog.model_id,
         "failure": dialog.failure or None,
-        "cost_usd": json_shapes.usd(dialog.cost_usd),
+        "cost_usd": json_shapes.usd(dialog.known_cost),
         "unpriced_generations": dialog.unpriced_generations,
         "budget_usd": json_shapes.usd(dialog.budget_in_force),
         "forked_from": str(dialog.forked_from_id) if dialog.forked_from_id else None,

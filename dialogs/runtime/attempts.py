@@ -87,7 +87,7 @@ def begin(
     model, counted, is_forced = served.model, call.counted, isinstance(call, ForcedClear)
     with lease.change(durable=False) as change:
         dialog = change.dialog
-        check_room(whole, dialog.cost_usd)
+        check_room(whole, dialog.known_cost)
         dialog.wake_at = None
         dialog.generations_for_message += 1
         _begin_epoch(dialog, prepared)
@@ -179,7 +179,7 @@ def set_usage(change: Change, generation: Generation, usage: UsageReport, prices
         change.dialog.unpriced_generations += 1
     else:
         generation.cost_usd = cost.quantize(SMALLEST)
-        change.dialog.cost_usd += generation.cost_usd
+        change.dialog.cost_usd = change.dialog.known_cost + generation.cost_usd
 
 
 @commits

@@ -150,7 +150,7 @@ def _watched_call(
     """
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
     with transaction.atomic():
-        check_room(dialog, dialog.cost_usd)
+        check_room(dialog, dialog.known_cost)
         generation = Generation.objects.create(**columns, outcome=Generation.Outcome.CRASHED)
     with tracing.generating(generation) as traced:
         return generation, traced(_reply(watch, generation, model, instructions, content))
@@ -246,7 +246,7 @@ def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tok
 @commits
 def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> Generation:
     with lease.change(durable=False) as change:
-        check_room(dialog, change.dialog.cost_usd)
+        check_room(dialog, change.dialog.known_cost)
         generation = Generation.objects.create(**_columns(dialog, model, purpose, chars))
         change.generation_event(generation)
     return generation

@@ -23,7 +23,7 @@ from dialogs.models import ApiKey, Dialog, EmbeddingUse, Generation
 from dialogs.models.known_costs import COST_IS_UNKNOWN, sum_of_costs, unpriced_of_sums
 from dialogs.state import State
 from dominds.web.middleware import Handler
-from remediation.spending import Spent, in_usd
+from remediation.spending import Spent, in_usd, is_amount, is_used_up
 
 LEAST_RESERVED_USD = Decimal("0.01")  # reserved for each call under way, whose cost is unknown before its end
 UNDER_WAY = (State.QUEUED.value, State.GENERATING.value)
@@ -70,8 +70,11 @@ def check_budget_of(key: ApiKey, reserved: Decimal = Decimal(0)) -> None:
     if key.budget_usd is None:
         return
     spent = costs_of_keys([key.pk])[key.pk].usd
-    if spent + reserved >= key.budget_usd:
+    if is_used_up(key.budget_usd, spent + reserved):
         next_month = (month_begin() + timedelta(days=32)).replace(day=1)
+        seconds = int((next_month - timezone.now()).total_seconds()) + 1
+        if not is_amount(key.budget_usd):
+            raise BudgetSpent(f"The stored budget of the key {key} is damaged. Use another key.", seconds)
         if spent < key.budget_usd:
             raise BudgetSpent(
                 f"The calls of the key {key} have cost {in_usd(spent)} this month, others are under way, and its "
@@ -81,7 +84,7 @@ def check_budget_of(key: ApiKey, reserved: Decimal = Decimal(0)) -> None:
         raise BudgetSpent(
             f"The calls of the key {key} have cost {in_usd(spent)} this month, and its budget is "
             f"{in_usd(key.budget_usd)}. Wait for the next month, or use a key with another budget.",
-            int((next_month - timezone.now()).total_seconds()) + 1,
+            seconds,
         )
 
 

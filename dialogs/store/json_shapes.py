@@ -20,6 +20,8 @@ def usd(cost: Decimal | None) -> str | None:
     """Write dollars as digits with at least two decimals, so that no reader rounds them."""
     if cost is None:
         return None
+    if not cost.is_finite():
+        return "NaN"  # damaged; None would read as unknown, or as no limit
     digits = format(cost, "f")
     whole, _, part = digits.partition(".")
     return f"{whole}.{part.rstrip('0'):0<2}"

@@ -136,7 +136,7 @@ def _member(member: Member) -> dict[str, Any]:
         "question": member.question and member.question.pk,
         "newest": member.newest,
         "seconds": member.seconds,
-        "cost_usd": json_shapes.usd(dialog.cost_usd),
+        "cost_usd": json_shapes.usd(dialog.known_cost),
         "unpriced_generations": dialog.unpriced_generations,
         "asked_at": json_shapes.when(side.asked_at),
         "answered_at": side.answered_at and json_shapes.when(side.answered_at),

@@ -9,7 +9,7 @@ from dialogs.extras.teams import sight
 from dialogs.extras.teams.models import SideDialog
 from dialogs.models import Dialog
 from dialogs.models.known_costs import sum_of_costs
-from remediation.spending import Spending, in_usd
+from remediation.spending import Spending, in_usd, is_used_up
 
 
 def cost_of(ids: Collection[UUID]) -> Decimal:
@@ -30,7 +30,7 @@ def spending(dialog: Dialog, own: Spending) -> Spending:
     if budget is None:
         return own
     team = [side.root_id, *SideDialog.objects.filter(root=side.root_id).values_list("pk", flat=True)]
-    if (cost := cost_of(team)) < budget:
+    if not is_used_up(budget, cost := cost_of(team)):
         return own
     return replace(
         own, used_up_above=f"The team has cost {in_usd(cost)}, and the budget of its first dialog is {in_usd(budget)}."

@@ -59,7 +59,7 @@ class Member:
 
     @property
     def spent(self) -> Spent:
-        return Spent(self.dialog.cost_usd, self.dialog.unpriced_generations)
+        return Spent(self.dialog.known_cost, self.dialog.unpriced_generations)
 
     @property
     def indent(self) -> int:
@@ -80,7 +80,7 @@ class Team:
     @property
     def spent(self) -> Spent:
         """Return the cost of the root and of all members, each counted once."""
-        own = Spent(self.root.cost_usd, self.root.unpriced_generations)
+        own = Spent(self.root.known_cost, self.root.unpriced_generations)
         return sum((member.spent for member in self.members), own)
 
     @property
