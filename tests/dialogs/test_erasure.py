@@ -1,6 +1,7 @@
 """A person can leave: nothing of theirs remains, nothing of others is lost, and figures stay without a name."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group, User
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
-from django.db import connection
+from django.db import IntegrityError, connection, models, transaction
 
 from dialogs.accounts import api_keys, erasure
 from dialogs.actions import messages
 from dialogs.errors import Conflict
+from dialogs.extras.teams.models import SideDialog, TaskRevision
 from dialogs.models import (
     Delivery,
     Dialog,
@@ -103,6 +105,42 @@ def test_nothing_of_theirs_remains_but_figures(person: User, admin: User) -> Non
     assert User.objects.get(pk=person.pk).username == f"erased-{person.pk}"
     assert browser.get("/dialogs/").status_code == 302
     assert SiteSettings.current().escalation_address == "other@example.org 9"
+
+
+# Of the columns that stay, those which hold no words of people: ids, names of models and policies, digests, versions.
+WORDLESS = {
+    "Dialog": {"beginning", "calibration_fit", "context_policy", "model", "provider"},
+    "Generation": {"base", "cursor", "error_kind", "finish_reason", "frame", "model", "provider"},
+    "HealthSnapshot": {"limit_source", "reason"},
+    "RemediationRun": {"est_source", "policy", "prompts", "reward_record", "steps"},
+    "SideDialog": {"call_id"},
+}
+
+
+@pytest.mark.extras
+def test_no_column_that_stays_keeps_what_was_said(script: Script) -> None:
+    """Each column of a row of theirs that may hold words is filled, so that a new one is not forgotten."""
+    zoo = Zoo(script)
+    root, side = zoo.talk("one", "two"), zoo.rewritten()
+    SideDialog.objects.create(dialog=side, parent=root, root=root, level=1, name="a", call_id="c", task="b", waits=True)
+    TaskRevision.objects.create(root=root, version=1, sections={}, section="", by_dialog=root)
+    for model in apps.get_models():
+        if any(field.related_model in (Dialog, Generation) for field in model._meta.fields) or model is Dialog:
+            for field in model._meta.local_concrete_fields:
+                fill(model, field)
+    expected = {f"{model}.{name}" for model, names in WORDLESS.items() for name in names}
+    assert set(where_it_stands(MARK)) > {"Turn.text", "SideDialog.task", "TaskRevision.sections", "Dialog.title"}
+    erasure.erase(zoo.owner)
+    assert set(where_it_stands(MARK)) <= expected
+
+
+def fill(model: Any, field: Any) -> None:
+    """Store the word in all rows where the column may hold any text."""
+    words = isinstance(field, models.TextField | models.CharField) and not field.choices
+    if not (words or isinstance(field, models.JSONField)) or field.primary_key or (field.max_length or 99) < 12:
+        return
+    with suppress(IntegrityError), transaction.atomic():
+        model._base_manager.update(**{field.name: MARK if words else [MARK]})
 
 
 def test_what_they_said_in_dialogs_of_others_stays_there(person: User, admin: User, script: Script) -> None:
