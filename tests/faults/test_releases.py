@@ -160,6 +160,9 @@ def test_a_release_takes_over_and_gives_back_under_load(
             exchange(people)
         assert not [problem for person in people for problem in person.problems]
         print([(person.answered, round(person.slowest, 1)) for person in people])
+    except AssertionError:
+        print("old:", old.logs(), "new:", new.logs(), sep="\n")
+        raise
     finally:
         new.stop()
         old.stop()

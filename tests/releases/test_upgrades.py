@@ -10,8 +10,7 @@ from tests.releases.databases import DUMPS, RELEASES, VENDORS, Column, Database,
 
 pytestmark = pytest.mark.postgresql
 
-RELEASED = "0.1.0"  # PostgreSQL refuses its prepared statements once a column has another type, a longer one too
-WIDER = {("smallint", "integer"), ("integer", "bigint"), ("character varying", "text"), ("varchar", "text")}
+STAYS_LONGER = ("health_healthsnapshot", "limit_source")  # in databases of 0.2.0.dev
 OURS = ("dialogs_", "health_", "remediation_")
 
 
@@ -63,14 +62,18 @@ def test_every_row_of_before_is_kept(upgraded: Upgraded) -> None:
 def test_the_tables_are_those_of_a_new_database(upgraded: Upgraded, new: Any) -> None:
     database, fresh = upgraded.database, new(upgraded.database)
     assert database.tables() == fresh.tables()
-    assert {name: database.columns(name) for name in database.tables()} == {
-        name: fresh.columns(name) for name in fresh.tables()
-    }
+    for table in database.tables():
+        columns, expected = database.columns(table), fresh.columns(table)
+        if (upgraded.release, table) == ("0.2.0.dev", STAYS_LONGER[0]):
+            longer, as_made = columns.pop(STAYS_LONGER[1]), expected.pop(STAYS_LONGER[1])
+            assert longer.length and as_made.length and longer.length > as_made.length
+        assert columns == expected, table
     assert database.indexes() == fresh.indexes()
 
 
 def test_the_release_before_can_go_on_with_the_tables(upgraded: Upgraded) -> None:
-    """Nothing that it reads or writes is gone or narrower, and what it does not know fills itself."""
+    """Nothing that it reads or writes is gone, and what it does not know fills itself. Its columns keep their types:
+    PostgreSQL refuses its prepared statements once one has another type, a longer one too."""
     for table, before in upgraded.columns_before.items():
         after = upgraded.database.columns(table)
         assert before.keys() <= after.keys(), f"{table} lost {before.keys() - after.keys()}"
@@ -80,10 +83,9 @@ def test_the_release_before_can_go_on_with_the_tables(upgraded: Upgraded) -> Non
                 assert column.may_be_null or column.has_default, f"{where} is required, and {upgraded.release} omits it"
                 continue
             old = before[name]
-            is_wider = upgraded.release != RELEASED and (old.type, column.type) in WIDER
-            assert column.type == old.type or is_wider, f"{where} was {old.type}"
+            assert column.type == old.type, f"{where} was {old.type}"
             assert column.may_be_null or not old.may_be_null, f"{where} could be null"
-            assert column.length == old.length or upgraded.release != RELEASED, f"{where} had {old.length} characters"
+            assert column.length == old.length, f"{where} had {old.length} characters"
 
 
 def test_staff_keeps_its_rights(upgraded: Upgraded) -> None:
