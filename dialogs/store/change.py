@@ -152,7 +152,8 @@ class Change:
     def _write(self) -> None:
         """Write the columns that have changed, since most changes touch a few of the row's many columns."""
         before, now = self._before, vars(self.dialog)
-        columns = {name: now[name] for name in _WRITTEN if now[name] != before[name]}
+        # A damaged amount that stays does not equal itself, and could not be written.
+        columns = {name: now[name] for name in _WRITTEN if now[name] is not before[name] and now[name] != before[name]}
         # A step on the way is not worth a new place in the index of recent dialogs.
         if self._new_events and self._durable:
             columns["active_at"] = _NOW

@@ -81,6 +81,8 @@ def measure(running: Rig, port: int) -> list[list[str]]:
     from tests.harness.browser import session_key
 
     reader, caller = running.people(2)
+    reader.is_superuser = True  # without one the server sends everybody to its set-up
+    reader.save()
     Agent.objects.create(id="mute", name="Mute", provider="mute", model="m")
     dialogs = [create_dialog(person, running.agent("quick").pk) for person in (reader, caller)]
     image = f"http://127.0.0.1:{port}/drip.png"

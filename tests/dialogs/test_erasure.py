@@ -24,6 +24,7 @@ from dialogs.models import (
     PersonSettings,
     PromptTemplate,
     PushSubscription,
+    RequestPart,
     SiteSettings,
     Turn,
 )
@@ -128,6 +129,7 @@ def test_no_column_that_stays_keeps_what_was_said(script: Script) -> None:
         if any(field.related_model in (Dialog, Generation) for field in model._meta.fields) or model is Dialog:
             for field in model._meta.local_concrete_fields:
                 fill(model, field)
+    RequestPart.objects.filter(dialog=None).update(text="instructions and tools, which dialogs share")
     expected = {f"{model}.{name}" for model, names in WORDLESS.items() for name in names}
     assert set(where_it_stands(MARK)) > {"Turn.text", "SideDialog.task", "TaskRevision.sections", "Dialog.title"}
     erasure.erase(zoo.owner)
