@@ -137,3 +137,5 @@ def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, 
         assert dialog.turns.get(role="user").status == "answered"
         prompt = server.requests[-1].prompt
         assert prompt and prompt.prompt_tokens < 4_096
+        with pytest.raises(TooLarge, match="instructions, tools and reminders have est"):
+            messages.post_message(dialog.pk, paste)  # a request has told what its tools take
