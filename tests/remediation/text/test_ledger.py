@@ -98,7 +98,13 @@ def test_what_a_tool_printed_states_nothing(text: str) -> None:
 
 
 def test_what_the_agent_asked_is_no_fact() -> None:
-    assert key_facts([("assistant", "Could you give me the ID of order 4711?\nThe two details are:")], 200, count) == ()
+    asked = "Could you give me the ID of order 4711?\nThe two details are:\n**Flight 4711:**"
+    assert key_facts([("assistant", asked)], 200, count) == ()
+
+
+def test_a_question_of_a_person_without_a_name_or_value_is_no_fact() -> None:
+    asked = "Can we please discuss that for a moment?\nCould you please restart db-01.internal?"
+    assert key_facts([("user", asked)], 200, count) == ("Could you please restart db-01.internal?",)
 
 
 def test_values_of_results_come_last_and_outlast_a_merge() -> None:
