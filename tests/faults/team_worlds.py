@@ -87,7 +87,8 @@ def simulate(folder: Path, seed: int) -> list[str]:
     chance = random.Random(seed)
     upper, lower = chance.choice(list(WAITS)), chance.choice(list(WAITS))
     stops_at = chance.random() * TROUBLED_SECONDS if chance.random() < 0.3 else None
-    accepted, rests = [], []
+    accepted: list[float] = []
+    rests: list[float] = []
 
     def live() -> None:
         """Ask, answer questions, perhaps press stop, and look whether everybody rests."""

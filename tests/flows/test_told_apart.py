@@ -7,7 +7,7 @@ import pytest
 from dialogs.accounts import api_keys
 from dialogs.context.limits import model_of
 from dialogs.extras.v1 import conversations
-from dialogs.extras.v1.ending import _ended
+from dialogs.extras.v1.ending import ended_by
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import ApiKey, Turn
@@ -62,7 +62,7 @@ def test_a_call_that_was_cut_off_ends_by_length_over_v1(serve: Serve) -> None:
     asked = ChatRequest(model=agent.pk, messages=(ClientMessage("user", "Read my notes"),), tools=tools)
     run = conversations.begin(ApiKey.objects.get(owner=owner), asked)
     drive(run.dialog_id)
-    ended = _ended(run, Turn.Status.ANSWERED)
+    ended = ended_by(run, Turn.Status.ANSWERED)
     assert (ended.finish_reason, [call.arguments for call in ended.calls]) == ("length", ['{"path": "notes/lo'])
 
 

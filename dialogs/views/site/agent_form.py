@@ -150,7 +150,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         makers = (import_string(extension.agent_form) for extension in installed_extensions() if extension.agent_form)
         added: dict[str, forms.Field] = {name: field for make in makers for name, field in make(agent).items()}
         self.fields |= added
-        self.initial |= {name: agent.stated_extras.get(name) for name in added}
+        self.initial.update({name: agent.stated_extras.get(name) for name in added})
         self._added = tuple(added)
 
     @property

@@ -12,7 +12,7 @@ from dialogs.accounts import api_keys
 from dialogs.actions import messages, questions
 from dialogs.errors import Conflict, Invalid
 from dialogs.extras.v1.conversations import begin
-from dialogs.extras.v1.ending import _ended
+from dialogs.extras.v1.ending import ended_by
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
@@ -194,7 +194,7 @@ def test_a_program_in_a_persons_dialog_is_told_why_it_got_no_answer(script: Scri
     run = begin(ApiKey.objects.get(owner=dialog.owner), request)
     drive(dialog.pk)
     with pytest.raises(ApiError, match="The model is retired") as refused:
-        _ended(run, _read(run, 0).status)
+        ended_by(run, _read(run, 0).status)
     assert (refused.value.status, refused.value.code) == (400, "refused_by_provider")
 
 
