@@ -131,7 +131,7 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
         if not server.offers(tool.name):
             continue
         name = server.rename(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
-        if problem := name_problem(name, taken) or schema_problem(tool.input_schema):
+        if problem := name_problem(name, taken) or schema_problem(tool.input_schema) or task_problem(tool):
             leave_out(server.server_id, tool.name, problem)
             continue
         taken.add(name)
@@ -166,6 +166,12 @@ def name_problem(name: str, taken: set[str]) -> str:
     if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}", name):
         return f"{name!r} is no name that providers accept"
     return f"another tool of the server is called {name!r}" if name in taken else ""
+
+
+def task_problem(tool: "McpTool") -> str:
+    """Return why a tool cannot be called without a task of the protocol's, or an empty text."""
+    needs = tool.execution is not None and tool.execution.task_support == "required"
+    return "it runs only as a task of the protocol, which is not offered here" if needs else ""
 
 
 def schema_problem(schema: dict[str, Any]) -> str:

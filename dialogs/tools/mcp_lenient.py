@@ -20,7 +20,7 @@ LeaveOut = Callable[[str, str], None]  # hears a tool's name, and why it is left
 
 # The strictest revision: what it reads, the others read.
 REVISION = "2025-11-25"
-OPTIONAL = ("title", "description", "annotations")
+OPTIONAL = ("title", "description", "annotations", "execution")
 BESIDE = ("_meta", "isError", "resultType", "content", "structuredContent", "ttlMs", "cacheScope")
 NO_RESULT = {"inputRequests", "requestState", "task"}  # what a server answers that goes on later
 USED = ("name", "inputSchema", *OPTIONAL)

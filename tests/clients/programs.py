@@ -17,7 +17,7 @@ AGENTS, OPEN_WEBUI = PACKAGES / "agents/bin", PACKAGES / "open_webui/bin"
 OPENCODE = PACKAGES / "node_modules/opencode-linux-x64/bin/opencode"  # what its package's own script would put in place
 SCRIPTS = Path(__file__).with_name("scripts")
 QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
-SECONDS = 120
+SECONDS = int(os.environ.get("DOMINDS_CLIENT_SECONDS", "120"))  # for each start of a program; a busy machine needs more
 TURNS = 10
 WINDOW = 200_000
 # The first turn waits for a server that is required.
