@@ -165,7 +165,7 @@ def test_of_every_call_it_is_known_whether_it_asks_a_model() -> None:
     }
     asking = {"v1-chat-completions", "v1-messages", "v1-responses", "v1-compact", "v1-embeddings", "v1-use"}
     known = {pattern.name for pattern in urlpatterns if pattern.name}
-    assert known - asking == {"v1-models", "v1-model", "v1-count-tokens", "v1-input-tokens", "v1-response"}
+    assert known - asking == {"v1-models", "v1-model", "v1-count-tokens", "v1-input-tokens", "v1-response", "v1-cancel"}
 
 
 @pytest.mark.parametrize("call", ASKS)
