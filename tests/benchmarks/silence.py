@@ -4,6 +4,7 @@ Twenty embeddings wait at a provider that is silent, 24 clicks on images at a ho
 an OpenID provider that hangs: each kind alone, then all at once. Meanwhile one person reads pages, one after another.
 """
 
+import argparse
 import socket
 import threading
 import time
@@ -120,6 +121,7 @@ def measure(running: Rig, port: int) -> list[list[str]]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with mute_host() as port:
         issuer = {"ISSUER": f"http://127.0.0.1:{port}/id", "CLIENT_ID": "x", "CLIENT_SECRET": "x", "NAME": "Mute"}
         settings = {f"DOMINDS_OIDC_{name}": value for name, value in issuer.items()}

@@ -114,7 +114,7 @@ WORDLESS = {
     "Generation": {"base", "cursor", "error_kind", "finish_reason", "frame", "model", "provider"},
     "HealthSnapshot": {"limit_source", "reason"},
     "RemediationRun": {"est_source", "policy", "prompts", "reward_record", "steps"},
-    "SideDialog": {"call_id"},
+    "SideDialog": {"call_id", "traceparent"},
 }
 
 
