@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from statistics import quantiles
+from typing import Any
 
 import httpx2
 import yaml
@@ -92,10 +93,13 @@ def measure(running: Rig, port: int) -> list[list[str]]:
             Turn.objects.create(
                 dialog=dialog, seq=seq, position=seq, role=role, text=text, status=Turn.Status.COMPLETE, round_number=1
             )
-    client = {"base_url": running.stack.base_url, "trust_env": False, "timeout": PATIENCE_SECONDS}
+
+    def client(**more: Any) -> httpx2.Client:
+        return httpx2.Client(base_url=running.stack.base_url, trust_env=False, timeout=PATIENCE_SECONDS, **more)
+
     key = {"Authorization": f"Bearer {create_key(caller, name='bench')}"}
-    clicks = httpx2.Client(**client, cookies={"sessionid": session_key(caller)})
-    embeddings, strangers = httpx2.Client(**client, headers=key), httpx2.Client(**client)
+    clicks = client(cookies={"sessionid": session_key(caller)})
+    embeddings, strangers = client(headers=key), client()
     calls: dict[str, tuple[int, Callable[[], httpx2.Response]]] = {
         "embeddings": (EMBEDDINGS, lambda: embeddings.post("/v1/embeddings", json={"model": "mute", "input": "x"})),
         "images": (
@@ -105,7 +109,7 @@ def measure(running: Rig, port: int) -> list[list[str]]:
         "sign-ins": (SIGN_INS, lambda: strangers.get("/login/provider/")),
     }
     pages = ["/dialogs/", f"/d/{dialogs[0].pk}/", "/q4h/", "/settings/"]
-    readers = httpx2.Client(**client, cookies={"sessionid": session_key(reader)})
+    readers = client(cookies={"sessionid": session_key(reader)})
     read_for(SECONDS / 2, readers, pages)
     rows = [row("nothing", read_for(SECONDS, readers, pages))]
     for names in (("images",), ("sign-ins",), ("embeddings",), tuple(calls)):
@@ -124,10 +128,14 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     with mute_host() as port:
         issuer = {"ISSUER": f"http://127.0.0.1:{port}/id", "CLIENT_ID": "x", "CLIENT_SECRET": "x", "NAME": "Mute"}
-        settings = {f"DOMINDS_OIDC_{name}": value for name, value in issuer.items()}
+        settings: dict[str, Any] = {f"DOMINDS_OIDC_{name}": value for name, value in issuer.items()}
         settings |= {"DOMINDS_PRIVATE_IMAGES": "on", "DOMINDS_REMOTE_IMAGES_PER_MINUTE": "1000"}
         settings |= {"DOMINDS_REMOTE_IMAGE_BYTES": "1000000000"}
-        mute = {"name": "Mute", "apiType": "openai-compatible", "baseUrl": f"http://127.0.0.1:{port}/v1"}
+        mute: dict[str, Any] = {
+            "name": "Mute",
+            "apiType": "openai-compatible",
+            "baseUrl": f"http://127.0.0.1:{port}/v1",
+        }
         mute |= {"models": {"m": {"name": "M", "context_length": 8_000}}}
         with rig(workers=1, **settings) as running, ThreadPoolExecutor(1) as rows:
             listed = running.stack.minds_dir / "llm.yaml"

@@ -102,6 +102,7 @@ def test_a_damaged_amount_never_breaks_its_dialog(script: Script, value: str) ->
 @pytest.mark.parametrize("value", ["NaN", "-1"])
 def test_a_key_of_a_damaged_budget_says_so(value: str) -> None:
     key = key_of(create_key(make_dialog().owner, budget_usd=Decimal(9)))
+    assert key is not None
     damage(key, "budget_usd", value)
     key.refresh_from_db()
     with pytest.raises(BudgetSpent, match="is damaged"):
