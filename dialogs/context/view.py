@@ -123,9 +123,8 @@ def items_before(dialog: Dialog) -> list[dict[str, Any]]:
     items = list(run.view) if run else []
     opening = () if run else _opening_units(dialog.pk, number, _opening(former.has_package))
     items += [unit_to_json(unit, original=False) for unit in opening]
-    begun = (
-        items.pop()["turns"] if items and "turns" in items[-1] else []
-    )  # its results may have come behind the rewrite
+    # The newest unit of the rewrite is read anew, since results of its calls may have come behind the rewrite.
+    begun = items.pop()["turns"] if items and "turns" in items[-1] else []
     named = _named_turns(dialog.pk, [*begun, *([] if run else former.carried)])
     since = _TURNS_SINCE(dialog.pk, number, run.base_position if run else 0)
     rows = {row.seq: row for row in (*named, *since, *_TURNS_SINCE(dialog.pk, dialog.round_number, 0))}

@@ -16,7 +16,7 @@ class Round(models.Model):
         CLEAR_MIND = "clear_mind"
         PERSON = "person"
         COUNTDOWN = "countdown"
-        UNDO = "undo"  # of the clear before it: its package and messages are those to which a second undo leads
+        UNDO = "undo"  # of the clear before it, whose package and messages it keeps, so that undoing this clears again
 
     CLEARS: ClassVar[frozenset[str]] = frozenset({Cause.CLEAR_MIND, Cause.PERSON, Cause.COUNTDOWN})
 

@@ -32,7 +32,7 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Asking:
-    """What a server asked in one call. ``answers`` are a person's, by question; ``open`` is one without."""
+    """The questions of a server in one call. ``answers`` are a person's, by question; ``open`` is one without."""
 
     server_id: str
     tool: str

@@ -32,7 +32,7 @@ def rewrite_by_hand(policy: Policy, limit: int | None) -> Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What one way to make room would come to now. Sizes are tokens of the whole request, before and after."""
+    """The outcome that one way to make room would have now. Sizes are tokens of the whole request, before and after."""
 
     before: int
     after: int

@@ -63,8 +63,9 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class InSight:
-    """What the request shows anyway: ``turns`` word for word, or as a person wants them left out, and ``text``, all
-    that it says or what of it is in no turn."""
+    """The part of a dialog that the request shows anyway: ``turns`` word for word, or as a person wants them left out,
+    and ``text``, all that it says or what of it is in no turn.
+    """
 
     turns: Collection[int] = ()
     text: str = ""
@@ -72,7 +73,7 @@ class InSight:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many tokens may come back, heading and labels included, and how they are counted."""
+    """The tokens that may come back, heading and labels included, and how they are counted."""
 
     tokens: int
     count: Callable[[str], int]

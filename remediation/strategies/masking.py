@@ -73,8 +73,8 @@ def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What one request leaves out of a view, by the indices of its units: results behind a mark, and whole units.
-    ``messages`` is how many the whole view has.
+    """The part of a view that one request leaves out, by the indices of its units: results behind a mark, and whole
+    units. ``messages`` is how many the whole view has.
     """
 
     results: tuple[int, ...] = ()

@@ -31,7 +31,7 @@ LEAST_LISTED = 40  # tokens of the values of a result; with less room for each, 
 
 
 class Result(NamedTuple):
-    """What a tool returned. ``call`` is its name with its arguments; ``values`` lists what fits into so many tokens."""
+    """The result of a tool. ``call`` is its name with its arguments; ``values`` lists what fits into so many tokens."""
 
     turn: int
     call: str

@@ -19,7 +19,7 @@ REPORTS_BACK = (
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an agent's side dialogs may take. The first two count over the whole team."""
+    """The bounds of an agent's side dialogs. The first two count over the whole team."""
 
     levels: int = 3
     at_work: int = 8

@@ -32,7 +32,7 @@ Owes = SideDialog.Owes
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a call asks. ``waits``: the report is the call's result; otherwise it comes as a message."""
+    """A task that a call gives. Its report is the call's result if it ``waits``, otherwise a message."""
 
     call_id: str
     agent_id: str
