@@ -6,8 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from uuid import uuid4
 
 import httpx2
 from django.contrib.auth.models import User
-from django.db import connection, connections
 
 from dialogs.models import Dialog
 from dominds.local.embedded_redis import free_port
@@ -23,8 +21,8 @@ from dominds.local.processes import spawn
 from tests.faults import watch
 from tests.faults.invariants import Asked, Evidence, breaches
 from tests.faults.proxy import Proxy
-from tests.harness.live import close_pool
-from tests.harness.postgres import SUPERUSER, PostgresServer
+from tests.harness.live import orm_at
+from tests.harness.postgres import PostgresServer
 from tests.harness.redis_server import RedisServer
 from tests.harness.stack import ROOT, Part, Stack, eventually
 
@@ -124,24 +122,9 @@ class Arena:
         self.provider.process.kill()
         self.postgres.remove()
 
-    @contextmanager
-    def orm(self) -> Iterator[None]:
+    def orm(self) -> AbstractContextManager[None]:
         """Let the ORM of this process see the arena's rows, past the proxy."""
-        place = {"NAME": "arena", "HOST": "127.0.0.1", "PORT": str(self.postgres.tcp_port), "USER": SUPERUSER}
-        stored = connections.settings["default"]
-        before = {name: stored[name] for name in place}
-        self._point(place)
-        try:
-            yield
-        finally:
-            self._point(before)
-
-    @staticmethod
-    def _point(place: dict[str, Any]) -> None:
-        connections.close_all()
-        close_pool(connection)
-        connections.settings["default"].update(place)
-        connection.settings_dict.update(place)
+        return orm_at(self.postgres.url("arena"))
 
     def heal(self) -> None:
         """Everything runs and nothing misbehaves."""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 from django.test import override_settings
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.harness import services
 from tests.harness.postgres import PostgresServer
@@ -25,21 +25,29 @@ __all__ = ["Api", "Stack", "eventually"]
 
 @contextmanager
 def orm_on(database_url: str, blocker: Any) -> Iterator[None]:
-    """Point the ORM of this process at another database of the test server."""
-    settings = connections.settings["default"]
-    before = settings["NAME"]
-    _switch_to(urlsplit(database_url).path.removeprefix("/"))
+    """Let the ORM of this process see another PostgreSQL database, where tests may ask one."""
+    with orm_at(database_url), blocker.unblock():
+        yield
+
+
+@contextmanager
+def orm_at(database_url: str) -> Iterator[None]:
+    """Point the ORM of this process at another PostgreSQL database."""
+    address, settings = conninfo_to_dict(database_url), connections.settings["default"]
+    place = {"NAME": address["dbname"], "HOST": address["host"], "PORT": address["port"], "USER": address["user"]}
+    before = {name: settings[name] for name in place}
+    _switch_to(place)
     try:
-        with blocker.unblock():
-            yield
+        yield
     finally:
         _switch_to(before)
 
 
-def _switch_to(name: str) -> None:
-    connection.close()
+def _switch_to(place: dict[str, Any]) -> None:
+    connections.close_all()
     close_pool(connection)
-    connections.settings["default"]["NAME"] = connection.settings_dict["NAME"] = name
+    connections.settings["default"].update(place)
+    connection.settings_dict.update(place)
     ContentType.objects.clear_cache()  # its keys are of the database left
 
 

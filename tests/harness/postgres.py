@@ -98,7 +98,7 @@ class PostgresServer:
         atexit.register(self.remove)
 
     def url(self, database: str = "dominds") -> str:
-        return f"postgres://{SUPERUSER}@{quote(str(self.folder), safe='')}:5432/{database}"
+        return f"postgres://{SUPERUSER}@{quote(str(self.folder), safe='')}:{self.tcp_port or 5432}/{database}"
 
     def tcp_url(self, port: int, database: str = "dominds") -> str:
         """Return an address over TCP, for a proxy between."""

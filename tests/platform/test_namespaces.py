@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from tests.harness.stack import Part, Stack, eventually
 NET_ADMIN, SYS_ADMIN = 12, 21  # bits of CapEff, from capabilities(7)
 WEB_PORT, DATABASE_PORT, REDIS_PORT = 8000, 15432, 16379
 TAKEN_OVER_SECONDS = 20
+OLD_PORTS, NEW_PORTS = (20_000, 29_999), (30_000, 39_999)  # of connections before, and after a firewall forgot
+NOTICED_SECONDS = 10
 WORDS, WORD_MS = 60, 100
 
 
@@ -59,9 +61,13 @@ class Machine:
         for words in (("addr", "add", f"{self.address}/30", "dev", "eth0"), ("link", "set", "eth0", "up")):
             ip("-n", self.name, *words)
         ip("-n", self.name, "link", "set", "lo", "up")
+        self._use_ports(OLD_PORTS)
         return self
 
     def __exit__(self, *_: object) -> None:
+        with suppress(subprocess.CalledProcessError):  # there is a rule only after ``forget_connections``
+            ip("rule", "delete", *self._replies())
+        ip("link", "delete", self.cable)  # at once, where it goes with the namespace some time later
         ip("netns", "delete", self.name)
 
     def cut(self) -> None:
@@ -71,6 +77,21 @@ class Machine:
     def mend(self) -> None:
         ip("link", "set", self.cable, "up")
 
+    def forget_connections(self) -> None:
+        """Drop, both ways and without a word, all packets of open connections to the database; new ones pass."""
+        self._use_ports(NEW_PORTS)
+        ip("rule", "add", *self._replies())
+        requests = ("ipproto", "tcp", "dport", str(DATABASE_PORT), "sport", "{}-{}".format(*OLD_PORTS))
+        ip("-n", self.name, "rule", "add", *requests, "blackhole")
+
+    def _replies(self) -> tuple[str, ...]:
+        ports = ("sport", str(DATABASE_PORT), "dport", "{}-{}".format(*OLD_PORTS))
+        return ("to", self.address, "ipproto", "tcp", *ports, "blackhole")
+
+    def _use_ports(self, ports: tuple[int, int]) -> None:
+        setting = "echo {} {} > /proc/sys/net/ipv4/ip_local_port_range".format(*ports)
+        ip("netns", "exec", self.name, "sh", "-c", setting)
+
     def start(self, stack: Stack, name: str, *command: str, **environment: str) -> Part:
         addresses = {
             "DATABASE_URL": f"postgres://dominds@{self.gateway}:{DATABASE_PORT}/machines",
@@ -79,11 +100,11 @@ class Machine:
         return stack.start_part(name, "ip", "netns", "exec", self.name, *command, **addresses, **environment)
 
 
-class Gates:
-    """Lets the machines reach the run's PostgreSQL (a Unix socket) and Redis (on loopback)."""
+class Gate:
+    """Lets the machines reach the run's Redis, which is on loopback."""
 
-    def __init__(self, hosts: list[str], database: Path, redis_port: int) -> None:
-        self.hosts, self.database, self.redis_port = hosts, database, redis_port
+    def __init__(self, hosts: list[str], redis_port: int) -> None:
+        self.hosts, self.redis_port = hosts, redis_port
         ready = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
         self.thread.start()
@@ -91,24 +112,18 @@ class Gates:
 
     async def _serve(self, ready: threading.Event) -> None:
         self.loop, self.stopped = asyncio.get_running_loop(), asyncio.Event()
-        await asyncio.start_server(self._to_database, self.hosts, DATABASE_PORT)
-        await asyncio.start_server(self._to_redis, self.hosts, REDIS_PORT)
+        await asyncio.start_server(self._join, self.hosts, REDIS_PORT)
         ready.set()
         await self.stopped.wait()
 
-    async def _to_database(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._join(reader, writer, *await asyncio.open_unix_connection(self.database))
-
-    async def _to_redis(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._join(reader, writer, *await asyncio.open_connection("127.0.0.1", self.redis_port))
-
-    async def _join(self, reader: Any, writer: Any, inner_reader: Any, inner_writer: Any) -> None:
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def one_way(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
             with suppress(OSError), closing(target):
                 while piece := await source.read(65536):
                     target.write(piece)
                     await target.drain()
 
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", self.redis_port)
         with suppress(asyncio.CancelledError):  # at the end of the test; Python 3.11 would complain of each
             await asyncio.gather(one_way(reader, inner_writer), one_way(inner_reader, writer))
 
@@ -118,6 +133,20 @@ class Gates:
         self.thread.join(10)
 
 
+@contextmanager
+def database_for(hosts: list[str]) -> Iterator[PostgresServer]:
+    """A PostgreSQL server that machines reach by TCP: a proxy between would acknowledge what the server never got."""
+    server = PostgresServer(tcp_port=DATABASE_PORT)
+    rules = server.folder / "hba"
+    rules.write_text("local all all trust\nhost all all 10.213.0.0/16 trust\n")
+    server.options = (f"listen_addresses={','.join(hosts)}", f"hba_file={rules}")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
 @dataclass
 class Network:
     stack: Stack
@@ -125,21 +154,22 @@ class Network:
     workers: dict[str, Machine]  # by the name in their leases
     api: httpx2.Client
 
+    def forget_connections(self) -> None:
+        for machine in (self.web, *self.workers.values()):
+            machine.forget_connections()
+
 
 @pytest.fixture
-def network(postgres: PostgresServer, django_db_blocker: Any) -> Iterator[Network]:
+def network(django_db_blocker: Any) -> Iterator[Network]:
     with ExitStack() as opened:
         machines = [opened.enter_context(Machine(number)) for number in (1, 2, 3)]
         hosts = ",".join(machine.address for machine in machines)
-        url = postgres.create_database("machines")
+        gateways = [machine.gateway for machine in machines]
+        url = opened.enter_context(database_for(gateways)).create_database("machines")
         stack = Stack(url, settings={"ALLOWED_HOSTS": hosts, "DOMINDS_HTTPS": "off"})
         stack.redis.start()
-        opened.enter_context(
-            closing(
-                Gates([machine.gateway for machine in machines], postgres.folder / ".s.PGSQL.5432", stack.redis.port)
-            )
-        )
-        opened.callback(stack.stop)  # before its gates close
+        opened.enter_context(closing(Gate(gateways, stack.redis.port)))
+        opened.callback(stack.stop)  # before its gate closes
         stack.minds_dir.mkdir(parents=True)
         slow = {"chunk_chars": 5, "chunk_delay_ms": WORD_MS, "steps": [{"text": "word " * WORDS}]}
         model = {"name": "Slow", "script": "slow.yaml", "context_length": 128_000}
@@ -157,7 +187,7 @@ def network(postgres: PostgresServer, django_db_blocker: Any) -> Iterator[Networ
             options = ["--pool", "threads", "--concurrency", "8", "-n", f"{name}@%h"]
             celery = [sys.executable, "-m", "celery", "-q", "-A", "dominds.celery", "worker"]
             machine.start(stack, "worker", *celery, *options, DOMINDS_WORKER=name)
-        stack.start_sweeper()
+        web.start(stack, "sweeper", sys.executable, "manage.py", "sweep")
         key = stack.manage("apikey", "ada").strip()
         api = opened.enter_context(
             httpx2.Client(
@@ -219,3 +249,34 @@ if may_make_namespaces() and os.environ.get("DOMINDS_FAULTS"):
         eventually(lambda: api.get(f"/api/dialogs/{again}").json()["state"] == "idle", 40)
         assert api.get(f"/api/dialogs/{again}/turns").json()[-1]["role"] == "assistant"
         print(f"taken over after {taken_over:.1f} s")
+
+    def test_work_goes_on_after_a_firewall_forgot_connections(network: Network) -> None:
+        from dialogs.models import Dialog, Generation, Turn
+
+        def begin() -> str:
+            dialog = str(network.api.post("/api/dialogs", json={"agent": "slow"}).json()["id"])
+            accepted = network.api.post(f"/api/dialogs/{dialog}/messages", json={"text": "Hi"})
+            assert accepted.status_code == 202, accepted.text
+            return dialog
+
+        def begin_again() -> str | None:
+            with suppress(httpx2.TransportError, KeyError):  # too late, or a 503, which has no id
+                return begin()
+            return None
+
+        before = [begin() for _ in range(4)]
+        eventually(lambda: Generation.objects.filter(dialog_id__in=before, outcome="running").count() == 4, 20)
+        network.forget_connections()
+        forgotten = time.monotonic()
+        after = [eventually(begin_again, NOTICED_SECONDS + 10)]
+        noticed = time.monotonic() - forgotten
+        assert noticed < NOTICED_SECONDS, f"{noticed:.1f} s"
+        after += [begin() for _ in range(3)]
+        dialogs = Dialog.objects.filter(pk__in=before + after)
+        eventually(lambda: not dialogs.exclude(state="idle").exists(), TAKEN_OVER_SECONDS + WORDS * WORD_MS / 1000)
+        ended = time.monotonic() - forgotten
+        for dialog in dialogs:
+            turns = list(Turn.objects.filter(dialog=dialog).order_by("seq").values_list("role", "status"))
+            assert turns == [("user", "answered"), ("assistant", "complete")]
+            assert Generation.objects.filter(dialog=dialog, outcome="kept").count() == 1
+        print(f"a message was accepted after {noticed:.1f} s, all were answered after {ended:.1f} s")
