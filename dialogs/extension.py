@@ -112,6 +112,8 @@ class Extension:
     agent_form: str = ""
     # Values of these fields for the shipped demo agents, by their ids.
     demo_agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Texts of ``notice`` events that programs read between the words of an answer. What stands in braces varies.
+    notices: tuple[str, ...] = ()
 
     sweep: Callable[[], None] = _do_nothing  # every 5 seconds, by one process or several at once
     tidy: Callable[[], None] = _do_nothing  # every hour

@@ -11,6 +11,7 @@ EXTENSION = Extension(
     tools="dialogs.extras.teams.tools.tools_for",
     agent_fields={"colleagues": rules.colleagues, "side_dialogs": rules.bounds},
     agent_form="dialogs.extras.teams.forms.agent_form",
+    notices=(rules.BEGINS, rules.ASKS),
     demo_agents={"demo": {"colleagues": ["demo-mindful"]}},
     spending=money.spending,
     exported=export.exported,

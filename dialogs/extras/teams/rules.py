@@ -16,6 +16,10 @@ REPORTS_BACK = (
     "report. Write there all that it needs, and not more.]"
 )
 
+# What programs of /v1 read in an answer that waits for side dialogs.
+BEGINS = "Side dialog {name} begins: “{task}”"
+ASKS = "Side dialog {name} waits for a person: “{question}”"
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:

@@ -73,6 +73,7 @@ def ask(change: Change, asked: Ask) -> SideDialog:
         SideDialog.objects.filter(pk=named.pk).update(**columns, asked_at=Now(), answered_at=None)
         named.answered_at = None
     sight.keep_in_sight(change)
+    change.event("notice", text=rules.BEGINS.format(name=named.name, task=rules.shorten(asked.task)))
     deliver_soon(named.pk)
     return named
 
@@ -146,6 +147,8 @@ def _hear(change: Change, side: SideDialog) -> None:
     dialog = change.dialog
     if side.owes or side.answered_at or side.ended_at:
         return
+    if dialog.state in (State.WAITING, State.SUSPENDED) and dialog.answering_seq is not None:
+        _tell_root(side, dialog.questions.get(state="open").text)
     match State(dialog.state):
         case State.IDLE | State.FAILED | State.CLOSED:
             reports.answer_above(change, side)
@@ -156,6 +159,12 @@ def _hear(change: Change, side: SideDialog) -> None:
         case _ if {State(dialog.state), change.state_before} & {State.WAITING, State.SUSPENDED}:
             with suppress(NotFound), open_change(side.parent_id) as above:
                 sight.keep_in_sight(above)
+
+
+def _tell_root(side: SideDialog, question: str) -> None:
+    """Tell whoever waits for the answer of the first dialog that a person has to say something."""
+    with suppress(NotFound), open_change(side.root_id) as root:
+        root.event("notice", text=rules.ASKS.format(name=side.name, question=rules.shorten(question)))
 
 
 def deliver_soon(side_id: UUID) -> None:

@@ -19,7 +19,7 @@ from dialogs.extras.v1.composing import Composer, Thoughts
 from dialogs.extras.v1.ending import end_with_question, finish
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.health import calls_for
-from dialogs.extras.v1.notices import NOTICES
+from dialogs.extras.v1.notices import is_notice
 from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece, Reasoning, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.live.db_threads import in_db_thread
@@ -188,12 +188,14 @@ class Relay:
 
     def _of_event(self, event: dict[str, Any]) -> list[Piece]:
         turn = event["data"]
+        if event["type"] == "notice" and self._begun and is_notice(turn["text"]):
+            return [self._notice(turn["text"])]
         if event["type"] != "turn":
             return []
         if turn["seq"] == self._run.seq:
             self._begun = self._begun or self._mentioned  # the first event of a queued message tells that it waits
             self._mentioned = True
-        elif turn["role"] == Turn.Role.NOTICE and self._begun and turn["text"] in NOTICES:
+        elif turn["role"] == Turn.Role.NOTICE and self._begun and is_notice(turn["text"]):
             return [self._notice(turn["text"])]
         elif turn["role"] == Turn.Role.ASSISTANT and turn["generation"] in self._ours:
             goes_on = turn["status"] == Turn.Status.INTERRUPTED

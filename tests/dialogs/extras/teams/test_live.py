@@ -1,6 +1,7 @@
 """A team of three levels against Daphne and a worker."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -49,7 +50,12 @@ def test_a_team_works_side_by_side_asks_a_person_and_reports(stack: Stack) -> No
     api = Api(stack.base_url, create_key(UserFactory.create(username="teams-ada")))
     path = f"/api/dialogs/{api.post('/api/dialogs', json={'agent': 'lead'}).json()['id']}"
     root = Dialog.objects.get(pk=path.rpartition("/")[2])
-    api.post(f"{path}/messages", json={"text": "plan the trip"})
+    program = ThreadPoolExecutor(1).submit(
+        api.post,
+        "/v1/chat/completions",
+        json={"model": "lead", "messages": [{"role": "user", "content": "plan the trip"}]},
+        headers={"X-Dominds-Dialog": str(root.pk)},
+    )
 
     question = eventually(lambda: Question.objects.filter(dialog__owner=root.owner, state="open").first())
     eventually(lambda: SideDialog.objects.filter(root=root, answered_at__isnull=False).count() == 2)
@@ -64,6 +70,12 @@ def test_a_team_works_side_by_side_asks_a_person_and_reports(stack: Stack) -> No
     assert sorted(results) == ["North", "The hut is the Heron."]
     told = root.turns.filter(role="assistant").last()
     assert told is not None and told.text.startswith("We sleep in the Heron")
+    assert program.result(30).json()["choices"][0]["message"]["content"].split("\n\n") == [
+        "Side dialog scout begins: “Find the hut”",
+        "Side dialog guide begins: “Find the path”",
+        "Side dialog guide waits for a person: “North or south?”",
+        told.text,
+    ]
     assert sorted(SideDialog.objects.filter(root=root).values_list("name", "level")) == [
         ("archive", 2),
         ("guide", 1),

@@ -14,6 +14,7 @@ from dialogs.extras.teams.models import SideDialog
 from dialogs.models import Agent, Artifact, Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.runtime.materials import materials_of
+from dialogs.store import events
 from dialogs.store.change import open_change
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
@@ -42,6 +43,8 @@ def test_the_last_answer_of_a_side_dialog_is_the_calls_result(lead: Dialog, scri
     drive(side.pk)
     lead.refresh_from_db()
     assert (results(lead), lead.wake_at) == ([REPORT], None)
+    notices = [event["data"]["text"] for event in events.after(lead.pk, 0) if event["type"] == "notice"]
+    assert notices == [f"Side dialog scout begins: “{TASK}”"]
     drive(lead.pk)
     assert last_text(lead) == "So that is it."
     sent = side.dialog.turns.get(role="user").text

@@ -15,7 +15,7 @@ from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import LEADS, Call, ClientMessage, conversation_of, place_system, with_ids_apart
 from dialogs.extras.v1.likeness import Fit, exchanges_of, fit, without_additions
 from dialogs.extras.v1.messages.request import chat_request_of
-from dialogs.extras.v1.notices import NOTICES, without_notices
+from dialogs.extras.v1.notices import NOTICES, is_notice, without_notices
 from dialogs.extras.v1.parsing import ChatRequest, chat_request, parse
 from dominds.budgets import CONVERSATION_MESSAGES
 from tests.pixels import coded, picture
@@ -199,6 +199,13 @@ def test_a_system_message_follows_the_turn_that_it_followed() -> None:
 def test_notices_are_taken_out_as_whole_lines_only(before: str, notice: str, after: str) -> None:
     assert without_notices(f"{before}\n{notice}\n{after}") == f"{before}\n{after}"
     assert without_notices(f"x {notice} y") == f"x {notice} y"
+
+
+def test_the_notices_of_extensions_are_taken_out_whatever_they_name() -> None:
+    begins = "Side dialog hut-2 begins: “Find {the} hut.”"
+    assert is_notice(begins) and not is_notice(f"{begins} And so it did.") and not is_notice("Side dialog begins: “”")
+    assert without_notices(f"I ask.\n\n{begins}\n\nIt is Heron.") == "I ask.\n\n\nIt is Heron."
+    assert without_notices(f"It said: {begins}") == f"It said: {begins}"
 
 
 # -- composing ---------------------------------------------------------------------------------------------------------
