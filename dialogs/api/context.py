@@ -50,6 +50,16 @@ def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dic
     return Status(202, {"state": rewrite_requests.clear(dialog.pk, given.reminder_content, request.auth)})
 
 
+@router.post("/dialogs/{uuid:dialog_id}/clear/undo", response=RemediationOut)
+def undo_clear(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
+    """Undo the clear that began the current round: a round begins in which the model sees again what the clear took
+    out of its sight, and then what was said since. The answer is that rewrite; undoing it brings the clear back.
+    """
+    dialog = access.writable_dialog(dialog_id, request.auth)
+    run = rewrite_requests.undo_clear(dialog.pk, request.auth, context_report.next_size)
+    return context_report.remediation_json(run)
+
+
 def _offer(hand: ByHand) -> None:
     """Add a call for each rewrite that people can ask for."""
 

@@ -29,6 +29,13 @@ document.addEventListener("dominds:toast", ({ detail }) => toast(detail.text, de
 document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-Page-Language"] = language;
 });
+// What was folded open to be filled in closes once it is done, and leaves nothing of what was written.
+document.addEventListener("htmx:afterRequest", ({ detail: { elt, successful } }) => {
+  if (!successful || !elt.matches("details > form")) return;
+  elt.parentElement.open = false;
+  for (const area of elt.querySelectorAll("textarea")) area.value = area.defaultValue;
+  elt.closest(".popover:popover-open")?.hidePopover();
+});
 document.addEventListener("htmx:sendError", (event) => {
   if (event.detail.elt.id !== "composer") toast(tr("No connection to the server. Nothing was changed."), "error");
 });

@@ -64,11 +64,16 @@ export function element(tag, name, text, attributes = {}) {
   return made;
 }
 
-/** Those whose name or hint hold every word, the ones whose name begins with them first. */
+/**
+ * Those whose name or hint hold every word, the ones whose name begins with them first. What another command leads to
+ * is found by the whole of its own name.
+ */
 export function narrowed(items, typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const found = items.filter((item) =>
-    words.every((word) => `${item.name} ${item.hint ?? ""} ${item.slash ?? ""}`.toLowerCase().includes(word)),
+    item.isBehind
+      ? item.slash === `/${words.join(" ")}`
+      : words.every((word) => `${item.name} ${item.hint ?? ""} ${item.slash ?? ""}`.toLowerCase().includes(word)),
   );
   return words.length ? found.sort((one, other) => begins(other, words[0]) - begins(one, words[0])) : found;
 }

@@ -16,6 +16,7 @@ export function commands() {
         title,
         note,
         hint: note ? `${title} · ${note}` : title,
+        isBehind: Boolean(source.closest(".ways")), // another command leads to it
         run: (rest = "") => (source.matches("details, section") ? reveal(source, rest) : source.click()),
       };
     });

@@ -38,7 +38,7 @@ function build() {
     item.run();
   });
   const show = () => {
-    const here = field.value ? narrowed([...actions(), ...(agents ?? [])], field.value) : actions();
+    const here = narrowed([...actions(), ...((field.value && agents) || [])], field.value);
     choices.show([...found, ...here].sort((one, other) => order(one) - order(other)));
     none.hidden = choices.items.length > 0;
   };

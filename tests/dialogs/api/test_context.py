@@ -111,6 +111,25 @@ def test_a_person_clears_the_agents_mind(caller: Caller, long_dialog: Dialog) ->
     assert code_of(caller("POST", f"{path}/clear", {})) == (400, "invalid")
 
 
+def test_a_clear_is_undone_and_brought_back(caller: Caller, long_dialog: Dialog) -> None:
+    path = f"/dialogs/{long_dialog.pk}"
+    before = caller.get(f"{path}/context")
+    assert code_of(caller("POST", f"{path}/clear/undo")) == (409, "not_newest"), "there is none"
+    caller("POST", f"{path}/clear", {"reminder_content": "Go on with step 3."})
+    assert code_of(caller("POST", f"{path}/clear/undo")) == (409, "not_newest"), "it is still to come"
+    drive(long_dialog.pk)
+    cleared = caller.get(f"{path}/context")
+    status, run = caller("POST", f"{path}/clear/undo")
+    assert (status, run["policy"], run["removed"], run["undone"]) == (200, "undo_clear", [], False)
+    assert (run["est_before"], run["est_after"]) == (cleared["est_tokens"], caller.get(f"{path}/context")["est_tokens"])
+    assert [unit["text"] for unit in caller.get(f"{path}/context")["units"]] == [
+        unit["text"] for unit in before["units"]
+    ]
+    assert code_of(caller("POST", f"{path}/clear/undo")) == (409, "not_newest"), "it is undone already"
+    assert caller("POST", f"{path}/remediations/{run['id']}/undo")[0] == 200
+    assert caller.get(f"{path}/context")["est_tokens"] == cleared["est_tokens"]
+
+
 def test_a_rewrite_of_another_dialog_cannot_be_undone_through_ones_own(caller: Caller, long_dialog: Dialog) -> None:
     caller("POST", f"/dialogs/{long_dialog.pk}/break")
     drive(long_dialog.pk)

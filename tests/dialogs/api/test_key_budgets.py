@@ -18,14 +18,14 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.accounts.api_keys import create_key, key_of
-from dialogs.actions import reminders
+from dialogs.actions import reminders, rounds
 from dialogs.actions.messages import create_dialog
 from dialogs.api.application import api
 from dialogs.extras.teams import side_dialogs
 from dialogs.extras.teams.models import SideDialog
 from dialogs.extras.v1.mcp.tools import ACTING
 from dialogs.extras.v1.urls import urlpatterns
-from dialogs.models import Agent, ApiKey, Dialog, EmbeddingUse, Generation, Question
+from dialogs.models import Agent, ApiKey, Dialog, EmbeddingUse, Generation, Question, Round
 from dialogs.permissions import RESOLVE
 from dialogs.runtime.driver import drive
 from dialogs.state import State
@@ -76,6 +76,13 @@ def of_rewrite(zoo: Zoo) -> Call:
     return f"/dialogs/{run.dialog_id}/remediations/{run.pk}/undo", None
 
 
+def of_clear(zoo: Zoo) -> Call:
+    dialog = talked(zoo)
+    with open_change(dialog.pk) as change:
+        rounds.clear_within(change, "Go on with step 3.", cause=Round.Cause.PERSON)
+    return f"/dialogs/{dialog.pk}/clear/undo", None
+
+
 def of_side_dialog(zoo: Zoo) -> Call:
     dialog, other = talked(zoo), AgentFactory.create()
     Agent.objects.filter(pk=dialog.agent_id).update(extras={"colleagues": [other.pk]})
@@ -105,6 +112,7 @@ ASKS_NONE: dict[str, Make] = {
     f"POST {DIALOG}/stop": on(Zoo.queued, "/stop"),
     f"POST {DIALOG}/close": on(talked, "/close"),
     f"POST {DIALOG}/clear": on(talked, "/clear", {"reminder_content": "Go on with step 3."}),
+    f"POST {DIALOG}/clear/undo": of_clear,
     f"POST {DIALOG}/remediations/{{run_id}}/undo": of_rewrite,
     f"POST {TURN}/fork": on(talked, "/turns/2/fork", {}),
     f"PUT {TURN}/feedback": on(talked, "/turns/2/feedback", {"feedback": "up"}),

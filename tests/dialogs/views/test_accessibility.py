@@ -276,6 +276,6 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
     problems += [f"palette: {problem}" for problem in axe.problems()]
     page.goto(f"{base}/d/{dialogs['answered'].pk}/")
     page.fill("#text", "/")
-    page.get_by_role("option", name="/prune").wait_for()
+    page.get_by_role("option", name="/room").wait_for()
     problems += [f"commands: {problem}" for problem in axe.problems()]
     assert not problems, "\n".join(problems)
