@@ -61,7 +61,7 @@ function receive(frame) {
     toast(tr("Context pruned: {number} items removed", { number: frame.data.removed }));
   else if (frame.type === "remediation" && frame.data.undone)
     toast(tr("Undone: what was removed is seen again."), "success", "", "undo");
-  else if (frame.type === "notice") told(frame.data.text);
+  else if (frame.type === "notice" && !frame.data.for_programs) told(frame.data.text);
   else if (frame.type === "state") showState(frame.data.state);
 }
 

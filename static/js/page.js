@@ -38,7 +38,7 @@ export function applyPieces(html) {
 function replace(old, piece) {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   if (focused?.matches("textarea, input") && focused.value !== focused.defaultValue) return false; // being written in
-  const focusedId = focused?.id || focused?.closest("[id]")?.id;
+  const scrolled = old.querySelector("[data-scrolls]")?.scrollTop;
   for (const open of old.querySelectorAll("details[open]:is([id], [data-keep])")) {
     const same = piece.querySelector(open.id ? `#${CSS.escape(open.id)}` : "[data-keep]");
     if (same) same.open = true;
@@ -48,8 +48,18 @@ function replace(old, piece) {
   for (const kind of OUTCOMES)
     old.addEventListener(kind, (event) => document.dispatchEvent(new CustomEvent(kind, { detail: event.detail })));
   if (shown) piece.showPopover();
-  if (focusedId) document.getElementById(focusedId)?.focus({ preventScroll: true });
+  if (scrolled) piece.querySelector("[data-scrolls]")?.scrollTo(0, scrolled);
+  if (focused) sameControl(focused)?.focus({ preventScroll: true });
   return true;
+}
+
+/** The control of a new piece that stands for one of the piece before: by its own id, or by its words. */
+function sameControl(gone) {
+  const words = (control) => control.getAttribute("aria-label") || control.name || control.textContent.trim();
+  const nearest = gone.closest("[id]");
+  const there = nearest && document.getElementById(nearest.id);
+  if (nearest === gone) return there;
+  return [...(there?.querySelectorAll(gone.tagName) ?? [])].find((control) => words(control) === words(gone));
 }
 
 function place(piece) {

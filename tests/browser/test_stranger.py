@@ -6,7 +6,7 @@ import time
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import LogIn, send
+from tests.browser.conftest import LogIn, check_axe, send
 from tests.harness.stack import Stack
 
 SECONDS, ACTS = 120, 12
@@ -60,3 +60,19 @@ def test_a_stranger_sees_it_all_in_two_minutes_and_twelve_acts(
     expect(page.locator(".team-member")).to_contain_text("Mindful")  # a team, with the colleague's own gauge
     expect(page.locator(".team-member .team-level")).to_have_attribute("data-level", "healthy")
     assert (acts <= ACTS, time.monotonic() - began < SECONDS) == (True, True), acts
+
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
+    summary = page.locator("#team-panel summary")
+    summary.press("Enter")
+    summary.press("Enter")  # the panel folds and unfolds by keys
+    page.keyboard.press("Tab")
+    member = page.locator(".team-member a")
+    expect(member).to_be_focused()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    check_axe(page)
+    page.evaluate("document.getElementById('team-panel').dataset.old = ''")
+    with stack.api_as(person) as api:
+        api.post(f"/api/dialogs/{page.url.rstrip('/').rpartition('/')[2]}/reminders", json={"text": "Mind the gap"})
+    expect(page.locator("#team-panel[data-old]")).to_have_count(0)  # it came anew
+    expect(member).to_be_focused()

@@ -269,8 +269,9 @@ def test_what_waits_is_seen_and_taken_back_in_every_tab(
     expect(page.get_by_role("button", name="Stop").first).to_be_visible()
     second = context.new_page()
     second.goto(page.url)
-    send(second, "And then?")
+    send(second, "And then? " * 40)
     expect(page.locator("#queued")).to_contain_text("And then?")
+    expect(page.locator("#queued button")).to_be_in_viewport()
     page.locator("#queued button").click()
     expect(second.locator("#queued li")).to_have_count(0)
 

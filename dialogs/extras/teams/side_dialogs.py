@@ -73,7 +73,8 @@ def ask(change: Change, asked: Ask) -> SideDialog:
         SideDialog.objects.filter(pk=named.pk).update(**columns, asked_at=Now(), answered_at=None)
         named.answered_at = None
     sight.keep_in_sight(change)
-    change.event("notice", text=rules.BEGINS.format(name=named.name, task=rules.shorten(asked.task)))
+    begins = rules.BEGINS.format(name=named.name, task=rules.shorten(asked.task))
+    change.event("notice", text=begins, for_programs=True)
     deliver_soon(named.pk)
     return named
 
@@ -164,7 +165,8 @@ def _hear(change: Change, side: SideDialog) -> None:
 def _tell_root(side: SideDialog, question: str) -> None:
     """Tell whoever waits for the answer of the first dialog that a person has to say something."""
     with suppress(NotFound), open_change(side.root_id) as root:
-        root.event("notice", text=rules.ASKS.format(name=side.name, question=rules.shorten(question)))
+        asks = rules.ASKS.format(name=side.name, question=rules.shorten(question))
+        root.event("notice", text=asks, for_programs=True)
 
 
 def deliver_soon(side_id: UUID) -> None:
