@@ -135,6 +135,15 @@ def explain_refusals(run: Callable[Given, Result]) -> Callable[Given, Result]:
     return answer
 
 
+JSON_KINDS: Mapping[type, frozenset[str]] = {
+    dict: frozenset({"object"}),
+    list: frozenset({"array"}),
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+}
+
+
 class ToolArgumentsInvalid(Exception):
     """Raised with what was found and what was expected, so that the model can try again."""
 
@@ -153,7 +162,7 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
         raise ToolArgumentsInvalid(
             f"The arguments of {tool.name} are a {type(arguments).__name__}. Send one JSON object."
         )
-    arguments = _without_needless_nulls(tool.spec.parameters, arguments or {})
+    arguments = _as_meant(tool.spec.parameters, arguments or {})
     problem = next(iter(tool.schema.iter_errors(arguments)), None)
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the arguments"
@@ -161,21 +170,48 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
     return dict(arguments)
 
 
-def _without_needless_nulls(schema: Any, value: Any) -> Any:
-    """Drop arguments that are null and need not be, since models send null for what they leave out."""
+def _as_meant(schema: Any, value: Any) -> Any:
+    """Drop arguments that are null and need not be, since models send null for what they leave out; and read those
+    that are written as a text once more, which many servers make of lists, objects and numbers.
+    """
+    if not isinstance(schema, Mapping):
+        return value
+    if isinstance(value, str):
+        return _unquoted(schema, value)
     if isinstance(value, list):
-        items = schema.get("items") if isinstance(schema, Mapping) else None
-        return [_without_needless_nulls(items, item) for item in value]
-    if not isinstance(value, dict) or not isinstance(schema, Mapping):
+        return [_as_meant(schema.get("items"), item) for item in value]
+    if not isinstance(value, dict):
         return value
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
     required = schema.get("required") or ()
     return {
-        key: _without_needless_nulls(known.get(key), part)
+        key: _as_meant(known.get(key), part)
         for key, part in value.items()
         if part is not None or key in required or key not in known or _may_be_null(known[key])
     }
+
+
+def _unquoted(schema: Mapping[str, Any], text: str) -> Any:
+    """Return what a text says as JSON, where the schema takes that and no text."""
+    kinds = _kinds_of(schema)
+    if "string" in kinds or not kinds - {"null"}:
+        return text
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return value if JSON_KINDS.get(type(value), frozenset()) & kinds else text
+
+
+def _kinds_of(schema: Mapping[str, Any]) -> set[str]:
+    """Return the types that a schema takes by its own words or its branches'; none if one of these does not say."""
+    kinds = schema.get("type")
+    if kinds is not None:
+        return set(kinds) if isinstance(kinds, list) else {kinds}
+    branches = [branch for name in ("anyOf", "oneOf") for branch in schema.get(name) or ()]
+    each = [_kinds_of(branch) if isinstance(branch, Mapping) else set() for branch in branches]
+    return set().union(*each) if all(each) else set()
 
 
 def _may_be_null(schema: Any) -> bool:

@@ -1,7 +1,7 @@
 """Complaints of providers: what an HTTP error answer, or an error inside a stream, says went wrong."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -12,6 +12,19 @@ from dominds.llm.json_text import NotJson, parse
 MAX_MESSAGE_CHARS = 500
 READ_CHARS = 4000  # the part of a refusal that is read, since some quote the whole request
 FIELD_NAME = re.compile(r"[Ii]nvalid [`'\"]([\w.\[\]]+)[`'\"]|^([a-z_]+(?:[.\[]\w+\]?)+): ")
+# Fields with words for people, those that say most first. Servers write them in any case.
+WORDS = """
+    message detail details msg status_msg error_description error_msg errmsg errormessage faultstring reason title
+    error errors fault data result
+""".split()
+VAGUE = ("details", "reason", "title", "data", "result")  # of these, they stand in other documents as well
+CODES = ("code", "type", "status", "__type", "error_code")
+DEEPEST = 6  # objects within each other in which words are looked for
+MOST_WORDS = 10  # of a list
+ASKED_WAIT = re.compile(
+    r"\b(?:retry|try again|wait) (?:in |after |for )?(?:(?P<minutes>\d+)m)?(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|s|m)",
+    re.I,
+)
 SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.I)
 
 
@@ -55,32 +68,75 @@ def complaint_of_response(
 
 def complaint_of_payload(payload: Any) -> Complaint:
     """Read the complaint of an error object, from an HTTP body or from an event of a stream that had begun well."""
-    if isinstance(payload, list) and payload:  # Google's compatible endpoint wraps it in a list
+    if isinstance(payload, list) and payload and isinstance(payload[0], Mapping):  # Google's compatible endpoint
         payload = payload[0]
     if not isinstance(payload, Mapping):
-        return Complaint(str(payload))
+        return Complaint(words_in(payload))
     errors = payload.get("errors")
     first = errors[0] if isinstance(errors, list) and errors else errors
     inner = payload.get("error") or first or payload.get("response") or payload.get("base_resp") or payload
     if isinstance(inner, Mapping) and isinstance(inner.get("error"), Mapping | str):
         inner = inner["error"]
     if not isinstance(inner, Mapping):
-        return Complaint(str(inner), _codes_of(payload), _status_of(payload))
+        text = words_in(payload)
+        return Complaint(text, _codes_of(payload), _status_of(payload), asked_wait(text))
     codes = _codes_of(inner) | (_codes_of(payload) - {"error"})
-    text = _text_of(inner) or _text_of(payload)
+    text = words_in(inner, depth=0 if inner is payload else 1) or words_in(payload)
     beside = inner.get("metadata")
-    if isinstance(beside, Mapping) and isinstance(raw := beside.get("raw"), str):  # OpenRouter: the provider's words
+    if isinstance(beside, Mapping) and (raw := words_in(beside.get("raw"))):  # OpenRouter: the provider's words
         text = f"{text}: {raw}"
     param = inner.get("param")
     return Complaint(
-        text, codes, _status_of(inner) or _status_of(payload), param=param if isinstance(param, str) else ""
+        text,
+        codes,
+        _status_of(inner) or _status_of(payload),
+        asked_wait(text),
+        param=param if isinstance(param, str) else "",
     )
+
+
+def words_in(value: Any, depth: int = 0) -> str:
+    """Return what an error says to people, wherever in it that stands: in an object, a list, or JSON inside a text."""
+    if depth > DEEPEST:
+        return ""
+    match value:
+        case str():
+            inner = _parsed(value) if value.startswith(("{", "[")) else None
+            return (words_in(inner, depth + 1) if inner else "") or value.strip()
+        case list():
+            return "; ".join(filter(None, (words_in(each, depth + 1) for each in value[:MOST_WORDS])))
+        case Mapping():
+            plain = {str(name).lower(): each for name, each in value.items()}
+            words = next((words for name in WORDS if (words := words_in(plain.get(name), depth + 1))), "")
+            if not words and depth:  # Django and Rails: lists of words by the field that they are about
+                lists = [(name, each) for name, each in value.items() if isinstance(each, list)][:MOST_WORDS]
+                return "; ".join(f"{name}: {about}" for name, each in lists if (about := words_in(each, depth + 1)))
+            steps = loc if isinstance(loc := plain.get("loc"), list) else ()  # FastAPI: what they are about
+            where = ".".join(str(step) for step in steps if step != "body")
+            return f"{where}: {words}" if where and words else words
+    return ""
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse(text)
+    except NotJson:
+        return None
+
+
+def asked_wait(text: str) -> float | None:
+    """Return the seconds after which a refusal's own words ask for another try, if they do."""
+    found = ASKED_WAIT.search(text[:READ_CHARS])
+    if found is None:
+        return None
+    seconds = float(found["number"]) * {"ms": 0.001, "s": 1, "m": 60}[found["unit"].lower()]
+    return _sensible(seconds + 60 * int(found["minutes"] or 0))
 
 
 def _codes_of(given: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(
-        str(value).lower()
-        for value in (given.get("code"), given.get("type"), given.get("status"))
+        str(value).rpartition("#")[2].lower()
+        for value in map(given.get, CODES)
         if isinstance(value, str | int) and not isinstance(value, bool)
     )
 
@@ -93,15 +149,6 @@ def _status_of(given: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _text_of(given: Mapping[str, Any]) -> str:
-    texts: Iterator[str] = (
-        value
-        for key in ("message", "detail", "msg", "status_msg", "error")
-        if isinstance(value := given.get(key), str) and value
-    )
-    return next(texts, "")
-
-
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the wait that a server asks for, by ``retry-after-ms``, in seconds or as a date; None
     for a senseless one.
@@ -111,6 +158,10 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
         wait = float(milliseconds) / 1000 if milliseconds else float(value)
     except ValueError:
         wait = _seconds_until(value, headers.get("date", ""))
+    return _sensible(wait)
+
+
+def _sensible(wait: float) -> float | None:
     return wait if 0 < wait < 7 * 24 * 3600 else None
 
 

@@ -1,11 +1,12 @@
 """Classifier of providers' refusals: by structure first, by wording second."""
 
-from dominds.llm.complaints import READ_CHARS, Complaint, readable
+from dominds.llm.complaints import READ_CHARS, Complaint, asked_wait, readable
 from dominds.llm.provider import (
     AccessDenied,
     AuthFailed,
     ContextOverflow,
     ForcingRefused,
+    MalformedStream,
     OutputAboveMaximum,
     OutputBudgetTooLarge,
     Overloaded,
@@ -21,6 +22,7 @@ from dominds.llm.provider import (
 from dominds.llm.refusal_words import (
     ACCESS_CODES,
     AUTH_CODES,
+    AUTH_TEXT,
     BUDGET_TEXTS,
     BUSY_CODES,
     BUSY_STATUSES,
@@ -31,6 +33,8 @@ from dominds.llm.refusal_words import (
     FINAL_TEXT,
     FORCING_TEXT,
     FORCING_WRONG,
+    GARBLED_CODES,
+    GARBLED_TEXT,
     IMAGE_TEXT,
     MAXIMUM_TEXTS,
     OVERFLOW_CODES,
@@ -45,6 +49,7 @@ from dominds.llm.refusal_words import (
     STALE_TEXT,
     SYSTEM_TEXT,
     TIMEOUT_CODES,
+    UNLOADED_TEXT,
 )
 
 LEAST_ROOM = 16  # tokens of output that are worth another try
@@ -87,6 +92,8 @@ def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
     status = complaint.status
     if kind is ProviderTimeout:
         return "did not answer in time" + (f" (HTTP {status})" if status else "")
+    if kind is MalformedStream:
+        return "could not read what its model wrote" + (f" (HTTP {status})" if status else "")
     if kind is Overloaded:
         if status in BUSY_STATUSES or complaint.codes & BUSY_CODES:
             return "is overloaded or not available" + (f" (HTTP {status})" if status else "")
@@ -110,9 +117,10 @@ def kind_of(complaint: Complaint) -> type[ProviderError]:
     status, text = complaint.status, complaint.text[:READ_CHARS]
     if status == 403 or complaint.codes & ACCESS_CODES:
         return AccessDenied
-    if status == 401 or complaint.codes & AUTH_CODES:
+    if status == 401 or complaint.codes & AUTH_CODES or AUTH_TEXT.search(text):
         return AuthFailed
-    if complaint.codes & {"insufficient_quota", "billing_error"} or status == 402 or QUOTA_TEXT.search(text):
+    is_unpaid = QUOTA_TEXT.search(text) and not asked_wait(text)  # Google names its quotas per minute so, with a wait
+    if complaint.codes & {"insufficient_quota", "billing_error"} or status == 402 or is_unpaid:
         return RefusedForGood  # waiting does not help: somebody has to pay
     is_rate = status == 429 or complaint.codes & RATE_LIMIT_CODES or RATE_LIMIT_TEXT.search(text)
     if is_rate and RATE_SIZE_TEXT.search(text):
@@ -146,8 +154,14 @@ def _maximum_in(text: str) -> int | None:
 
 
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
-    """Recognise a refusal that says what must change. Servers report some of these as their own failure."""
+    """Recognise a refusal that says what must change, and a failure that is reported as a refusal. Servers mistake each
+    for the other.
+    """
     text, codes = complaint.text[:READ_CHARS], complaint.codes
+    if codes & GARBLED_CODES or GARBLED_TEXT.search(text):
+        return MalformedStream
+    if UNLOADED_TEXT.search(text):
+        return Overloaded
     if SYSTEM_TEXT.search(text):
         return SystemRefused
     if codes & STALE_CODES or STALE_TEXT.search(text):
@@ -164,7 +178,7 @@ def _kind_of_status(status: int | None) -> type[ProviderError] | None:
         return None
     if status in (408, 504):
         return ProviderTimeout
-    if status >= 500 or status in (409, 425):
+    if status >= 500 or status in BUSY_STATUSES:
         return Overloaded
     return RequestRefused
 

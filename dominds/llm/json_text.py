@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+_DECODER = json.JSONDecoder()
+_VALUE = re.compile(r"\s*\S")  # up to the first character of a value
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -77,3 +79,22 @@ def is_whole(raw: str) -> bool:
         return raw.rstrip().endswith("}") and isinstance(parse(raw), dict)
     except NotJson:
         return False
+
+
+def objects_in(raw: str) -> list[str]:
+    """Return the JSON objects that a call's arguments consist of, if they are not one: each once, and none that is
+    empty beside another. Bedrock begins with an empty one, gateways repeat the whole, and some put two calls into one.
+    """
+    found: dict[str, None] = {}
+    at = 0
+    try:
+        while start := _VALUE.match(raw, at):
+            value, at = _DECODER.raw_decode(raw, start.end() - 1)
+            if isinstance(value, str) and not found and not raw[at:].strip():
+                return [value] if is_whole(value) else []  # an object that was written as a text once more
+            if not isinstance(value, dict):
+                return []
+            found[raw[start.end() - 1 : at]] = None
+    except (ValueError, RecursionError):
+        return []
+    return [text for text in found if text.strip("{} \n") or len(found) == 1]

@@ -12,6 +12,7 @@ RATE_LIMIT_CODES = {
     "resource_exhausted",
     "throttling",
     "throttling.ratequota",
+    "throttlingexception",
     "too_many_requests",
     "tokens",
 }
@@ -38,7 +39,7 @@ OVERLOAD_CODES = {
     "service_unavailable",
 }
 BUSY_CODES = {"overloaded_error", "unavailable", "engine_overloaded_error", "service_unavailable"}
-BUSY_STATUSES = (409, 425, 503, 529)
+BUSY_STATUSES = (409, 424, 425, 503, 529)  # 424: Bedrock, of the model behind it
 REFUSAL_CODES = {"invalid_request_error", "invalid_argument", "content_filter", "invalid_prompt"}
 FINAL_CODES = {
     "insufficient_quota",
@@ -49,7 +50,13 @@ FINAL_CODES = {
     "model_not_available",
     "model_deprecated",
     "account_deactivated",
+    "arrearage",
+    "budget_exceeded",
+    "exceeded_current_quota_error",
+    "1113",
 }
+# The model wrote a call, or JSON, that its server could not read: what it writes next time may be better.
+GARBLED_CODES = {"tool_use_failed", "output_parse_failed", "json_validate_failed"}
 STALE_CODES = {"invalid_encrypted_content"}
 TIMEOUT_CODES = {"timeout_error", "deadline_exceeded"}
 
@@ -125,7 +132,20 @@ STALE_TEXT = re.compile(
     re.I | re.S,
 )
 
-QUOTA_TEXT = re.compile(r"insufficient.?(quota|balance)|exceeded your current quota|credit balance is too low", re.I)
+GARBLED_TEXT = re.compile(  # Groq; Ollama; llama.cpp
+    r"failed_generation|error parsing tool call|failed to parse (input at pos|tool call)", re.I
+)
+AUTH_TEXT = re.compile(r"api.?key (is )?(not valid|invalid|expired)", re.I)  # Google, with HTTP 400
+# LM Studio, with HTTP 400: the next request loads the model again.
+UNLOADED_TEXT = re.compile(
+    r"model (has )?(crashed|(is |was )?(unloaded|reloaded))\b|failed to load model.{0,160}cancel", re.I
+)
+
+QUOTA_TEXT = re.compile(
+    r"insufficient.?(quota|balance)|exceeded your current quota|credit balance is too low|budget has been exceeded"
+    r"|余额不足|欠费",
+    re.I,
+)
 
 OVERFLOW_TEXT = re.compile(
     "|".join(

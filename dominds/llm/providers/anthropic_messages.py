@@ -203,11 +203,11 @@ class MessagesReader(AnswerReader):
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
         match document.get("type"):
             case "content_block_delta":
-                return self._read_delta(self._block_of(document.get("index")), document["delta"])
+                return self._read_delta(self._block_of(document.get("index")), document.get("delta") or {})
             case "content_block_start":
-                return self._start_block(document.get("index"), document["content_block"])
+                return self._start_block(document.get("index"), document.get("content_block") or {})
             case "message_start":
-                return self._read_message(document["message"])
+                return self._read_message(document.get("message") or {})
             case "message_delta" | "message_stop" as kind:
                 for holder in (document, document.get("delta") or {}):
                     self.note_end(holder.get("stop_reason"))
@@ -224,8 +224,12 @@ class MessagesReader(AnswerReader):
         self._transformations = message.get("input_transformations")
         self.note_end(message.get("stop_reason"))
         content = message.get("content") or ()
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        return [event for block in blocks for event in self._start_block(None, block)]
+        blocks = [content] if isinstance(content, str) else filter(None, content)
+        return [
+            event
+            for block in blocks
+            for event in self._start_block(None, {"type": "text", "text": block} if isinstance(block, str) else block)
+        ]
 
     def _stop(self) -> list[StreamEvent]:
         self.has_ended = self.is_done = True
@@ -344,7 +348,11 @@ def _call_of(block: _Block) -> ToolCall:
 def usage_of(counts: dict[str, Any]) -> UsageReport:
     """Read the counts. Input excludes cache reads and writes here, so the whole prompt is the sum of all three."""
     if counts.get("input_tokens") is None:
-        return UsageUnavailable()
+        return (
+            usage_from(counts["prompt_tokens"], counts.get("completion_tokens"))
+            if counts.get("prompt_tokens")
+            else UsageUnavailable()
+        )
     parts = [as_whole(counts[name]) for name in INPUT_COUNTS if name in counts]
     odd = next((each for each in parts if isinstance(each, bool) or not isinstance(each, int) or each < 0), None)
     long = part(counts, "cache_creation", "ephemeral_1h_input_tokens")

@@ -1,6 +1,6 @@
 """Chat completions, as OpenAI once defined them and most servers speak them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from dominds import budgets
-from dominds.llm.complaints import complaint_of_payload
+from dominds.llm.complaints import VAGUE, complaint_of_payload
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.json_text import arguments_text, dump, is_whole
@@ -18,12 +18,13 @@ from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.message_json import MessageJson
-from dominds.llm.providers.outgoing import fit, form_of
+from dominds.llm.providers.outgoing import fit, form_of, wire_name
 from dominds.llm.providers.parts import base64_of, data_url, ends_with_files, refuse_unseen
 from dominds.llm.providers.reading import (
     AnswerReader,
     Complained,
     arguments_in,
+    objects_of,
     refuse_errors,
     spoken_in,
     text_inside,
@@ -189,16 +190,29 @@ class _CallUnderWay:
     def text(self) -> str:
         return "".join(self.arguments)
 
-    def is_another(self, call_id: str, name: str) -> bool:
+    def is_another(self, call_id: str, name: str, offered: Collection[str]) -> bool:
         """Check whether a piece at this call's place begins another call.
 
         Some servers number all parallel calls 0, give them no ids, or repeat the name with each piece.
         """
         if not name or not self.name:
             return False
-        if call_id and self.id and call_id != self.id:
+        if (call_id and self.id and call_id != self.id) or is_whole(self.text):
             return True
-        return name != self.name or is_whole(self.text)
+        return name != self.name and not self._grown_name(name, offered)
+
+    def add_name(self, name: str, offered: Collection[str]) -> None:
+        self.name = self._grown_name(name, offered) if self.name and name not in ("", self.name) else self.name or name
+
+    def _grown_name(self, name: str, offered: Collection[str]) -> str:
+        """Return this call's name with a further piece of it, or an empty text for a piece that is another name. Gemini
+        and some gateways write names in pieces as they write arguments.
+        """
+        if self.name in offered and name in offered:
+            return ""
+        grown = name if name.startswith(self.name) else self.name + name
+        is_begun = bool(self.text) and name not in offered  # whoever is amid arguments begins no other call
+        return grown if is_begun or any(one.startswith(grown) for one in offered) else ""
 
     def is_repeated(self, call_id: str, name: str, arguments: str) -> bool:
         """Check whether a piece repeats this whole call, since some servers end with everything that they streamed."""
@@ -212,6 +226,7 @@ class ChatReader(AnswerReader):
     def __init__(self, request: Request, owner: Owner, echo: Echo) -> None:
         super().__init__(request, owner, is_thinking=echo is not Echo.NEVER)
         self._echo = echo
+        self._offered = frozenset(wire_name(tool.name) for tool in request.tools)
         self._reasoning: dict[str, list[str]] = {}  # pieces by field; a field that came empty is kept as well
         self._details: list[dict[str, Any]] = []
         self._extra: Any = None
@@ -226,7 +241,7 @@ class ChatReader(AnswerReader):
         self.note_counts(document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
         choices = document.get("choices")
         if choices:  # one is asked for; Copilot puts the text into the first of two, and the calls into the other
-            return [event for choice in choices for event in self._read_choice(choice)]
+            return [event for choice in objects_of(choices) for event in self._read_choice(choice)]
         if choices is None and not document.get("usage") and _is_complaint(document):
             raise Complained(document)  # gateways that refuse in a shape of their own
         return ()
@@ -234,6 +249,7 @@ class ChatReader(AnswerReader):
     def _read_choice(self, choice: dict[str, Any]) -> Iterable[StreamEvent]:
         refuse_errors(choice, choice.get("delta"), choice.get("message"))  # OpenRouter: in the choice
         self.note_end(choice.get("finish_reason"))
+        self.note_native_end(choice.get("native_finish_reason"))  # OpenRouter
         delta = self._delta_of(choice)
         for holder in (choice, delta):  # Moonshot: in the choice
             self.note_counts(holder.get("usage"))
@@ -243,11 +259,11 @@ class ChatReader(AnswerReader):
             if is_thought and text:
                 self._reasoning.setdefault(REASONING_FIELDS[0], []).append(text)
             events += self.think(text) if is_thought else self.say(text)
-        pieces = delta.get("tool_calls") or choice.get("tool_calls") or ()
+        pieces = objects_of(delta.get("tool_calls") or choice.get("tool_calls"))
         if legacy := delta.get("function_call"):
-            pieces = [*pieces, {"function": legacy}]
+            pieces.append({"function": legacy})
         named: set[int] = set()  # places of the calls that this chunk has named so far
-        for at, piece in enumerate([pieces] if isinstance(pieces, dict) else pieces):
+        for at, piece in enumerate(pieces):
             if text := self._read_call(piece, at, named):
                 events.append(ToolCallDelta(text))
         return events
@@ -320,7 +336,7 @@ class ChatReader(AnswerReader):
         if call_id and not call.id:
             call.id, self._call_of_id[call_id] = call_id, call
         is_named_now = bool(name) and not call.name
-        call.name = call.name or name
+        call.add_name(name, self._offered)
         call.arguments.append(arguments)
         call.chars += len(arguments)
         call.extra = piece.get("extra_content") or call.extra
@@ -333,7 +349,7 @@ class ChatReader(AnswerReader):
         call = self._call_of_index.get(place)
         if index is None or (call is not None and not name and call.id != call_id):
             call = self._call_of_id.get(call_id, call)
-        if call is None or call.is_another(call_id, name) or (is_named and name):
+        if call is None or call.is_another(call_id, name, self._offered) or (is_named and name):
             call = self._call_of_index[place] = _CallUnderWay()
             self._calls.append(call)
             budgets.CALLS.check(len(self._calls))
@@ -358,7 +374,8 @@ class ChatReader(AnswerReader):
 def _is_complaint(document: dict[str, Any]) -> bool:
     base = document.get("base_resp")
     is_fine = isinstance(base, dict) and not base.get("status_code")  # MiniMax says so in each answer
-    return not is_fine and bool(complaint_of_payload(document).text)
+    certain = {name: value for name, value in document.items() if name not in VAGUE}
+    return not is_fine and bool(complaint_of_payload(certain).text)
 
 
 def _visible_text(detail: dict[str, Any]) -> str:

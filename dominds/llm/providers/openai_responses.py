@@ -24,6 +24,7 @@ from dominds.llm.providers.reading import (
     arguments_in,
     is_failure,
     is_plain_end,
+    objects_of,
     spoken_in,
     text_inside,
     whole_number,
@@ -187,11 +188,11 @@ class ResponsesReader(AnswerReader):
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
         match document.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                return self._say(document["delta"])
+                return self._say(document.get("delta"))
             case "response.output_text.done" | "response.refusal.done" | "response.content_part.done":
                 return self._end_part(document.get("part") or document)
             case "response.function_call_arguments.delta":
-                piece = arguments_in(document["delta"])
+                piece = arguments_in(document.get("delta"))
                 item = self._item_at(document)
                 item["arguments"] = arguments_in(item.get("arguments")) + piece
                 return (ToolCallDelta(piece),)
@@ -199,17 +200,18 @@ class ResponsesReader(AnswerReader):
                 item = self._item_at(document)
                 item.update({name: document[name] for name in ("name", "arguments") if document.get(name)})
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return self.think(text_inside(document["delta"]))
+                return self.think(text_inside(document.get("delta")))
             case "response.reasoning_summary_part.added" if document.get("summary_index"):
                 return self.think("\n\n")
             case "response.content_part.added":
                 self._has_said_part = False
             case "response.output_item.added" | "response.output_item.done" as kind:
                 self._has_said_part = False
-                self._put(document, document["item"], is_done=kind.endswith("done"))
+                if given := document.get("item"):
+                    self._put(document, _as_call(given), is_done=kind.endswith("done"))
             case "response.completed" | "response.incomplete" | "response.done" as kind:
                 self.note_counts(document.get("usage"))
-                return self._end(document["response"], kind)
+                return self._end(document.get("response") or {}, kind)
             case "response.failed" | "response.cancelled" | "error":
                 raise Complained(document)
             case _ if document.get("object") == "response":
@@ -274,7 +276,9 @@ class ResponsesReader(AnswerReader):
             raise Complained(
                 {"response": response} if response.get("error") else {"message": f"the response is {status}"}
             )
-        output = response.get("output") or []
+        output = response.get("output") or response.get("output_text")
+        output = [{"type": "message", "content": output}] if isinstance(output, str) else objects_of(output)
+        output = list(map(_as_call, output))
         if len(list(_calls_in(output))) >= len(list(_calls_in(self._items))):
             self._items = output or self._items  # some servers repeat nothing, or not all
         self.note_counts(response.get("usage"))
@@ -325,6 +329,13 @@ def _places_of(document: dict[str, Any], item: dict[str, Any]) -> list[tuple[str
     """Return the fields by which an event names its item."""
     named = {"id": item.get("id"), "output_index": whole_number(document.get("output_index"))}
     return [(name, value) for name, value in named.items() if value not in (None, "")]
+
+
+def _as_call(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item that names a tool to be called as a ``function_call``, as which not every server marks it."""
+    if item.get("type") == "function_call" or not (item.get("name") and item.get("call_id")):
+        return item
+    return {**item, "type": "function_call", "arguments": item.get("arguments", item.get("input"))}
 
 
 def _calls_in(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from dominds.llm.http.sse import ServerEvent
-from dominds.llm.json_text import NotJson, dump, parse
+from dominds.llm.json_text import NotJson, dump, is_whole, objects_in, parse
 from dominds.llm.messages import Message, Request, ToolCall
 from dominds.llm.providers.echoes import Owner, Piece, serialise
 from dominds.llm.providers.outgoing import restore_calls
@@ -151,7 +151,14 @@ class AnswerReader(ABC):
         if event.data.strip() == DONE:
             self._is_marked_done = self.is_done = True
             return ()
-        document = document_of(event)
+        try:
+            document = document_of(event)
+        except NotJson:
+            if b"\n" not in event.data:
+                raise
+            # Lines of JSON, or events without the blank line between them.
+            lines = event.data.split(b"\n")
+            return [piece for line in lines for piece in self.read(ServerEvent(line))]
         return self.read_document(document) if document else ()
 
     def close(self) -> list[StreamEvent]:
@@ -167,6 +174,11 @@ class AnswerReader(ABC):
         if self.end and is_plain_end(word) and not is_plain_end(self.end):
             return
         self.end = word
+
+    def note_native_end(self, word: Any) -> None:
+        """Note the word of the server behind a gateway where it tells of an end that the gateway's own word hides."""
+        if isinstance(word, str) and (is_failure(word) or _reason_of(word) not in (*PLAIN_ENDS, FinishReason.OTHER)):
+            self.note_end(word)
 
     def note_counts(self, reported: Any) -> None:
         """Note the last count of each kind. A later 0 or null replaces none, since some gateways end with either."""
@@ -205,7 +217,7 @@ class AnswerReader(ABC):
         return results
 
     def outcome(self) -> Finished | None:
-        calls = self.calls()
+        calls = [one for call in self.calls() for one in _one_each(call)]
         has_answer = bool(calls or self.chars)
         if not (self.has_ended or self.end or (self._is_marked_done and has_answer)):
             return None
@@ -222,13 +234,9 @@ class AnswerReader(ABC):
 
     def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
         """Return the reason for the end. Raises ``Complained`` for a word that means failure."""
-        word = _plain(self.end)
         if is_failure(self.end):
             raise Complained({"error": {"message": f"it ended its answer with {self.end!r}", "code": "server_error"}})
-        if not self.end:
-            reason = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
-        else:
-            reason = REASONS.get(word, FinishReason.OTHER)
+        reason = _reason_of(self.end) if self.end else FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         if reason is FinishReason.TOOL_CALLS and not calls:  # they were lost on the way
             reason = FinishReason.OTHER
         if reason is FinishReason.OTHER:
@@ -279,11 +287,20 @@ def refuse_errors(*objects: Any) -> None:
 
 
 def is_plain_end(word: str) -> bool:
-    return REASONS.get(_plain(word)) in PLAIN_ENDS
+    return _reason_of(word) in PLAIN_ENDS
 
 
 def is_failure(word: str) -> bool:
-    return _plain(word) in FAILURES
+    return any(one in FAILURES for one in _words_of(word))
+
+
+def _reason_of(word: str) -> FinishReason:
+    return next((REASONS[one] for one in _words_of(word) if one in REASONS), FinishReason.OTHER)
+
+
+def _words_of(word: str) -> tuple[str, ...]:
+    """Return an end's word, and its parts where it has two, as Google's ``function_call_filter: ...``."""
+    return (_plain(word), *map(_plain, word.split(":")[::-1])) if ":" in word else (_plain(word),)
 
 
 def is_keep_alive(event: ServerEvent) -> bool:
@@ -322,6 +339,12 @@ def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
             raise TypeError(f"expected text, found {type(content).__name__}")
 
 
+def objects_of(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list, or the one that stands in its place, without what some servers put beside them."""
+    entries = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
 def text_inside(value: Any) -> str:
     """Return all text of a part at any depth."""
     match value:
@@ -350,6 +373,15 @@ def whole_number(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) else None
+
+
+def _one_each(call: ToolCall) -> Iterator[ToolCall]:
+    """Yield a call, or several if its arguments hold those of several."""
+    objects = [] if is_whole(call.arguments) else objects_in(call.arguments)
+    first, *others = objects or [call.arguments]
+    yield call if first == call.arguments else ToolCall(call.id, call.name, first)
+    for arguments in others:
+        yield ToolCall("", call.name, arguments)
 
 
 def with_own_ids(calls: Iterable[ToolCall], messages: Iterable[Message]) -> tuple[ToolCall, ...]:

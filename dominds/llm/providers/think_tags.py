@@ -5,10 +5,17 @@ from collections.abc import Iterator
 
 from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
 
-NAMES = ("think", "mm:think", "seed:think", "thinking", "thought")  # mm: MiniMax; seed: ByteDance; thought: Google
-# By opening tag; the last two are Mistral's and Moonshot's.
+# mm: MiniMax; seed: ByteDance; thought: Google; the last two as Open WebUI knows them
+NAMES = ("think", "mm:think", "seed:think", "thinking", "thought", "reason", "reasoning")
+# By opening tag; the others are Mistral's, Moonshot's, OpenThinker's, Cohere's, and gpt-oss' without its parser.
 CLOSING = {f"<{form}>": f"</{form}>" for name in NAMES for form in (name, name.upper(), name.title())}
-CLOSING |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
+CLOSING |= {
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+}
 # Few pieces of an answer hold one of these, and only those are compared with each tag.
 TAG_START = re.compile("[" + re.escape("".join(sorted({tag[0] for tag in CLOSING.values()}))) + "]")
 QUOTES = "`\"'“‘«"  # before a tag that the answer speaks of

@@ -1,10 +1,13 @@
 """The tools in a request: all of them where there is room, and in small windows what the context needs."""
 
+import json
+from typing import Any
+
 import pytest
 
 from dialogs.tools.offer import LEAST_NEEDED, briefly, fitting
 from dialogs.tools.registry import builtin_tools
-from dialogs.tools.tool import Tool, read_arguments
+from dialogs.tools.tool import Tool, ToolArgumentsInvalid, read_arguments
 from dominds.llm.messages import ToolSpec
 from remediation.budget import ROOMY
 from remediation.tokens.counting import counter_for
@@ -76,3 +79,35 @@ def test_a_brief_description_names_the_same_arguments(tool: Tool) -> None:
 def test_calls_are_checked_by_the_whole_schema() -> None:
     with pytest.raises(Exception, match="minimum"):
         read_arguments(COMMON["read_archive"], '{"seq": 0}')
+
+
+TEXTS = [
+    ({"type": "array", "items": {"type": "object"}}, '[{"step": "a"}]', [{"step": "a"}]),  # Kimi, GLM, vLLM
+    ({"type": "object"}, '{"a": 1}', {"a": 1}),
+    ({"type": "integer"}, "5", 5),
+    ({"type": "number"}, "5", 5),
+    ({"type": "boolean"}, "true", True),
+    ({"anyOf": [{"type": "array"}, {"type": "null"}]}, "[1]", [1]),
+    ({"type": ["integer", "null"]}, "5", 5),
+    ({"type": "string"}, "5", "5"),
+    ({"type": ["string", "integer"]}, "5", "5"),
+    ({"anyOf": [{"type": "array"}, {"type": "string"}]}, "[1]", "[1]"),
+    ({}, "[1]", "[1]"),
+    ({"anyOf": [{"type": "array"}, {}]}, "[1]", "[1]"),
+]
+
+
+@pytest.mark.parametrize(("schema", "given", "read"), TEXTS)
+def test_an_argument_that_is_written_as_a_text_is_read_where_no_text_may_stand(
+    schema: Any, given: str, read: Any
+) -> None:
+    inside = {"type": "object", "properties": {"each": {"type": "array", "items": schema}, "one": schema}}
+    tool = Tool(ToolSpec("plan", "", inside))
+    assert read_arguments(tool, json.dumps({"each": [given], "one": given})) == {"each": [read], "one": read}
+
+
+def test_a_text_that_is_of_no_type_of_its_argument_is_refused() -> None:
+    tool = Tool(ToolSpec("plan", "", {"type": "object", "properties": {"steps": {"type": "array"}}}))
+    for given in ("not JSON", "5", '{"a": 1}'):
+        with pytest.raises(ToolArgumentsInvalid, match="steps"):
+            read_arguments(tool, json.dumps({"steps": given}))

@@ -12,6 +12,7 @@ from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
     ForcingRefused,
+    MalformedStream,
     OutputBudgetTooLarge,
     Overloaded,
     ProviderError,
@@ -31,6 +32,7 @@ KINDS = {
         AccessDenied,
         AuthFailed,
         ForcingRefused,
+        MalformedStream,
         Overloaded,
         ProviderTimeout,
         RateLimited,
@@ -77,6 +79,61 @@ NOT_OVERFLOWS = [(row["source"], row["status"], row["body"], KINDS[row["kind"]])
 )
 def test_everything_else_has_its_own_kind(status: int, body: Any, kind: type[ProviderError]) -> None:
     assert type(of_response(status, body)) is kind
+
+
+REASON = "the reason"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            {"detail": [{"loc": ["body", "tools", 0, "name"], "msg": REASON, "type": "missing"}]},
+            f"tools.0.name: {REASON}",
+        ),
+        (
+            {"object": "error", "message": {"detail": [{"loc": ["body", "n"], "msg": REASON}]}},
+            f"n: {REASON}",
+        ),  # Mistral
+        ({"detail": {"error": REASON}}, REASON),
+        ({"Message": REASON}, REASON),
+        ({"error": [REASON, "another"]}, f"{REASON}; another"),
+        ({"error": True, "reason": REASON}, REASON),
+        ({"error": "invalid_token", "error_description": REASON}, REASON),
+        ({"error_code": 336003, "error_msg": REASON}, REASON),
+        ({"error": {"message": {"error": REASON}}}, REASON),
+        ({"error": {"message": json.dumps({"error": {"message": REASON}})}}, REASON),
+        (
+            {"error": {"message": "Upstream", "metadata": {"raw": {"error": {"message": REASON}}}}},
+            f"Upstream: {REASON}",
+        ),
+        ({"type": "about:blank", "title": REASON, "status": 400}, REASON),
+        ({"errors": {"model": [REASON]}}, f"model: {REASON}"),
+        ({"data": {"error": {"message": REASON}}}, REASON),
+        ({"fault": {"faultstring": REASON, "detail": {"errorcode": "x"}}}, REASON),
+        ([REASON], REASON),
+        (None, "Bad Request"),
+        ([], "Bad Request"),
+        ({"error": {"error": {"error": {"error": {"error": {"error": {"error": {"error": REASON}}}}}}}}, "Bad Request"),
+    ],
+)
+def test_the_words_of_a_refusal_are_found_wherever_they_stand(body: Any, words: str) -> None:
+    assert complaint_of_response(400, {}, json.dumps(body).encode()).text == words
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("Please retry in 34.07s.", 34.07),
+        ("Please try again in 7m12.5s.", 432.5),
+        ("Please try again in 20ms.", 0.02),
+        ("Try again in 5 seconds.", 5),
+        ("Please wait 60 seconds before retrying.", 60),
+        ("Please try again later.", None),
+    ],
+)
+def test_the_wait_that_a_refusal_names_is_read(words: str, seconds: float | None) -> None:
+    assert complaint_of_payload({"error": {"message": words}}).retry_after_seconds == seconds
 
 
 # A whole message, and the window, prompt and output in it.

@@ -1,10 +1,12 @@
 """Answers in shapes that gateways and compatible servers make of each format: all that they say is read."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dominds.llm.messages import ToolSpec
 from dominds.llm.models.model import Echo
 from dominds.llm.providers import reading
 from dominds.llm.providers.anthropic_messages import MessagesReader
@@ -65,6 +67,32 @@ def message(text: str) -> dict[str, Any]:
     return {"type": "message", "content": [{"type": "output_text", "text": text}]}
 
 
+GLUED = [
+    ('{}{"city":"Oslo"}', [OSLO]),  # Bedrock begins with an empty one
+    ('{"city":"Oslo"}{"city":"Oslo"}', [OSLO]),
+    ('{"city":"Oslo"} {"city":"Rome"}', TWO),  # Gemini, of two calls at once
+    (json.dumps('{"city":"Oslo"}'), [OSLO]),
+    ("{}{}", [("get_weather", "{}")]),
+    ('{"city":"}{"}', [("get_weather", '{"city":"}{"}')]),
+    ('{"city":"Oslo"}, and', [("get_weather", '{"city":"Oslo"}, and')]),
+    ("[[" * 9_000, [("get_weather", "[[" * 9_000)]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "calls"), GLUED, ids=range(len(GLUED)))
+def test_arguments_of_several_objects_are_those_of_several_calls(arguments: str, calls: Any) -> None:
+    call = {"id": "a", "name": "get_weather"}
+    said_so = {"index": 0, "id": "a", "function": {"name": "get_weather", "arguments": arguments}}
+    start, piece = {"type": "tool_use", **call, "input": {}}, {"type": "input_json_delta", "partial_json": arguments}
+    item = {"type": "function_call", "call_id": "a", "name": "get_weather", "arguments": arguments}
+    told = [
+        chat(delta("tool_calls", tool_calls=[said_so])),
+        messages(*block(0, start, piece), *message_end("tool_use")),
+        responses(output=[item]),
+    ]
+    assert [one.calls for one in told] == [calls] * 3
+
+
 # Ends
 
 
@@ -89,6 +117,21 @@ def test_a_plain_end_does_not_hide_another(word: str, behind: Any) -> None:
 )
 def test_a_response_says_its_end_in_any_field(fields: Any, finish: FinishReason) -> None:
     assert responses(said("All"), **fields).finish == finish
+
+
+@pytest.mark.parametrize(
+    ("word", "native", "finish"),
+    [
+        ("function_call_filter: MALFORMED_FUNCTION_CALL", None, ""),  # Google
+        ("stop", "MALFORMED_FUNCTION_CALL", ""),  # OpenRouter
+        ("stop", "MAX_TOKENS", FinishReason.LENGTH),
+        ("stop", "whatever", FinishReason.STOP),
+        ("content_filter: RECITATION", None, FinishReason.REFUSAL),
+    ],
+)
+def test_an_end_in_two_words_means_the_one_that_says_more(word: str, native: Any, finish: str) -> None:
+    result = chat(delta(content="The whole"), delta(word) | {"native_finish_reason": native})
+    assert (result.finish, bool(result.error)) == (finish, not finish)
 
 
 @pytest.mark.parametrize("status", ["FAILED", "cancelled", "error", "aborted"])
@@ -223,6 +266,33 @@ def test_what_says_that_all_is_well_ends_nothing(alive: dict[str, Any]) -> None:
     assert (result.text, result.error) == ("All of it.", "")
 
 
+@pytest.mark.parametrize("between", [b"\n", b"\ndata: "], ids=["JSON lines", "no blank lines"])
+def test_events_that_follow_each_other_at_once_are_read(between: bytes) -> None:
+    documents = [{"choices": [choice]} for choice in (delta(content="The "), delta(content="whole."), delta("stop"))]
+    body = between.removeprefix(b"\n") + between.join(json.dumps(each).encode() for each in documents)
+    assert read(ChatReader(HELLO, owner(), Echo.SENT), body).text == "The whole."
+
+
+def test_nulls_beside_what_is_said_hide_nothing() -> None:
+    told = [
+        chat(delta(content=None), {"delta": None}, delta(tool_calls=[None]), delta(content="Yes."), delta("stop")),
+        read(ChatReader(HELLO, owner(), Echo.SENT), event({"choices": [None, delta("stop", content="Yes.")]})),
+        messages(
+            {"type": "message_start", "message": None},
+            {"type": "content_block_start", "index": 0, "content_block": None},
+            {"type": "content_block_delta", "index": 0, "delta": None},
+            *block(1, {"type": "text", "text": None}, {"type": "text_delta", "text": "Yes."}),
+            *message_end("end_turn"),
+        ),
+        messages({"type": "message", "content": [None, "Yes."], "stop_reason": "end_turn"}),
+        responses({"type": "response.output_item.added", "item": None}, said(None), said("Yes."), output=[None]),
+        responses(said("Yes."), output=None),
+        responses(output="Yes."),
+        responses(output=[], output_text="Yes."),
+    ]
+    assert [(one.text, one.finish) for one in told] == [("Yes.", "stop")] * len(told)
+
+
 def test_reasoning_that_comes_whole_is_thinking() -> None:
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
     result = responses(output=[thought, message("All of it.")])
@@ -263,6 +333,36 @@ def piece(arguments: Any, name: str = "get_weather", **beside: Any) -> dict[str,
 )
 def test_chat_calls_stay_two(deltas: list[Any]) -> None:
     assert chat(*(delta(tool_calls=pieces) for pieces in deltas), delta("tool_calls")).calls == TWO
+
+
+NAMED = [
+    ([("get_wea", ""), ("ther", ""), ("", '{"city":"Oslo"}')], [OSLO]),
+    ([("get_wea", '{"ci'), ("ther", 'ty":"Oslo"}')], [OSLO]),
+    ([("get_", ""), ("get_weather", '{"city":"Oslo"}')], [OSLO]),  # growing
+    ([("get_weather", '{"city":'), ("get_weather", '"Oslo"}')], [OSLO]),  # repeated
+    ([("get_weather", ""), ("get_time", "")], [("get_weather", "{}"), ("get_time", "{}")]),
+]
+
+
+@pytest.mark.parametrize(("pieces", "calls"), NAMED, ids=range(len(NAMED)))
+@pytest.mark.parametrize("at", [0, None])
+def test_a_name_that_comes_in_pieces_is_one(pieces: list[tuple[str, str]], calls: Any, at: int | None) -> None:
+    request = replace(
+        HELLO, tools=tuple(ToolSpec(name, "", {"type": "object"}) for name in ("get_weather", "get_time"))
+    )
+    functions = [{"index": at, "function": {"name": name, "arguments": arguments}} for name, arguments in pieces]
+    body = b"".join(event({"choices": [delta(tool_calls=[piece])]}) for piece in functions)
+    assert (
+        read(ChatReader(request, owner(), Echo.SENT), body + event({"choices": [delta("tool_calls")]})).calls == calls
+    )
+
+
+def test_a_call_of_another_type_is_made() -> None:
+    """SGLang's router names the type so, and leaves it out of the whole answer."""
+    item = {"type": "function_tool_call", "id": "f", "call_id": "a", "name": "get_weather", "arguments": ""}
+    piece = {"type": "response.function_call_arguments.delta", "item_id": "f", "delta": '{"city":"Oslo"}'}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    assert responses(added, piece, output=[message("")]).calls == [OSLO]
 
 
 def test_two_calls_without_arguments_in_one_piece_stay_two() -> None:
