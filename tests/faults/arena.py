@@ -109,10 +109,13 @@ class Arena:
         )
         tester = {"name": "Tester", "provider": "stub", "model": "model", "instructions": "Be brief."}
         (self.stack.minds_dir / "team.yaml").write_text(json.dumps({"members": {"tester": tester}}))
-        self.stack.start(WORKERS)
+        self.start_parts()
         with self.orm():
             owner, _ = User.objects.get_or_create(username="arena", is_superuser=True)
             self.api = self.stack.api_as(owner)
+
+    def start_parts(self) -> None:
+        self.stack.start(WORKERS)
 
     def stop(self) -> None:
         for proxy in (self.database_proxy, self.redis_proxy, self.provider_proxy):
@@ -137,6 +140,9 @@ class Arena:
         for part in self.stack.parts:
             part.thaw()
         self.stack.parts = [part for part in self.stack.parts if part.running]
+        self.start_missing()
+
+    def start_missing(self) -> None:
         for name, count, start in (
             ("web", 1, self.stack.start_web),
             ("sweeper", 1, self.stack.start_sweeper),

@@ -200,10 +200,11 @@ class Stack:
         self.parts.append(part)
         return part
 
-    def start_web(self) -> Part:
-        options = ["-v", "0", "-b", "127.0.0.1", "-p", str(self.port), "--application-close-timeout", "5"]
+    def start_web(self, port: int | None = None, **environment: str) -> Part:
+        """Start a web server on the stack's port, or another; keyword arguments are its own environment variables."""
+        options = ["-v", "0", "-b", "127.0.0.1", "-p", str(port or self.port), "--application-close-timeout", "5"]
         options += ["--websocket_timeout", "43200", "--websocket-max-message-size", "65536"]
-        return self.start_part("web", self.python, "-m", "daphne", *options, "dominds.asgi:application")
+        return self.start_part("web", self.python, "-m", "daphne", *options, "dominds.asgi:application", **environment)
 
     def start_worker(self, concurrency: int | None = None, **environment: str) -> Part:
         """Start one more worker; keyword arguments are environment variables of it alone."""
@@ -213,8 +214,8 @@ class Stack:
         command = [self.python, "-m", "celery", "-q", "-A", "dominds.celery", "worker", *options]
         return self.start_part("worker", *command, DOMINDS_WORKER=name, **environment)
 
-    def start_sweeper(self) -> Part:
-        return self.start_part("sweeper", self.python, "manage.py", "sweep")
+    def start_sweeper(self, **environment: str) -> Part:
+        return self.start_part("sweeper", self.python, "manage.py", "sweep", **environment)
 
     def parts_named(self, name: str) -> list[Part]:
         return [part for part in self.parts if part.name == name and part.running]

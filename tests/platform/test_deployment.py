@@ -4,7 +4,6 @@ a socket and a stream."""
 import json
 import os
 import re
-import shutil
 import socket
 import ssl
 import subprocess
@@ -23,20 +22,11 @@ from websockets.typing import Origin
 
 from dominds.local.embedded_redis import free_port
 from tests.harness.postgres import PostgresServer
-from tests.harness.stack import ROOT, Api, Stack, eventually, running
+from tests.harness.proxies import nginx_command, program, snippet
+from tests.harness.stack import Api, Stack, eventually, running
 
 NAME, PASSWORD = "dominds.example.org", "correct horse battery"
-SNIPPETS = ROOT / ".ci" / "deploy"
 CHUNKS, CHUNK_MS = 8, 150
-
-
-def program(name: str) -> str:
-    """The proxy to test with: the system's, or the one that `make test` unpacked."""
-    path = f"{os.environ['PATH']}:/usr/sbin:{ROOT}/.venv/proxies/usr/sbin:{ROOT}/.venv/proxies/usr/bin"
-    result = shutil.which(name, path=path)
-    if result is None:
-        raise FileNotFoundError(f"No {name} here. `make proxies` fetches it.")
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -142,39 +132,25 @@ def start(command: list[str], port: int, folder: Path) -> Proxy:
 def nginx(stack: Stack, certificate: tuple[Path, Path], folder: Path) -> Proxy:
     """The snippet as it is, but for ports, certificate and hosts."""
     port, plain = free_port(), free_port()
-    snippet = (SNIPPETS / "nginx.conf").read_text()
-    for old, new in (
+    site = snippet(
+        "nginx.conf",
         ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
         ("listen 80;", f"listen 127.0.0.1:{plain};"),
         ("/etc/ssl/dominds/fullchain.pem", str(certificate[0])),
         ("/etc/ssl/dominds/privkey.pem", str(certificate[1])),
         ("127.0.0.1:8000", f"127.0.0.1:{stack.port}"),
-    ):
-        assert snippet.count(old) == 1, old
-        snippet = snippet.replace(old, new)
-    (folder / "dominds.conf").write_text(snippet)
-    temporary = "".join(
-        f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    user = "user root;" if os.geteuid() == 0 else ""
-    (folder / "nginx.conf").write_text(
-        f"daemon off; {user} pid {folder}/pid; error_log stderr warn; events {{}}\n"
-        f"http {{ access_log off; {temporary} include {folder}/dominds.conf; }}\n"
-    )
-    command = [program("nginx"), "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
-    subprocess.run([*command, "-t"], check=True, capture_output=True)
-    return start(command, port, folder)
+    return start(nginx_command(site, folder), port, folder)
 
 
 def caddy(stack: Stack, certificate: tuple[Path, Path], folder: Path) -> Proxy:
     port = free_port()
-    snippet = (SNIPPETS / "Caddyfile").read_text()
-    address = f"https://{NAME}:{port} {{\n\ttls {certificate[0]} {certificate[1]}"
-    snippet, changed = re.subn(rf"^{NAME} {{", address, snippet, flags=re.M)
-    assert changed == 1
-    assert snippet.count("127.0.0.1:8000") == 1
-    snippet = snippet.replace("127.0.0.1:8000", f"127.0.0.1:{stack.port}")
-    (folder / "Caddyfile").write_text("{\n\tadmin off\n\tauto_https disable_redirects\n}\n" + snippet)
+    site = snippet(
+        "Caddyfile",
+        (f"{NAME} {{", f"https://{NAME}:{port} {{\n\ttls {certificate[0]} {certificate[1]}"),
+        ("127.0.0.1:8000", f"127.0.0.1:{stack.port}"),
+    )
+    (folder / "Caddyfile").write_text("{\n\tadmin off\n\tauto_https disable_redirects\n}\n" + site)
     return start([program("caddy"), "run", "--config", str(folder / "Caddyfile")], port, folder)
 
 
@@ -295,11 +271,12 @@ def test_without_a_proxy_nobodys_headers_count(stack: Stack) -> None:
 
 def test_the_proxy_of_compose_finds_its_web_hosts_by_name(stack: Stack, tmp_path: Path, key: str) -> None:
     port = free_port()
-    snippet = (SNIPPETS / "Caddyfile.compose").read_text()
-    for old, new in ((":8000 {", f"http://127.0.0.1:{port} {{"), ("a web 8000", f"a localhost {stack.port}")):
-        assert snippet.count(old) == 1, old
-        snippet = snippet.replace(old, new)
-    (tmp_path / "Caddyfile").write_text("{\n\tadmin off\n}\n" + snippet)
+    site = snippet(
+        "Caddyfile.compose",
+        (":8000 {", f"http://127.0.0.1:{port} {{"),
+        ("a web 8000", f"a localhost {stack.port}"),
+    )
+    (tmp_path / "Caddyfile").write_text("{\n\tadmin off\n}\n" + site)
     process = subprocess.Popen(
         [program("caddy"), "run", "--config", str(tmp_path / "Caddyfile")],
         env={**os.environ, "HOME": str(tmp_path)},

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,10 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from dominds.local.embedded_redis import free_port
 from tests.harness.live import orm_on
 from tests.harness.postgres import PostgresServer
+from tests.harness.proxies import nginx_command, program, snippet
 from tests.harness.stack import Part, Stack, eventually
 
 NET_ADMIN, SYS_ADMIN = 12, 21  # bits of CapEff, from capabilities(7)
@@ -30,6 +33,7 @@ WEB_PORT, DATABASE_PORT, REDIS_PORT = 8000, 15432, 16379
 TAKEN_OVER_SECONDS = 20
 OLD_PORTS, NEW_PORTS = (20_000, 29_999), (30_000, 39_999)  # of connections before, and after a firewall forgot
 NOTICED_SECONDS = 10
+ELSEWHERE_SECONDS = 2
 WORDS, WORD_MS = 60, 100
 
 
@@ -71,11 +75,17 @@ class Machine:
         ip("netns", "delete", self.name)
 
     def cut(self) -> None:
-        """Pull the cable: nothing is refused, nothing arrives."""
-        ip("link", "set", self.cable, "down")
+        """Pull the cable: nothing is refused, nothing arrives, since both ends send to a card that is not there.
+
+        A link that is down would take its route with it, and packets would leave by another.
+        """
+        nobody = ("lladdr", "02:00:00:00:00:01", "nud", "permanent")
+        ip("neigh", "replace", self.address, "dev", self.cable, *nobody)
+        ip("-n", self.name, "neigh", "replace", self.gateway, "dev", "eth0", *nobody)
 
     def mend(self) -> None:
-        ip("link", "set", self.cable, "up")
+        ip("neigh", "delete", self.address, "dev", self.cable)
+        ip("-n", self.name, "neigh", "delete", self.gateway, "dev", "eth0")
 
     def forget_connections(self) -> None:
         """Drop, both ways and without a word, all packets of open connections to the database; new ones pass."""
@@ -83,6 +93,10 @@ class Machine:
         ip("rule", "add", *self._replies())
         requests = ("ipproto", "tcp", "dport", str(DATABASE_PORT), "sport", "{}-{}".format(*OLD_PORTS))
         ip("-n", self.name, "rule", "add", *requests, "blackhole")
+
+    def lose_database(self) -> None:
+        """Drop all packets to the database, also of new connections."""
+        ip("-n", self.name, "rule", "add", "ipproto", "tcp", "dport", str(DATABASE_PORT), "blackhole")
 
     def _replies(self) -> tuple[str, ...]:
         ports = ("sport", str(DATABASE_PORT), "dport", "{}-{}".format(*OLD_PORTS))
@@ -154,6 +168,13 @@ class Network:
     workers: dict[str, Machine]  # by the name in their leases
     api: httpx2.Client
 
+    def add_web(self) -> Machine:
+        """Start a second web server, on the machine of a worker."""
+        machine = next(iter(self.workers.values()))
+        machine.start(self.stack, "web", *WEB)
+        eventually(lambda: _is_ready(machine.address), 60)
+        return machine
+
     def forget_connections(self) -> None:
         for machine in (self.web, *self.workers.values()):
             machine.forget_connections()
@@ -181,7 +202,7 @@ def network(django_db_blocker: Any) -> Iterator[Network]:
         )
         stack.create_person("ada")
         web, *hosts_of_workers = machines
-        web.start(stack, "web", sys.executable, "-m", "daphne", "-v", "0", "-b", "0.0.0.0", "-p", str(WEB_PORT), ASGI)
+        web.start(stack, "web", *WEB)
         workers = {f"worker-{uuid4().hex[:8]}": machine for machine in hosts_of_workers}
         for name, machine in workers.items():
             options = ["--pool", "threads", "--concurrency", "8", "-n", f"{name}@%h"]
@@ -198,17 +219,81 @@ def network(django_db_blocker: Any) -> Iterator[Network]:
             )
         )
         opened.enter_context(orm_on(url, django_db_blocker))
-        eventually(lambda: _is_ready(api), 60)
+        eventually(lambda: _is_ready(web.address), 60)
         yield Network(stack, web, workers, api)
 
 
-ASGI = "dominds.asgi:application"
+WEB = (sys.executable, "-m", "daphne", "-v", "0", "-b", "0.0.0.0", "-p", str(WEB_PORT), "dominds.asgi:application")
 
 
-def _is_ready(api: httpx2.Client) -> bool:
+def _is_ready(host: str) -> bool:
     with suppress(httpx2.TransportError):
-        return api.get("/readyz").status_code == 200
+        return httpx2.get(f"http://{host}:{WEB_PORT}/readyz", trust_env=False, timeout=5).status_code == 200
     return False
+
+
+@contextmanager
+def proxy_before(hosts: list[str], kind: str, folder: Path) -> Iterator[int]:
+    """Run the documented nginx or Caddy without TLS before some web hosts; give its port."""
+    port, plain = free_port(), free_port()
+    if kind == "nginx":
+        line = "    server {}:8000 max_fails=1 fail_timeout=10s;"
+        site = snippet(
+            "nginx.conf",
+            ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
+            ("listen 80;", f"listen 127.0.0.1:{plain};"),
+            ("    ssl_certificate     /etc/ssl/dominds/fullchain.pem;\n", ""),
+            ("    ssl_certificate_key /etc/ssl/dominds/privkey.pem;\n", ""),
+            (line.format("127.0.0.1"), "\n".join(line.format(host) for host in hosts)),
+        )
+        command = nginx_command(site, folder)
+    else:
+        addresses = " ".join(f"{host}:{WEB_PORT}" for host in hosts)
+        site = snippet(
+            "Caddyfile", ("dominds.example.org {", f"http://127.0.0.1:{port} {{"), ("127.0.0.1:8000", addresses)
+        )
+        (folder / "Caddyfile").write_text("{\n\tadmin off\n}\n" + site)
+        command = [program("caddy"), "run", "--config", str(folder / "Caddyfile")]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "HOME": str(folder)})
+    try:
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@dataclass
+class Asked:
+    """A request through a proxy: when it began, in seconds since something broke, how long it took, what came."""
+
+    began: float
+    took: float
+    status: int | str
+
+
+def ask_while(breaks: Callable[[], None], port: int, headers: dict[str, str]) -> list[Asked]:
+    """Ask four times a second, each request for itself, for four seconds before something breaks and twelve after."""
+    asked: list[Asked] = []
+    broken = time.monotonic() + 4
+
+    def ask(client: httpx2.Client) -> None:
+        began = time.monotonic()
+        try:
+            status: int | str = client.get("/api/dialogs?limit=1").status_code
+        except httpx2.TransportError as error:
+            status = repr(error)
+        asked.append(Asked(began - broken, time.monotonic() - began, status))
+
+    site = httpx2.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False, timeout=20)
+    with site as client, ThreadPoolExecutor(64) as pool:
+        breaking = threading.Timer(4, breaks)
+        breaking.start()
+        for _ in range(64):
+            pool.submit(ask, client)
+            time.sleep(0.25)
+        breaking.join()
+    return asked
 
 
 if may_make_namespaces() and os.environ.get("DOMINDS_FAULTS"):
@@ -280,3 +365,21 @@ if may_make_namespaces() and os.environ.get("DOMINDS_FAULTS"):
             assert turns == [("user", "answered"), ("assistant", "complete")]
             assert Generation.objects.filter(dialog=dialog, outcome="kept").count() == 1
         print(f"a message was accepted after {noticed:.1f} s, all were answered after {ended:.1f} s")
+
+    @pytest.mark.parametrize(
+        ("kind", "fault"), [("nginx", "vanishes"), ("caddy", "vanishes"), ("caddy", "loses its database")]
+    )
+    def test_requests_go_elsewhere_when_a_web_host(network: Network, kind: str, fault: str, tmp_path: Path) -> None:
+        second = network.add_web()
+        headers = {"Host": f"{network.web.address}:{WEB_PORT}", "Authorization": network.api.headers["Authorization"]}
+        breaks = second.cut if fault == "vanishes" else second.lose_database
+        with proxy_before([network.web.address, second.address], kind, tmp_path) as port:
+            time.sleep(3)  # Caddy asks whether its hosts are ready
+            asked = ask_while(breaks, port, headers)
+        before = [each for each in asked if each.began < -1]
+        assert {each.status for each in before} == {200}
+        bearable = max(each.took for each in before) + ELSEWHERE_SECONDS
+        slow = [each for each in asked if each.status != 200 or each.took > bearable]
+        print(f"{kind}, a host {fault}: {len(slow)} of {len(asked)} over {bearable:.1f} s or failed: {slow[:3]}")
+        seen_later = ELSEWHERE_SECONDS if fault == "loses its database" else 0
+        assert [each for each in slow if each.began > seen_later] == []
