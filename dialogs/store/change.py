@@ -222,8 +222,8 @@ def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
         annotations["relaxed"] = Func(*setting, function="set_config", output_field=TextField())
 
     def lock(dialog_id: UUID) -> QuerySet[Dialog]:
-        # With all columns: Django makes a row with some of them left out three times as slowly.
-        rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**annotations)
+        rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).defer(*_MOMENTS)
+        rows = rows.annotate(**annotations)
         return rows.whole() if whole else rows
 
     return Select(lock)
