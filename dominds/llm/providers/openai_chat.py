@@ -40,6 +40,8 @@ REASONING_FIELDS = (
     "thinking",  # Ollama
     "reasoning_text",  # Copilot
 )
+PIECE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice that holds text alone
+TEXT_FIELDS = frozenset({"role", "content"})  # of its delta
 GROWING = ("text", "summary", "data", "signature")  # fields of a reasoning detail that arrive in pieces
 # Google takes this in place of the signature of a call that another model made.
 NO_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -247,6 +249,9 @@ class ChatReader(AnswerReader):
         return ()
 
     def _read_choice(self, choice: dict[str, Any]) -> Iterable[StreamEvent]:
+        if text := _plain_text(choice):
+            self._has_deltas = True
+            return self.say(text)
         refuse_errors(choice, choice.get("delta"), choice.get("message"))  # OpenRouter: in the choice
         self.note_end(choice.get("finish_reason"))
         self.note_native_end(choice.get("native_finish_reason"))  # OpenRouter
@@ -369,6 +374,15 @@ class ChatReader(AnswerReader):
         item |= {name: value for name, value in optional if value}
         opaque = [Opaque(item)] if item else []
         return [*opaque, Spoken(self.chars), *[Called() for _ in self._calls]]
+
+
+def _plain_text(choice: dict[str, Any]) -> str:
+    """Return the text of a choice that holds nothing else, as nearly all pieces of an answer do."""
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or choice.get("finish_reason"):
+        return ""
+    text, is_plain = delta.get("content"), delta.keys() <= TEXT_FIELDS and choice.keys() <= PIECE_FIELDS
+    return text if is_plain and isinstance(text, str) else ""
 
 
 def _is_complaint(document: dict[str, Any]) -> bool:

@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 DONE = b"[DONE]"
 KEEP_ALIVE = re.compile(rb':.*|["[]?(ping|pong|keep[-_ ]?alive|heart[-_ ]?beat|([\w.-]+ )?processing)?["\]]?', re.I)
 KEEP_ALIVE_NAMES = ("ping", "keepalive", "heartbeat")
+KEEP_ALIVE_CHARS = 18  # with what stands between their letters
 # Characters of an answer that are held back where its model thinks, some three lines: thinking without its opening
 # tag is known by its closing one.
 HELD_CHARS = 200
@@ -252,7 +253,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
     """
     if _is_empty(event):
         return None
-    is_named_so = _plain(event.name) in KEEP_ALIVE_NAMES
+    is_named_so = _names_keep_alive(event.name)
     try:
         document = parse(event.data, takes_nan=True)
     except NotJson:
@@ -267,7 +268,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
         raise NotJson("not an object")
     if event.name:
         document.setdefault("type", event.name)
-    if any(isinstance(word := document.get(name), str) and _plain(word) in KEEP_ALIVE_NAMES for name in NAMING):
+    if any(map(_names_keep_alive, map(document.get, NAMING))):
         return None
     if "error" in (event.name, document.get("type"), document.get("object")):
         raise Complained(document)
@@ -305,7 +306,12 @@ def _words_of(word: str) -> tuple[str, ...]:
 
 def is_keep_alive(event: ServerEvent) -> bool:
     """Check whether an event certainly tells nothing but that the server is alive."""
-    return _is_empty(event) or _plain(event.name) in KEEP_ALIVE_NAMES
+    return _is_empty(event) or _names_keep_alive(event.name)
+
+
+def _names_keep_alive(word: Any) -> bool:
+    """Check a word that says what an event is. Most are longer, so that their letters need not be looked at."""
+    return isinstance(word, str) and 0 < len(word) <= KEEP_ALIVE_CHARS and _plain(word) in KEEP_ALIVE_NAMES
 
 
 def _is_empty(event: ServerEvent) -> bool:
