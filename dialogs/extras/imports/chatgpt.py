@@ -1,4 +1,6 @@
-"""ChatGPT's ``conversations.json``. Each conversation is a tree of messages, of which one path is the current one."""
+"""ChatGPT's ``conversations.json``, and DeepSeek's. Each conversation is a tree of messages, of which one path is the
+current one.
+"""
 
 from dialogs.extras.imports.citations import without_marks
 from dialogs.extras.imports.conversation import (
@@ -13,10 +15,12 @@ from dialogs.extras.imports.conversation import (
     role_of,
     text_of,
 )
-from dialogs.extras.imports.tree import Node, current_path
+from dialogs.extras.imports.message_lists import text_and_files
+from dialogs.extras.imports.tree import Node, current_path, parents_in
 from dominds.llm.messages import Role
 
 THOUGHTS = ("thoughts", "reasoning_recap")
+UNSAID = (None, "text", "code", "execution_output", "user_editable_context", "model_editable_context")  # may be empty
 
 
 def recognises(item: Item) -> bool:
@@ -27,9 +31,12 @@ def recognises(item: Item) -> bool:
 
 def read(item: Item) -> Conversation:
     entries = by_id(item["mapping"])
-    messages = {name: mapping(node.get("message")) for name, node in entries.items()}
+    given = {name: mapping(node.get("message")) for name, node in entries.items()}
+    is_deepseek = any("fragments" in message for message in given.values())
+    messages = {name: _of_deepseek(message) if "fragments" in message else message for name, message in given.items()}
+    parents = parents_in(entries, "parent", "children")
     nodes = [
-        Node(name, entries[name].get("parent"), moment_of(message.get("create_time")), _speaks(message))
+        Node(name, parents[name], moment_of(message.get("create_time")), _speaks(message))
         for name, message in messages.items()
     ]
     path = current_path(nodes, item.get("current_node"))
@@ -38,11 +45,30 @@ def read(item: Item) -> Conversation:
         _add(builder, messages[node.name], node.name)
     followed = {node.name for node in path}
     builder.left_out["messages of other branches"] += sum(node.speaks for node in nodes if node.name not in followed)
-    return builder.conversation("chatgpt", item.get("conversation_id") or item.get("id"), item.get("title"))
+    kind = "deepseek" if is_deepseek else "chatgpt"
+    return builder.conversation(kind, item.get("conversation_id") or item.get("id"), item.get("title"))
+
+
+def _of_deepseek(message: Item) -> Item:
+    """Return a message of DeepSeek's as ChatGPT would write it."""
+    fragments = list(items(message.get("fragments")))
+    kinds = [text_of(one.get("type")).lower() for one in fragments]
+    said = [one.get("content") for one, kind in zip(fragments, kinds, strict=True) if kind in ("request", "response")]
+    return {
+        "author": "user" if "request" in kinds else "assistant",
+        "create_time": message.get("inserted_at"),
+        "content": {"parts": said} if said else {"content_type": THOUGHTS[0]},
+        "metadata": {"attachments": message.get("files")},
+    }
 
 
 def _speaks(message: Item) -> bool:
-    return role_of(mapping(message.get("author")).get("role")) in ("user", "assistant") and not _is_hidden(message)
+    return _role(message) in ("user", "assistant") and not _is_hidden(message)
+
+
+def _role(message: Item) -> str:
+    author = message.get("author")
+    return role_of(author) or role_of(mapping(author).get("role")) or role_of(message.get("role"))
 
 
 def _is_hidden(message: Item) -> bool:
@@ -53,16 +79,17 @@ def _is_hidden(message: Item) -> bool:
 
 
 def _add(builder: Builder, message: Item, name: str) -> None:
-    role, content = role_of(mapping(message.get("author")).get("role")), mapping(message.get("content"))
-    kind = content.get("content_type")
+    role, content = _role(message), message.get("content")
+    kind = mapping(content).get("content_type")
     if role not in ("user", "assistant", "tool"):
         builder.left_out["messages without a known author"] += bool(message) and role != "system"
         return
     if kind in THOUGHTS:
         builder.left_out["thoughts"] += 1
         return
-    text, at = _text(builder, content), moment_of(message.get("create_time"))
-    text = without_marks(text, mapping(message.get("metadata")))
+    about = mapping(message.get("metadata"))
+    text, at = _text(builder, content, list(items(about.get("attachments")))), moment_of(message.get("create_time"))
+    text = without_marks(text, about)
     to = text_of(message.get("recipient")) or "all"
     if role == "tool":
         builder.result(text, at=at)
@@ -74,13 +101,21 @@ def _add(builder: Builder, message: Item, name: str) -> None:
         builder.say(Role(role), text, at)
 
 
-def _text(builder: Builder, content: Item) -> str:
+def _text(builder: Builder, given: object, attached: list[Item]) -> str:
     """Return the text of any content: parts of a message, a program, its output, or a quoted page."""
+    content = mapping(given)
     if isinstance(content.get("parts"), list):
-        texts = [_part(builder, part) for part in content["parts"]]
-        return "\n".join(text for text in texts if text)
+        parts = [part for part in content["parts"] if part]
+        shown = [_part(builder, part) for part in parts]
+        if all(isinstance(part, str) for part in parts):  # else the attached pictures stand among the parts
+            builder.left_out["images and files"] += len(attached)
+            shown += [f"[Attached, not imported: {text_of(file.get('name')) or 'file'}]" for file in attached]
+        return "\n".join(text for text in shown if text)
+    if not content:
+        return text_and_files(builder, given)
     result = text_of(content.get("text")) or text_of(content.get("result"))
     title = text_of(content.get("title"))
+    builder.left_out["contents without text"] += not result and content.get("content_type") not in UNSAID
     return f"{title}\n{result}" if title and result else result
 
 

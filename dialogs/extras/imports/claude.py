@@ -9,6 +9,7 @@ from dialogs.extras.imports.conversation import (
     items,
     json_text,
     moment_of,
+    named,
     role_of,
     text_of,
 )
@@ -41,44 +42,41 @@ def _path(item: Item, builder: Builder) -> list[Item]:
         times = [moment_of(message.get("created_at")) for message in messages]
         in_order = sorted(range(len(messages)), key=lambda at: times[at] or datetime.max.replace(tzinfo=UTC))
         return messages if None in times else [messages[at] for at in in_order]
-    names = [text_of(message.get("uuid")) or f"message {place}" for place, message in enumerate(messages)]
+    by_name = named((text_of(one.get("uuid")) or f"message {at}", one) for at, one in enumerate(messages))
     nodes = [
         Node(name, message.get("parent_message_uuid") or before, moment_of(message.get("created_at")))
-        for name, before, message in zip(names, [None, *names], messages, strict=False)
+        for (name, message), before in zip(by_name.items(), [None, *by_name], strict=False)
     ]
-    by_name = dict(zip(names, messages, strict=True))
     path = current_path(nodes, item.get("current_leaf_message_uuid"))
-    builder.left_out["messages of other branches"] += len(messages) - len(path)
+    builder.left_out["messages of other branches"] += len(nodes) - len(path)
     return [by_name[node.name] for node in path]
 
 
 def _asked_text(builder: Builder, message: Item) -> str:
     """Return the words of a person, followed by the texts of attachments."""
-    blocks = [text_of(block.get("text")) for block in items(message.get("content"))]
-    parts = ["\n".join(text for text in blocks if text) or text_of(message.get("text"))]
-    named = set()
+    blocks = [text_of(block.get("text")) for block in _blocks(message)]
+    parts = ["\n".join(text for text in blocks if text)]
+    known = set()
     for attached in items(message.get("attachments")):
-        name, content = text_of(attached.get("file_name")), text_of(attached.get("extracted_content"))
-        named.add(name)
+        name, content = text_of(attached.get("file_name")) or "file", text_of(attached.get("extracted_content"))
+        known.add(name)
         if content:
             parts.append(f"[Attached: {name}]\n{content}")
         else:
             builder.left_out["images and files"] += 1
             parts.append(f"[Attached, not imported: {name}]")
-    for file in items(message.get("files")):
-        if (name := text_of(file.get("file_name"))) not in named:
+    for file in (*items(message.get("files")), *items(message.get("files_v2"))):
+        if (name := text_of(file.get("file_name")) or "file") not in known:
+            known.add(name)
             builder.left_out["images and files"] += 1
             parts.append(f"[Attached, not imported: {name}]")
     return "\n\n".join(part for part in parts if part.strip())
 
 
 def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
-    blocks = list(items(message.get("content"))) or [{"type": "text", "text": text_of(message.get("text"))}]
     texts: list[str] = []
-    for block in blocks:
+    for block in _blocks(message):
         match block.get("type"):
-            case "text":
-                texts.append(text_of(block.get("text")))
             case "tool_use":
                 call = (text_of(block.get("id")), text_of(block.get("name")), json_text(block.get("input") or {}))
                 builder.call(_take_texts(texts), [call], at)
@@ -87,7 +85,17 @@ def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
                 builder.result(_result(builder, block), text_of(block.get("tool_use_id")), at)
             case "thinking" | "redacted_thinking":
                 builder.left_out["thoughts"] += 1
+            case kind if (text := text_of(block.get("text"))) or kind == "text":  # or spoken, or whatever holds words
+                texts.append(text)
+            case _:
+                builder.left_out["parts of another kind"] += 1
     builder.say(Role.ASSISTANT, _take_texts(texts), at)
+
+
+def _blocks(message: Item) -> list[Item]:
+    content = message.get("content")
+    blocks = list(items(content))
+    return blocks or [{"type": "text", "text": text_of(content) or text_of(message.get("text"))}]
 
 
 def _take_texts(texts: list[str]) -> str:

@@ -13,6 +13,8 @@ from dominds.llm.messages import Message, Role, ToolCall
 
 NAME = re.compile(r"[^a-zA-Z0-9_-]+")  # characters that no provider takes in a tool's name
 LONGEST_NAME = 64
+NUMBER = re.compile(r"\d+(\.\d*)?")
+UNITS = (1, 1e3, 1e6, 1e9)  # of a second, in which times are counted
 NO_RESULT = "[The export holds no result of this call.]"
 
 Item = Mapping[str, Any]
@@ -117,8 +119,21 @@ def items(value: object) -> Iterator[Item]:
 
 def by_id(value: object) -> dict[str, Item]:
     """Return the mappings of a mapping, or of a list whose entries name their own ids."""
-    named = value.items() if isinstance(value, Mapping) else ((one.get("id"), one) for one in items(value))
-    return {str(name): one for name, one in named if isinstance(one, Mapping)}
+    if isinstance(value, Mapping):
+        return {str(name): one for name, one in value.items() if isinstance(one, Mapping)}
+    return named((str(one.get("id")), one) for one in items(value))
+
+
+def named(entries: Iterable[tuple[str, Item]]) -> dict[str, Item]:
+    """Return entries by their names. One that is there twice is one; others of the same name get names of their own."""
+    results: dict[str, Item] = {}
+    for given, entry in entries:
+        name, number = given, 1
+        while results.get(name, entry) != entry:
+            number += 1
+            name = f"{given}~{number}"
+        results.setdefault(name, entry)
+    return results
 
 
 def role_of(value: object) -> str:
@@ -138,10 +153,16 @@ def json_text(value: object) -> str:
 
 
 def moment_of(value: object) -> datetime | None:
-    """Read seconds or milliseconds since 1970, or ISO 8601."""
+    """Read seconds since 1970 or thousandths, millionths or billionths of them, also as text, ISO 8601, or a date as
+    MongoDB exports it.
+    """
+    if isinstance(value, Mapping):
+        return moment_of(value.get("$date", value.get("$numberLong")))
     try:
+        if isinstance(value, str) and NUMBER.fullmatch(value):
+            value = float(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+            return datetime.fromtimestamp(next((part for size in UNITS if (part := value / size) < 1e11), value), UTC)
         result = datetime.fromisoformat(value) if isinstance(value, str) else None
     except (ValueError, OverflowError, OSError):
         return None

@@ -22,11 +22,13 @@ MOST_MEMBERS = 1_000  # files of one archive
 BYTES_PER_PART = 8  # the least for files over ``SMALL_BYTES``; parts of real exports take 30 and more
 SMALL_BYTES = 1_000_000
 # Names in an archive; large exports have several such files.
-CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.json$")
+CONVERSATIONS = re.compile(r"(?:^|[/\\])conversations[^/\\]*\.jsonl?$", re.I)
+OTHERS = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.jsonl?$", re.I)  # where no file has such a name
+APPLES = "__MACOSX"  # a folder of its own files about the others
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
-    "Known are ChatGPT's and Claude's conversations.json (or the ZIP archive that holds it), Open WebUI's and "
-    "LibreChat's exports, Dominds' own in JSON, and lists of messages as model servers take them."
+    "Known are ChatGPT's, Claude's and DeepSeek's conversations.json (or the ZIP archive that holds it), Open WebUI's "
+    "and LibreChat's exports, Dominds' own in JSON, and lists of messages as model servers take them."
 )
 
 
@@ -37,8 +39,14 @@ class UnknownExport(ValueError):
 def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -> Iterator[Conversation]:
     """Yield every conversation of an export, or its title with why it cannot be read. Raises ``UnknownExport``."""
     found = False
+    refused: list[UnknownExport] = []  # of an archive's files, of which the others are read
     for text in _texts(file, name, most_bytes):
-        for entry in _entries(_content(text, name)):
+        try:
+            content = _content(text, name)
+        except UnknownExport as error:
+            refused.append(error)
+            continue
+        for entry in _entries(content):
             if isinstance(entry, Unreadable):
                 yield Conversation("", "", problem=str(entry))
                 continue
@@ -47,7 +55,9 @@ def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -
                     found = True
                     yield _read(form, one)
     if not found:
-        raise UnknownExport(f"{name} holds no conversation in a known form. {SAYS_WHAT_IS_KNOWN}")
+        raise next(iter(refused), UnknownExport(f"{name} holds no conversation in a known form. {SAYS_WHAT_IS_KNOWN}"))
+    for reason in map(str, refused):
+        yield Conversation("", "", problem=reason.removesuffix(f" {SAYS_WHAT_IS_KNOWN}").rstrip("."))
 
 
 def _read(form: ModuleType, entry: Item) -> Conversation:
@@ -67,7 +77,8 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
         return
     try:
         with zipfile.ZipFile(file) as archive:
-            members = [member for member in archive.namelist() if CONVERSATIONS.search(member)]
+            names = [each for each in archive.namelist() if not each.startswith(APPLES)]
+            members = [*filter(CONVERSATIONS.search, names)] or [*filter(OTHERS.search, names)]
             if len(members) > MOST_MEMBERS:
                 raise UnknownExport(f"{name} has {len(members):,} files of conversations, more than {MOST_MEMBERS:,}.")
             for member in members:
@@ -101,6 +112,8 @@ def _content(text: bytes, name: str) -> Any:
         raise UnknownExport(f"{name} is no export of conversations: it consists of {number:,} tiny parts.")
     try:
         return json.loads(text)
+    except UnicodeDecodeError:  # a character that was cut costs no more than itself
+        return _content(text.decode(errors="replace").encode(), name)
     except (ValueError, RecursionError) as error:
         parts = [*(_elements(text) if text.lstrip().startswith(b"[") else _lines(text))]
         if all(isinstance(part, Unreadable) for part in parts):

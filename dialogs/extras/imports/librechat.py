@@ -1,6 +1,7 @@
 """LibreChat's export of one conversation: a tree in ``messagesTree``, or a list with parents in ``messages``."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from dialogs.extras.imports.conversation import (
     Builder,
@@ -10,6 +11,8 @@ from dialogs.extras.imports.conversation import (
     json_text,
     mapping,
     moment_of,
+    named,
+    role_of,
     text_of,
 )
 from dialogs.extras.imports.tree import Node, current_path
@@ -17,15 +20,15 @@ from dominds.llm.messages import Role
 
 
 def recognises(item: Item) -> bool:
-    return "conversationId" in item and bool({"messagesTree", "messages"} & item.keys())
+    if "conversationId" in item:
+        return bool({"messagesTree", "messages"} & item.keys())
+    return any("messageId" in message for message in items(item.get("messages")))
 
 
 def read(item: Item) -> Conversation:
     builder = Builder()
-    messages = {
-        text_of(message.get("messageId")) or f"message {place}": message
-        for place, message in enumerate(_flat(item.get("messagesTree") or item.get("messages")))
-    }
+    flat = _flat(item.get("messagesTree") or item.get("messages"))
+    messages = named((text_of(one.get("messageId")) or f"message {place}", one) for place, one in enumerate(flat))
     nodes = [
         Node(name, message.get("parentMessageId"), moment_of(message.get("createdAt")))
         for name, message in messages.items()
@@ -38,8 +41,9 @@ def read(item: Item) -> Conversation:
 
 
 def _flat(messages: object) -> Iterator[Item]:
-    """Return every message of a tree, without recursion: a long conversation is a deep tree."""
-    waiting = list(items(messages))[::-1]
+    """Yield every message of a tree, or of lists of them, without recursion: a long conversation is a deep tree."""
+    lists = messages if isinstance(messages, list) else []
+    waiting = [message for one in lists for message in items(one if isinstance(one, list) else [one])][::-1]
     while waiting:
         message = waiting.pop()
         yield message
@@ -49,29 +53,47 @@ def _flat(messages: object) -> Iterator[Item]:
 
 def _add(builder: Builder, message: Item) -> None:
     at = moment_of(message.get("createdAt"))
-    builder.left_out["images and files"] += len(list(items(message.get("files"))))
+    for name in ("files", "attachments"):
+        builder.left_out["images and files"] += len(list(items(message.get(name))))
+    parts, text = _parts(message.get("content")), text_of(message.get("text"))
+    spoken = [said for part in parts if (said := _text(part))]
     if message.get("error"):
         builder.left_out["errors"] += 1
-    elif message.get("isCreatedByUser"):
-        builder.say(Role.USER, text_of(message.get("text")) or "\n".join(_texts(message)), at)
-    elif not list(items(message.get("content"))):
-        builder.say(Role.ASSISTANT, text_of(message.get("text")), at)
+    elif _is_users(message):
+        builder.say(Role.USER, text or "\n".join(spoken), at)
     else:
-        for part in items(message["content"]):
-            match part.get("type"):
-                case "tool_call":
-                    call = mapping(part.get("tool_call"))
-                    given = text_of(call.get("id"))
-                    builder.call("", [(given, text_of(call.get("name")), json_text(call.get("args") or "{}"))], at)
-                    builder.result(json_text(call.get("output") or ""), given, at)
-                case "think":
-                    builder.left_out["thoughts"] += 1
-                case _:
-                    builder.say(Role.ASSISTANT, _text(part), at)
+        for part in parts:
+            _add_part(builder, part, at)
+        if not spoken:
+            builder.say(Role.ASSISTANT, text, at)
 
 
-def _texts(message: Item) -> Iterator[str]:
-    return (text for part in items(message.get("content")) if (text := _text(part)))
+def _is_users(message: Item) -> bool:
+    given = message.get("isCreatedByUser")
+    if given is None:
+        return role_of(message.get("role") or message.get("sender")) in ("user", "you", "human")
+    return given is True or role_of(given) == "true"
+
+
+def _parts(content: object) -> list[Item]:
+    parts = content if isinstance(content, list) else [content]
+    return list(items([{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]))
+
+
+def _add_part(builder: Builder, part: Item, at: datetime | None) -> None:
+    kind = text_of(part.get("type"))
+    if kind == "tool_call" and (call := mapping(part.get("tool_call"))):
+        function = mapping(call.get("function")) or call  # as the API of assistants has it
+        given, arguments = text_of(call.get("id")), function.get("args") or function.get("arguments") or "{}"
+        builder.call("", [(given, text_of(function.get("name")), json_text(arguments))], at)
+        builder.result(json_text(call.get("output") or function.get("output") or ""), given, at)
+    elif kind == "think":
+        builder.left_out["thoughts"] += 1
+    elif text := _text(part):
+        builder.say(Role.ASSISTANT, text, at)
+    elif kind != "text":
+        is_file = "image" in kind or "file" in kind
+        builder.left_out["images and files" if is_file else "parts of another kind"] += 1
 
 
 def _text(part: Item) -> str:

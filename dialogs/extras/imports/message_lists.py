@@ -1,5 +1,9 @@
 """Lists of messages, alone or under ``messages``: in the form of OpenAI's chat completions, or of other protocols of
-model servers, with calls and results as blocks or items. ShareGPT's names for the fields are known, too."""
+model servers, with calls and results as blocks or items. ShareGPT's and Gemini's names for the fields are known, too,
+and the prompts that Google AI Studio saves.
+"""
+
+from typing import Any
 
 from dialogs.extras.imports.conversation import Builder, Conversation, Item, items, json_text, mapping, role_of, text_of
 from dominds.llm.messages import Role
@@ -13,8 +17,12 @@ CONTENTS = ("content", "parts", "text", "value")
 
 
 def recognises(item: Item) -> bool:
-    messages = item.get("messages")
-    return isinstance(messages, list) and any(map(_is_message, messages))
+    return any(map(_is_message, _listed(item)))
+
+
+def _listed(item: Item) -> list[Any]:
+    chunks = mapping(item.get("chunkedPrompt")).get("chunks")
+    return next((one for one in (item.get("messages"), item.get("contents"), chunks) if isinstance(one, list)), [])
 
 
 def _is_message(entry: object) -> bool:
@@ -27,7 +35,7 @@ def _role_in(entry: Item) -> str:
 
 def read(item: Item) -> Conversation:
     builder = Builder()
-    for entry in item["messages"]:
+    for entry in _listed(item):
         kind = mapping(entry).get("type")
         if _is_message(entry):
             _add(builder, entry)
@@ -41,7 +49,9 @@ def read(item: Item) -> Conversation:
 def _add(builder: Builder, message: Item) -> None:
     role = _role_in(message)
     content = next((message[name] for name in CONTENTS if message.get(name) is not None), None)
-    parts = content if isinstance(content, list) else [content]
+    if message.get("isThought"):  # Google AI Studio
+        content = [{"type": THOUGHTS[0]}]
+    parts = list(map(_block_of, content)) if isinstance(content, list) else [content]
     blocks = [part for part in items(parts) if part.get("type") in (*CALLS, *RESULTS, *THOUGHTS)]
     text = text_and_files(builder, [part for part in parts if part not in blocks] if blocks else content)
     if role in ("system", "developer"):
@@ -59,6 +69,17 @@ def _add(builder: Builder, message: Item) -> None:
         for block in blocks:
             _add_block(builder, block)
         builder.say(Role.USER, text)
+
+
+def _block_of(part: object) -> object:
+    """Return a part of Gemini's as the block that it is elsewhere."""
+    inner = mapping(part)
+    if call := mapping(inner.get("functionCall")):
+        return {"type": "function_call", "call_id": call.get("id"), **call, "arguments": call.get("args")}
+    if response := mapping(inner.get("functionResponse")):
+        output = json_text(response.get("response") or "")
+        return {"type": "function_call_output", "call_id": response.get("id"), "output": output}
+    return {"type": THOUGHTS[1]} if inner.get("thought") else part
 
 
 def _add_block(builder: Builder, block: Item) -> None:
@@ -94,7 +115,7 @@ def text_and_files(builder: Builder, content: object) -> str:
         return content
     texts = []
     for part in content if isinstance(content, list) else [content]:
-        if part is None:
+        if not part:
             continue
         inner = mapping(part)
         words = (text_of(inner.get(name)) for name in ("text", "content", "refusal"))

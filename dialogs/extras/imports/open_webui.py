@@ -15,22 +15,26 @@ from dialogs.extras.imports.conversation import (
     text_of,
 )
 from dialogs.extras.imports.message_lists import text_and_files
-from dialogs.extras.imports.tree import Node, current_path
+from dialogs.extras.imports.tree import Node, current_path, parents_in
 from dominds.llm.messages import Role
 
-DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?</details>\s*', re.S)
-CLOSING = "</details>"
+TAG = re.compile(r"<details\b[^>]*>|</details>\s*")
+ABOUT = re.compile(r"\btype=\"(reasoning|tool_calls|code_interpreter)\"")
 
 
 def recognises(item: Item) -> bool:
-    chat = mapping(item.get("chat"))
+    chat = _chat(item)
     return isinstance(mapping(chat.get("history")).get("messages"), dict | list) or isinstance(
         chat.get("messages"), list
     )
 
 
+def _chat(item: Item) -> Item:
+    return mapping(item.get("chat")) or (item if "history" in item else {})
+
+
 def read(item: Item) -> Conversation:
-    chat = mapping(item["chat"])
+    chat = _chat(item)
     builder = Builder()
     for message in _path(chat, builder):
         at = moment_of(message.get("timestamp"))
@@ -39,6 +43,8 @@ def read(item: Item) -> Conversation:
         elif role_of(message.get("role")) == "user":
             builder.left_out["images and files"] += len(list(items(message.get("files"))))
             builder.say(Role.USER, text_and_files(builder, message.get("content")), at)
+        elif role_of(message.get("role")) == "tool":
+            builder.result(text_and_files(builder, message.get("content")), at=at)
         else:
             builder.left_out["instructions"] += 1
     return builder.conversation("open-webui", item.get("id"), item.get("title") or chat.get("title"))
@@ -47,13 +53,17 @@ def read(item: Item) -> Conversation:
 def _path(chat: Item, builder: Builder) -> list[Item]:
     history = mapping(chat.get("history"))
     messages = by_id(history.get("messages"))
+    parents = parents_in(messages, "parentId", "childrenIds")
     nodes = [
-        Node(name, one.get("parentId"), moment_of(one.get("timestamp")), speaks=bool(one.get("role")))
+        Node(name, parents[name], moment_of(one.get("timestamp")), speaks=bool(one.get("role")))
         for name, one in messages.items()
     ]
     path = [node for node in current_path(nodes, history.get("currentId")) if node.speaks]
     if not path:
         return list(items(chat.get("messages")))
+    builder.left_out["messages without a known author"] += sum(
+        bool(one.get("content")) and not one.get("role") for one in messages.values()
+    )
     builder.left_out["messages of other branches"] += sum(node.speaks for node in nodes) - len(path)
     return [messages[node.name] for node in path]
 
@@ -62,12 +72,8 @@ def _add_answer(builder: Builder, message: Item) -> None:
     """Add an answer by its ``output``, with calls and results apart. Older exports have both in the text alone."""
     at = moment_of(message.get("timestamp"))
     output = list(items(message.get("output")))
-    if not any(part.get("type") == "message" for part in output):
-        text = text_and_files(builder, message.get("content"))
-        text, taken = _without_details(text)
-        builder.left_out["thoughts and tool results in the text"] += taken
-        builder.say(Role.ASSISTANT, text, at)
-        return
+    builder.left_out["images and files"] += len(list(items(message.get("files"))))
+    builder.left_out["errors"] += bool(message.get("error"))
     for part in output:
         match part.get("type"):
             case "message":
@@ -80,15 +86,26 @@ def _add_answer(builder: Builder, message: Item) -> None:
                 builder.result(text, text_of(part.get("call_id")), at)
             case "reasoning":
                 builder.left_out["thoughts"] += 1
+            case _:
+                builder.left_out["parts of another kind"] += 1
+    if not any(part.get("type") == "message" for part in output):
+        text, taken = _without_details(text_and_files(builder, message.get("content")))
+        builder.left_out["thoughts and tool results in the text"] += taken
+        builder.say(Role.ASSISTANT, text, at)
 
 
 def _without_details(text: str) -> tuple[str, int]:
-    """Remove details, and count them.
-
-    Nothing is searched after the last closing tag, since every opening tag there would be followed to the end of the
-    text.
-    """
-    head, closing, tail = text.rpartition(CLOSING)
-    space = len(tail) - len(tail.lstrip())
-    kept, taken = DETAILS.subn("", head + closing + tail[:space])
-    return kept + tail[space:], taken
+    """Remove thoughts and calls, with the details inside of them, and count them. One without its end stays."""
+    kept, taken = [], 0
+    at = begin = depth = 0  # where the kept text goes on; where what is removed began, and how deep in it we are
+    for tag in TAG.finditer(text):
+        is_end = tag[0].startswith("</")
+        if not depth and (is_end or not ABOUT.search(tag[0])):
+            continue
+        if not depth:
+            begin = tag.start()
+        depth += -1 if is_end else 1
+        if not depth:
+            kept.append(text[at:begin])
+            at, taken = tag.end(), taken + 1
+    return "".join(kept) + text[at:], taken

@@ -1,8 +1,10 @@
 """The path through a tree of messages that a conversation shows now, even if the export has lost some of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+from dialogs.extras.imports.conversation import Item
 
 NO_MESSAGE = "00000000-"  # the beginning of the parent's id that Claude and LibreChat give a first message
 
@@ -19,6 +21,13 @@ class Node:
     @property
     def is_first(self) -> bool:
         return not self.parent or str(self.parent).startswith(NO_MESSAGE)
+
+
+def parents_in(entries: Mapping[str, Item], parent: str, children: str) -> dict[str, object]:
+    """Return the parents of entries by their names: as they say themselves, or else as the entry that lists them."""
+    below = {name: one.get(children) for name, one in entries.items()}
+    listed = {str(child): name for name, each in below.items() if isinstance(each, list) for child in each}
+    return {name: one.get(parent) or listed.get(name) for name, one in entries.items()}
 
 
 def current_path(nodes: Iterable[Node], end: object = None) -> list[Node]:

@@ -6,6 +6,7 @@ import re
 import resource
 import zipfile
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
-from dialogs.extras.imports.conversation import NO_RESULT, Conversation
+from dialogs.extras.imports.conversation import NO_RESULT, Conversation, moment_of
 from dialogs.extras.imports.files import UnknownExport, conversations_in
 from dialogs.extras.imports.reading_process import conversations_apart
 from dialogs.models import Dialog, Turn
@@ -255,6 +256,169 @@ def test_odd_chains_lose_nothing(export_of: Any, links: Any, more: Any) -> None:
     assert not payload.left_out["messages of other branches"]
 
 
+def claude_of(*messages: Any) -> Any:
+    return [{"uuid": "1", "name": "t", "chat_messages": list(messages)}]
+
+
+def librechat_of(*messages: Any) -> Any:
+    return {"conversationId": "1", "title": "t", "messages": list(messages)}
+
+
+def open_webui_of(*messages: Any) -> Any:
+    return [{"id": "1", "title": "t", "chat": {"history": {"messages": {one["id"]: one for one in messages}}}}]
+
+
+def deepseek() -> Any:
+    said = [("q", None, [("REQUEST", "Yes?")]), ("a", "q", [("THINK", "Hm."), ("RESPONSE", "Yes.")])]
+    nodes = {
+        name: {
+            "id": name,
+            "parent": parent,
+            "message": {"fragments": [{"type": kind, "content": text} for kind, text in told]},
+        }
+        for name, parent, told in said
+    }
+    return [{"id": "1", "title": "t", "mapping": nodes}]
+
+
+QA = [("user", "Yes?"), ("assistant", "Yes.")]
+NODE = {"parent": None, "children": ["a"]}
+LIBRE_Q = {"messageId": "q", "parentMessageId": None, "sender": "User", "text": "Yes?"}
+WEB_Q = {"id": "q", "role": "user", "content": "Yes?", "childrenIds": ["a"]}
+CLAUDE_Q, CLAUDE_A = {"uuid": "q", "sender": "human", "text": "Yes?"}, {"uuid": "a", "sender": "assistant"}
+SHAPES = {
+    "ChatGPT, children alone": chatgpt_of(
+        ("q", NODE | {"message": {"author": {"role": "user"}, "content": {"parts": [None, "Yes?", ""]}}}),
+        ("a", {"message": {"author": "assistant", "content": "Yes."}}),
+        current="a",
+    ),
+    "ChatGPT, by role": chatgpt_of(
+        ("q", NODE | {"message": {"role": "user", "content": ["Yes?"]}}),
+        ("a", {"parent": "q", "message": {"role": "assistant", "content": {"text": "Yes."}}}),
+        current="a",
+    ),
+    "DeepSeek": deepseek(),
+    "Claude, contents as text": claude_of({**CLAUDE_Q, "text": "", "content": "Yes?"}, {**CLAUDE_A, "content": "Yes."}),
+    "Claude, a spoken part": claude_of(CLAUDE_Q, {**CLAUDE_A, "content": [{"type": "voice_note", "text": "Yes."}]}),
+    "Claude, an id twice": claude_of(
+        {**CLAUDE_Q, "parent_message_uuid": "00000000-0"},
+        {**CLAUDE_A, "uuid": "q", "parent_message_uuid": "q", "text": "Yes."},
+    ),
+    "Claude, a message twice": claude_of(
+        {**CLAUDE_Q, "parent_message_uuid": "00000000-0"},
+        {**CLAUDE_Q, "parent_message_uuid": "00000000-0"},
+        {**CLAUDE_A, "parent_message_uuid": "q", "text": "Yes."},
+    ),
+    "Open WebUI, children alone": open_webui_of(WEB_Q, {"id": "a", "role": "assistant", "content": ["Yes."]}),
+    "Open WebUI, a chat alone": {
+        "title": "t",
+        "history": {"messages": [WEB_Q, {"id": "a", "role": "assistant", "content": "Yes."}]},
+    },
+    "LibreChat, by sender": librechat_of(
+        LIBRE_Q, {"messageId": "a", "parentMessageId": "q", "sender": "GPT", "text": "Yes."}
+    ),
+    "LibreChat, flags as text": librechat_of(
+        {**LIBRE_Q, "isCreatedByUser": "true"},
+        {"messageId": "a", "parentMessageId": "q", "isCreatedByUser": "false", "content": [None, "Yes."]},
+    ),
+    "LibreChat, thoughts beside the text": librechat_of(
+        LIBRE_Q,
+        {"messageId": "a", "parentMessageId": "q", "text": "Yes.", "content": [{"type": "think", "think": "Hm."}]},
+    ),
+    "LibreChat, branches": librechat_of([LIBRE_Q, {"messageId": "a", "parentMessageId": "q", "text": "Yes."}]),
+    "LibreChat, without its id": {"messages": [LIBRE_Q, {"messageId": "a", "parentMessageId": "q", "text": "Yes."}]},
+    "Gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Yes?"}]},
+            {"role": "model", "parts": [{"text": "Hm.", "thought": True}, {"text": "Yes."}]},
+        ]
+    },
+    "Google AI Studio": {
+        "chunkedPrompt": {
+            "chunks": [
+                {"role": "user", "text": "Yes?"},
+                {"role": "model", "text": "Hm.", "isThought": True},
+                {"role": "model", "text": "Yes."},
+            ]
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("export", SHAPES.values(), ids=SHAPES)
+def test_a_question_and_its_answer_are_read_in_every_shape(export: Any) -> None:
+    (payload,) = read(export)
+    assert spoken(payload) == QA
+    assert not {kind for kind, count in payload.left_out.items() if count} - {"thoughts"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(1774602000, 1774602000.0, 1774602000000, 1774602000 * 10**9, "1774602000", "1774602000000"),
+        *("2026-03-27T09:00:00Z", {"$date": "2026-03-27T09:00:00Z"}, {"$date": {"$numberLong": "1774602000000"}}),
+    ],
+)
+def test_times_are_read_however_they_are_written(given: Any) -> None:
+    assert moment_of(given) == datetime(2026, 3, 27, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "given", [None, True, [], {}, {"$date": {"$date": []}}, "soon", "1e5", 1e300, float("nan"), -1e30]
+)
+def test_what_is_no_time_is_none(given: Any) -> None:
+    assert moment_of(given) is None
+
+
+def test_what_an_answer_holds_beside_its_text_is_taken_or_counted() -> None:
+    call, result = (
+        {"type": "function_call", "call_id": "c", "name": "f"},
+        {"type": "function_call_output", "call_id": "c"},
+    )
+    web = {"id": "a", "role": "assistant", "content": "Yes.", "parentId": "q", "files": [{}], "error": {"content": "x"}}
+    (payload,) = read(open_webui_of(WEB_Q, {**web, "output": [call, {**result, "output": "7"}, {"type": "new"}]}))
+    assert spoken(payload) == [QA[0], ("assistant", "f"), ("tool", "7"), QA[1]]
+    assert payload.left_out["errors"] == payload.left_out["images and files"] == 1
+    assert payload.left_out["parts of another kind"] == 1
+    function = {"name": "f", "arguments": "{}", "output": "7"}
+    parts = [{"type": "tool_call", "tool_call": {"id": "c", "type": "function", "function": function}}, {"type": "new"}]
+    answer = {"messageId": "a", "parentMessageId": "q", "text": "Yes.", "content": [*parts, {"type": "image_file"}]}
+    (payload,) = read(librechat_of(LIBRE_Q, {**answer, "attachments": [{}]}))
+    assert spoken(payload) == [QA[0], ("assistant", "f"), ("tool", "7"), QA[1]]
+    assert (payload.left_out["images and files"], payload.left_out["parts of another kind"]) == (2, 1)
+    (payload,) = read(
+        claude_of({**CLAUDE_Q, "files_v2": [{"file_name": "p.png"}]}, {**CLAUDE_A, "content": [{"type": "x"}]})
+    )
+    assert "[Attached, not imported: p.png]" in spoken(payload)[0][1]
+    assert payload.left_out["parts of another kind"] == 1
+    asked = {
+        "author": {"role": "user"},
+        "content": {"parts": ["Yes?"]},
+        "metadata": {"attachments": [{"name": "a.pdf"}]},
+    }
+    odd = {"author": {"role": "assistant"}, "content": {"content_type": "app_pairing_content", "workspaces": []}}
+    (payload,) = read(chatgpt_of(("q", {"message": asked}), ("a", {"parent": "q", "message": odd}), current="a"))
+    assert spoken(payload) == [("user", "Yes?\n[Attached, not imported: a.pdf]")]
+    assert (payload.left_out["images and files"], payload.left_out["contents without text"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "taken"),
+    [
+        ('<details type="reasoning">a <details>b</details> c</details>\nYes.', "Yes.", 1),
+        ('<details id="x" type="tool_calls" done="true">a</details>Yes.', "Yes.", 1),
+        ("<details><summary>Mine</summary></details>", "<details><summary>Mine</summary></details>", 0),
+        ('Yes.<details type="reasoning">never closed', 'Yes.<details type="reasoning">never closed', 0),
+        ("</details>Yes.", "</details>Yes.", 0),
+        ('<details type="reasoning">' * 30_000, '<details type="reasoning">' * 30_000, 0),
+    ],
+)
+def test_thoughts_in_a_text_go_with_what_is_inside_of_them(text: str, kept: str, taken: int) -> None:
+    (payload,) = read(open_webui_of(WEB_Q, {"id": "a", "parentId": "q", "role": "assistant", "content": text}))
+    assert spoken(payload)[1:] == [("assistant", kept)]
+    assert payload.left_out["thoughts and tool results in the text"] == taken
+
+
 def test_messages_of_claude_stand_in_the_order_of_their_times() -> None:
     said = [{"uuid": at, "sender": "human", "text": at, "created_at": f"2026-03-01T09:0{at}:00Z"} for at in "312"]
     (payload,) = read([{"uuid": "1", "name": "t", "chat_messages": said}])
@@ -383,6 +547,34 @@ def test_an_archive_is_read_as_its_service_sends_it() -> None:
         archive.writestr("data/conversations-001.json", json.dumps(exports.claude()))
     packed.seek(0)
     assert [message.source for message in conversations_in(packed, "export.zip")] == ["chatgpt:6b0f-1", "claude:c-1"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["conversations.json", "a/b/Conversations (1).JSON", "a\\conversations.json", "chat-export-17.json", "c.jsonl"],
+)
+def test_an_archive_may_name_its_files_otherwise(name: str) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(f"__MACOSX/._{name}", b"\x00\x05")
+        archive.writestr(name, json.dumps(exports.claude()[0]))
+    assert [one.source for one in conversations_in(packed, "export.zip")] == ["claude:c-1"]
+
+
+def test_a_damaged_file_of_an_archive_ends_only_itself() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("conversations-000.json", b"{bad")
+        archive.writestr("conversations-001.json", json.dumps(exports.claude()))
+    good, bad = conversations_in(packed, "export.zip")
+    assert good.source == "claude:c-1"
+    assert "is not JSON" in bad.problem
+
+
+def test_a_damaged_character_costs_no_more_than_itself() -> None:
+    content = json.dumps({"messages": [{"role": "user", "content": "Zoë"}]}, ensure_ascii=False).encode("latin-1")
+    (payload,) = conversations_in(io.BytesIO(content), "a.json")
+    assert spoken(payload) == [("user", "Zo\ufffd")]
 
 
 @pytest.mark.parametrize(
