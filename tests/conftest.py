@@ -75,6 +75,7 @@ TOGETHER = {
         "tests/faults/test_machine.py",
         "tests/faults/test_random.py",
         "tests/faults/test_sockets.py",
+        "tests/faults/test_team_processes.py",
         "tests/faults/test_workers.py",
     ),
 }

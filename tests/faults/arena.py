@@ -108,7 +108,13 @@ class Arena:
             json.dumps({"providers": {"stub": {**stub, "models": {"model": model}}}})
         )
         tester = {"name": "Tester", "provider": "stub", "model": "model", "instructions": "Be brief."}
-        (self.stack.minds_dir / "team.yaml").write_text(json.dumps({"members": {"tester": tester}}))
+        slow = 'play({"words": 60, "every": 0.1})'  # how a reader answers, whose task says nothing about that
+        members = {
+            "tester": tester,
+            "lead": {**tester, "name": "Lead", "colleagues": ["reader"]},
+            "reader": {**tester, "name": "Reader", "instructions": slow},
+        }
+        (self.stack.minds_dir / "team.yaml").write_text(json.dumps({"members": members}))
         self.start_parts()
         with self.orm():
             owner, _ = User.objects.get_or_create(username="arena", is_superuser=True)
@@ -164,8 +170,8 @@ class Arena:
         return worker
 
     # -- people --------------------------------------------------------------------------------------------------------
-    def open(self) -> Talk:
-        answer = self._insist("POST", "/api/dialogs", json={"agent": "tester"})
+    def open(self, agent: str = "tester") -> Talk:
+        answer = self._insist("POST", "/api/dialogs", json={"agent": agent})
         talk = Talk(answer.json()["id"], f"dlg-{uuid4().hex[:8]}")
         self.talks.append(talk)
         return talk

@@ -1,8 +1,8 @@
 """A model server for the fault tests: OpenAI's chat completions, in a process of its own, played by the messages.
 
-A user message says how its answer goes by ``play({...})`` somewhere in its text; see ``Play``. Every request is a line
-in a JSONL file before it is answered, and another one when it has ended. Every answer starts with a sentinel of its
-own.
+A user message says how its answer goes by ``play({...})`` somewhere in its text, or else the instructions do; see
+``Play``. Every request is a line in a JSONL file before it is answered, and another one when it has ended. Every answer
+starts with a sentinel of its own.
 
 Run as ``python -m tests.faults.provider LOG_FILE``; it prints its port.
 """
@@ -40,7 +40,7 @@ class Play:
     status: int = 500
     body: str = '{"error": {"message": "broken"}}'
     retry_after: str = ""
-    call: dict[str, Any] | None = None  # a tool call, until its result is there
+    calls: list[dict[str, Any]] = field(default_factory=list)  # of tools, until there is a result
     forced: str = "clear"  # what a forced attempt answers: clear, text, two, blank, broken, error
     forced_usage: int = 120_000
     chunk_bytes: int = 0  # send in pieces of this many bytes
@@ -70,7 +70,8 @@ class Provider:
 
     async def _answer(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         text = "\n".join(str(m["content"]) for m in request["messages"] if m["role"] == "user")
-        marks, plays = DIALOG.findall(text), PLAY.findall(text)
+        instructions = "\n".join(str(m["content"]) for m in request["messages"] if m["role"] == "system")
+        marks, plays = DIALOG.findall(text), PLAY.findall(text) or PLAY.findall(instructions)
         play = Play(**json.loads(plays[-1])) if plays else Play()
         forced = "clear_mind" in json.dumps(request.get("tool_choice"))
         sentinel = f"snt-{secrets.token_hex(4)}"
@@ -160,8 +161,9 @@ def _call(name: str, arguments: str, index: int = 0) -> dict[str, Any]:
 
 async def _reply(play: Play, sentinel: str, request: dict[str, Any], then: str) -> AsyncIterator[Piece]:
     has_result = request["messages"][-1]["role"] == "tool" or any(m["role"] == "tool" for m in request["messages"])
-    if play.call and not has_result:
-        yield _chunk({"tool_calls": [_call(play.call["name"], json.dumps(play.call["arguments"]))]})
+    if play.calls and not has_result:
+        calls = [_call(one["name"], json.dumps(one["arguments"]), index) for index, one in enumerate(play.calls)]
+        yield _chunk({"tool_calls": calls})
         yield _chunk({}, "tool_calls")
     elif then == "cut_call":
         yield _chunk({"tool_calls": [_call("add_reminder", '{"content": "' + sentinel)]})

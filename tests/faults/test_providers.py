@@ -275,7 +275,7 @@ def test_three_refusals_of_any_kind_end_in_one_question(
 
 def test_a_tool_call_with_what_no_database_stores(dialog: Dialog, provider: ProviderProcess) -> None:
     call = {"name": "add_reminder", "arguments": {"content": "a\x00b \ud83d half"}}
-    result = say(dialog, call=call)
+    result = say(dialog, calls=[call])
     assert result.state in ("idle", "failed")
     assert dialog.turns.filter(role=Turn.Role.TOOL).count() == 1
     check(dialog, provider)
