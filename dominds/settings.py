@@ -156,7 +156,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "dominds.web.middleware.readable_only",
     "dominds.web.middleware.asked_by_address",
-    "dominds.web.busy_database.asked_again",
+    "dominds.web.busy_database.retry_reads",
     "django.middleware.security.SecurityMiddleware",
     "dominds.web.static.StaticFiles",
     "dominds.web.compression.CompressedAnswers",

@@ -234,8 +234,8 @@ class Context:
 
     @property
     def must_shrink(self) -> bool:
-        """Check whether nothing can be sent before the view is smaller: it was refused, or an answer filled the
-        window.
+        """Check whether the view has to become smaller before anything is sent: it was refused as too long, or an
+        answer filled the window.
         """
         return self.overflowed or self.interrupted
 

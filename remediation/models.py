@@ -10,7 +10,7 @@ from remediation.decisions import UNDO_CLEAR
 
 class RunQuerySet(models.QuerySet["RemediationRun"]):
     def counted(self) -> "RunQuerySet":
-        """Leave out the copies that a fork took along, so that each rewrite counts once, and undone clears."""
+        """Leave out undone clears, and the copies that forks hold, so that each rewrite counts once."""
         return self.filter(created_at__gte=models.F("dialog__created_at")).exclude(policy=UNDO_CLEAR)
 
 

@@ -136,7 +136,7 @@ def digests(attachments: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
     return tuple(file["sha256"] for file in attachments or ())
 
 
-def named_by(turns: Iterable[Turn]) -> set[str]:
+def file_digests(turns: Iterable[Turn]) -> set[str]:
     """Return the digests of these turns' files."""
     return {digest for turn in turns for digest in digests(turn.attachments)}
 

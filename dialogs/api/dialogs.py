@@ -34,8 +34,8 @@ def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, 
 
 @router.get("/dialogs", response=list[DialogOut])
 def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict[str, Any]]:
-    """List the caller's own dialogs and those of their groups; whoever has the permission sees all. One that an agent
-    opened is named by the dialog in which it did so.
+    """List the caller's own dialogs and those of their groups, or all for whoever has the permission. Dialogs that an
+    agent opened are listed by the dialog above them.
     """
     visible = Dialog.objects.for_user(request.auth).exclude(origin=Dialog.Origin.AGENT)
     visible = visible.select_related("agent", "group")

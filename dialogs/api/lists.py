@@ -1,5 +1,4 @@
-"""Parameters that calls share: windows of lists, oldest first with ``after`` exclusive, and texts
-that can be stored."""
+"""Parameters that several calls share: ``after`` and ``limit`` of lists, and texts that the database can store."""
 
 from typing import Annotated, Any, TypeVar
 from uuid import UUID

@@ -115,7 +115,7 @@ def _exceeds(images: int, size: int, large: int, bounds: ImageBounds, share: int
     return images > most // share or size > bounds.most_bytes // share
 
 
-def loaded(request: Request, dialog_id: UUID) -> Request:
+def with_image_bytes(request: Request, dialog_id: UUID) -> Request:
     """Return the request with the bytes of its images."""
     keys = {
         part.key for message in with_parts(request.messages) for part in message.parts if isinstance(part, ImagePart)

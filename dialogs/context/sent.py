@@ -116,7 +116,7 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def remembered(
+def record_request(
     dialog: Dialog, call: ModelCall, prepared: Prepared, model: ModelInfo, body: bytes
 ) -> tuple[Sent, tuple[RequestPart, ...]]:
     """Return the record of a request, with the parts that it names."""

@@ -54,7 +54,7 @@ class Served:
         return replace(self, policy=policy_for(dialog, self.model.kind.family).policy)
 
 
-def served_by(subject: Dialog | Agent) -> Served:
+def resolve_served(subject: Dialog | Agent) -> Served:
     """Look it up. Raises ``UnknownModel``."""
     model = model_of(subject)
     return Served(model, policy_for(subject, model.kind.family).policy)
@@ -63,6 +63,6 @@ def served_by(subject: Dialog | Agent) -> Served:
 def served_or_unknown(subject: Dialog | Agent) -> Served | UnknownModel:
     """Look it up, with the error as a value: a request may still be stored, or refused for something else."""
     try:
-        return served_by(subject)
+        return resolve_served(subject)
     except UnknownModel as error:
         return error

@@ -44,8 +44,8 @@ class NoRoomInBudget(Exception):
 
 
 def check_room(dialog: Dialog, cost_usd: Decimal) -> None:
-    """Raise ``NoRoomInBudget`` where a budget has no room for a call of a dialog that was read ``whole`` and has cost
-    ``cost_usd`` by now. Called within the transaction that stores the beginning of the call.
+    """Raise ``NoRoomInBudget`` where a budget has no room for another call of a dialog, which has cost ``cost_usd`` so
+    far. Called in the transaction that stores the beginning of the call, with a dialog of ``Dialog.objects.whole``.
     """
     month = month_under_lock(dialog.owner_id, beside=dialog) if dialog.monthly_budget_usd is not None else Spending()
     spending = _with_extensions(dialog, replace(month, dialog=cost_usd, dialog_budget=dialog.budget_in_force))

@@ -68,7 +68,9 @@ class Line:
 
 
 def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
-    """Return the pieces by the oldest turn that each is made of. A text that stands for others comes before them."""
+    """Return the pieces before and after a rewrite in one order: by the oldest turn of each, a new text before the
+    pieces that it replaces.
+    """
     gone_by_id = {item["id"]: item for item in removed}
     changed = {item["id"] for item in view if item.get("is_new") and item["id"] in gone_by_id}
     rows: list[tuple[tuple[int, int, int], Item | None, Item | None]] = []

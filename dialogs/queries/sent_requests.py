@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 
 from dialogs.context.client import SystemMessage
 from dialogs.context.config import prompts_folder
-from dialogs.context.images import loaded, sendable
+from dialogs.context.images import sendable, with_image_bytes
 from dialogs.context.limits import catalog
 from dialogs.context.reminder_statements import Statement, Statements, in_order, placed
 from dialogs.context.request import Once, messages_of, prepare, tools_in
@@ -144,7 +144,7 @@ class _Made:
         try:
             body = (
                 self._model.kind.connect(self._model, _key(self._model))
-                .stream(loaded(self.request, self.generation.dialog_id))
+                .stream(with_image_bytes(self.request, self.generation.dialog_id))
                 .body
             )
         except ProviderError as error:

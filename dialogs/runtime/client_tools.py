@@ -13,7 +13,7 @@ from dialogs.errors import Conflict
 from dialogs.models import Dialog, Drive, Turn
 from dialogs.runtime.oversized_results import Judged, keep_whole
 from dialogs.store.change import Change
-from dialogs.tools.registry import offered_to, tools_of
+from dialogs.tools.registry import tools_for_dialog, tools_of
 from remediation.guidance import CLEAR_MIND
 
 UNANSWERED = Result("The client gave no result for this call and went on with another message.", failed=True)
@@ -22,7 +22,7 @@ BESIDE_CLEAR = Result("Not called: it came together with clear_mind. Call one of
 
 def client_calls(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
     """Return the calls that the client runs."""
-    offered = offered_to(dialog)
+    offered = tools_for_dialog(dialog)
     return tuple(call for call in calls if call.name in offered and offered[call.name].is_clients)
 
 

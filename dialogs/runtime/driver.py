@@ -6,12 +6,12 @@ import structlog
 
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context import connected
-from dialogs.context.images import loaded
+from dialogs.context.images import with_image_bytes
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.package_draft import draft_package
 from dialogs.context.request import prepare
 from dialogs.context.retrieval.recall import PushRecall
-from dialogs.context.sent import remembered
+from dialogs.context.sent import record_request
 from dialogs.context.served import Served
 from dialogs.context.spending import NoRoomInBudget
 from dialogs.context.tool_calls import abandon
@@ -143,8 +143,8 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
     model = params.tune(served.model, dialog.agent.model_params, call.asked)
     provider = connect(model)
     prepared = prepare(dialog, served.model, call, repeats.form_of(dialog, served.model, call))
-    stream = provider.stream(loaded(prepared.request, dialog.pk))
-    sent = remembered(dialog, call, prepared, model, stream.body)
+    stream = provider.stream(with_image_bytes(prepared.request, dialog.pk))
+    sent = record_request(dialog, call, prepared, model, stream.body)
     try:
         attempt = attempts.begin(lease, dialog, served, call, prepared, sent)
     except NoRoomInBudget as reason:  # the policies see one that is used up; for calls under way this one waits

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dialogs.context.served import Served, served_by
+from dialogs.context.served import Served, resolve_served
 from dialogs.context.view import View, view_of
 from dialogs.context.view_sizes import ViewSizes
 from dialogs.models import Dialog
@@ -24,6 +24,6 @@ def materials_of(dialog: Dialog, view: View | None = None) -> Materials:
     no longer has the dialog's model.
     """
     view = view or view_of(dialog)
-    served = served_by(dialog).seeing(view.messages)
+    served = resolve_served(dialog).seeing(view.messages)
     tools = offer_to(dialog, served).tools
     return Materials(served, view, tools, ViewSizes(dialog, served, view, tools))

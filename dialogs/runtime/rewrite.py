@@ -136,7 +136,7 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
         return auxiliary_calls.ask(lease, job.dialog, purpose, instructions, content)
 
     is_slow = job.sizes.config.relevance == "minilm"
-    toolbox = phases.shown_by(toolbox_with_model(job, ask, report), is_slow)
+    toolbox = phases.with_phases_shown(toolbox_with_model(job, ask, report), is_slow)
     try:
         rewritten = rewrite(job, within(toolbox, seconds))
     except RewriteTooLong as error:
@@ -357,7 +357,7 @@ def _after_rewrite(change: Change) -> None:
 
 
 def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
-    """Store the policy's own notice and events beside the common one."""
+    """Store the notice and the events of this policy, beside the event that every rewrite has."""
     if job.policy.notices:
         change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=job.policy.notices[1])
     for kind, values in job.policy.events(job.sizes.units, rewritten):

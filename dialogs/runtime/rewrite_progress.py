@@ -84,9 +84,9 @@ class Progress:
             self.waiting.clear()
         self.since = self.clock()
 
-    def shown_by(self, toolbox: Toolbox, compares_long: bool) -> Toolbox:
-        """Return a toolbox whose calls show a phase that lasts; before texts are compared if that
-        ``compares_long``.
+    def with_phases_shown(self, toolbox: Toolbox, compares_long: bool) -> Toolbox:
+        """Return a toolbox that shows the phase on the page once it has lasted for a moment. Where comparing texts
+        takes long (``compares_long``), the phase is shown before.
         """
         count, relevance = toolbox.count, toolbox.relevance
 

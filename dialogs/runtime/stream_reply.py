@@ -102,7 +102,7 @@ def stream_reply(
     reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds
     try:
-        with seats.given_back(), lease.interruptible(stream.abort, deadline):
+        with seats.without_seat(), lease.interruptible(stream.abort, deadline):
             stream.run(reading.take)
     except StreamAborted:
         if not (reply.interrupted or reply.aborted):

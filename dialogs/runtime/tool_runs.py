@@ -21,7 +21,7 @@ from dialogs.runtime.live_text import show_line
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
-from dialogs.tools.registry import offered_to
+from dialogs.tools.registry import tools_for_dialog
 from dialogs.tools.retrying import run_with_retries
 from dialogs.tools.tool import AsksPerson, Invocation, Progress, Stopped, Tool, ToolArgumentsInvalid, read_arguments
 from dominds.llm.json_text import is_whole
@@ -66,7 +66,7 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
     Calls that a client of ``/v1`` runs are handed over when the others are done. A result that comes later holds up
     neither the calls beside it nor a worker, but a clear, or calls for a client, wait for it.
     """
-    tools = offered_to(dialog)
+    tools = tools_for_dialog(dialog)
     clients = client_tools.client_calls(dialog, calls)
     beside_clear = client_tools.has_clear(calls)
     if clients and beside_clear:
@@ -127,7 +127,7 @@ def _await_results(lease: Lease, calls: Sequence[Call]) -> None:
 def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran:
     """Run one call."""
     if tool is None:
-        offered = ", ".join(sorted(offered_to(dialog)))
+        offered = ", ".join(sorted(tools_for_dialog(dialog)))
         return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
     if not is_whole(call.arguments) and _was_cut(dialog, call):
         return _store(lease, call, Result(CUT.format(len(call.arguments)), failed=True))

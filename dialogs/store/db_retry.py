@@ -1,4 +1,4 @@
-"""Repetition of changes after the database was away."""
+"""Changes that are tried again after the database was away."""
 
 import functools
 from collections.abc import Callable

@@ -93,7 +93,7 @@ class Lease:
         """Wait, but no longer than until stop is pressed or the lease is lost."""
         until = time.monotonic() + seconds
         connection.close()
-        with seats.given_back():
+        with seats.without_seat():
             while time.monotonic() < until and self.holds and not self.stopping:
                 time.sleep(min(0.1, max(0.0, until - time.monotonic())))
 

@@ -79,7 +79,7 @@ _listings: dict[str, _Listing] = {}
 _locks: dict[str, threading.Lock] = {}
 
 
-def offered_now(server: Server) -> list[Tool]:
+def list_tools_now(server: Server) -> list[Tool]:
     """Ask a server for its present tools. Raises ``McpFailed``."""
     from dialogs.tools import mcp_client
 
@@ -147,7 +147,7 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
 
 
 def _source_of(server: Server) -> str:
-    """Return an identity of the server, in which one that is started or reached differently is another."""
+    """Return a name that identifies the server, and changes with its command or address."""
     address = orjson.dumps([server.command, server.args, server.cwd, server.url])
     return f"{server.server_id}@{hashlib.blake2b(address, digest_size=6).hexdigest()}"
 
@@ -162,7 +162,7 @@ def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
 
 
 def name_problem(name: str, taken: set[str]) -> str:
-    """Return why a tool cannot bear this name, or an empty text. A name that the file made is never changed again."""
+    """Return why a name of ``mcp.yaml`` cannot be a tool's, or an empty text. Such a name is never mended."""
     if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}", name):
         return f"{name!r} is no name that providers accept"
     return f"another tool of the server is called {name!r}" if name in taken else ""

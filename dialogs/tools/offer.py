@@ -9,7 +9,7 @@ from typing import Any
 from dialogs.context.client import instructions_of
 from dialogs.context.served import Served
 from dialogs.models import Dialog
-from dialogs.tools.registry import offered_to
+from dialogs.tools.registry import tools_for_dialog
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
 from remediation.budget import ROOMY, WHOLE_TOOLS_SHARE, frame_room
@@ -29,7 +29,7 @@ class Offer:
 
 
 def offer_to(dialog: Dialog, served: Served) -> Offer:
-    return offer(offered_to(dialog), served, instructions_of(dialog))
+    return offer(tools_for_dialog(dialog), served, instructions_of(dialog))
 
 
 def offer(tools: Mapping[str, Tool], served: Served, instructions: str) -> Offer:

@@ -79,7 +79,7 @@ def _tools_of_extensions() -> tuple[Callable[[Agent, Dialog | None], Iterable[To
     return tuple(import_string(extension.tools) for extension in installed_extensions() if extension.tools)
 
 
-def offered_to(dialog: Dialog) -> dict[str, Tool]:
+def tools_for_dialog(dialog: Dialog) -> dict[str, Tool]:
     """Return the agent's tools and then the client's, which never replace one of the product's."""
     offered = tools_under(policy_of(dialog.agent).policy, dialog.agent, dialog)
     for name, tool in _tools_of_client(dialog).items():

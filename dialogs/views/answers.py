@@ -103,7 +103,7 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
         if isinstance(result, HttpResponse):
             return result
         if request.htmx:
-            answer = changed_since(request, dialog)
+            answer = changed_pieces(request, dialog)
             return with_toast(answer, result) if result else answer
         if result:
             messages.success(request, result)
@@ -118,7 +118,7 @@ def _back_to(request: HttpRequest, dialog_id: UUID) -> str:
     return back if back.startswith(own) and url_has_allowed_host_and_scheme(back, None) else own
 
 
-def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+def changed_pieces(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Render the pieces that changed after ``dialog`` was read, up to the event that the request's header names."""
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     last_seq = frames[-1]["seq"] if frames else dialog.last_event_seq

@@ -16,7 +16,7 @@ from dialogs.models import Dialog
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.home import choosable_models
 from dialogs.pages.remote_image import remote_image as fetched_image
-from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_retry_after
+from dialogs.views.answers import PersonRequest, changed_pieces, dialog_action, dialog_page, with_retry_after
 from dialogs.views.dialogs import show_page
 from dialogs.views.forms import MessageForm, RegenerateForm, clean
 from dominds.budgets import ATTACHMENT_BYTES
@@ -36,7 +36,7 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
         messages.post_message(dialog, text, message_id or None, author=request.user, attached=attached)
     except Refusal as refusal:
         return _refuse(request, dialog, text, refusal)
-    return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")
+    return changed_pieces(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")
 
 
 def files_of(request: PersonRequest) -> Iterator[tuple[str, bytes]]:

@@ -22,7 +22,7 @@ from dialogs.errors import DAMAGED, Invalid, Refusal
 from dialogs.models import Agent, Question
 from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
-from dialogs.views.answers import ByLink, PersonRequest, changed_since, refuse
+from dialogs.views.answers import ByLink, PersonRequest, changed_pieces, refuse
 from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, clean
 from dominds.db.bounded import NewestFirst
 
@@ -217,7 +217,7 @@ def _finish(request: PersonRequest, question: Question, words: str) -> HttpRespo
     if link := _link_of(request):
         return render(request, link.done, {"done": words, "question_id": question.pk})
     if request.htmx:
-        return changed_since(request, question.dialog)
+        return changed_pieces(request, question.dialog)
     messages.success(request, words)
     if request.POST.get("from") == "inbox":
         return redirect("questions")

@@ -23,7 +23,7 @@ from dialogs.pages.entries import address_of
 from dialogs.pages.make_room import ways_of
 from dialogs.pages.story import story_of, words_of_clear_undone, words_of_undo
 from dialogs.queries import coherence, context_report, facts
-from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_toast
+from dialogs.views.answers import PersonRequest, changed_pieces, dialog_action, dialog_page, with_toast
 from dialogs.views.forms import PackageForm, clean
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.policies.registry import with_verb
@@ -70,7 +70,7 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse | 
     before = context_report.next_size(dialog)
     run = rewrite_requests.undo(run_id, request.user, dialog.pk)
     words = words_of_undo(run, before, context_report.next_size(Dialog.objects.get(pk=dialog.pk)))
-    return with_toast(changed_since(request, dialog), words, subject="undo") if request.htmx else words
+    return with_toast(changed_pieces(request, dialog), words, subject="undo") if request.htmx else words
 
 
 @dialog_action
@@ -78,7 +78,7 @@ def undo_clear(request: PersonRequest, dialog: Dialog) -> HttpResponse | str:
     """Undo the newest clear, and say what is back."""
     run = rewrite_requests.undo_clear(dialog.pk, request.user, context_report.next_size)
     words = words_of_clear_undone(run)
-    return with_toast(changed_since(request, dialog), words, subject="undo") if request.htmx else words
+    return with_toast(changed_pieces(request, dialog), words, subject="undo") if request.htmx else words
 
 
 @dialog_page

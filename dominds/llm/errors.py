@@ -72,7 +72,7 @@ ADVICE: dict[type[ProviderError], str] = {
 
 
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
-    """Return the fitting error of the family. ``provider`` is the name by which people know the server."""
+    """Return the ``ProviderError`` for what a server complained of. People know the server as ``provider``."""
     kind = kind_of(complaint)
     words = readable(complaint.text) or "no reason given"
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None

@@ -44,7 +44,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def mark_unavailable(response: HttpResponse) -> HttpResponse:
-    """Set the status 503 and the time to come again, and mark the response for ``asked_again``."""
+    """Set the status 503 and the time to come again, and mark the response for ``retry_reads``."""
     response.status_code = 503
     response["Retry-After"] = str(RETRY_SECONDS)
     response.database_was_away = True  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def mark_unavailable(response: HttpResponse) -> HttpResponse:
 
 
 @sync_only_middleware
-def asked_again(get_response: Handler) -> Handler:
+def retry_reads(get_response: Handler) -> Handler:
     """Repeat a read once if the database was away for a moment, which nobody needs to hear of."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:

@@ -35,7 +35,7 @@ class Seats:
             self._places.give_back()
 
     @contextmanager
-    def given_back(self) -> Iterator[None]:
+    def without_seat(self) -> Iterator[None]:
         """Let somebody else have this thread's seat while the block waits. Threads without one just wait."""
         if not getattr(self._mine, "seated", False):
             yield

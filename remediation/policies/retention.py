@@ -8,7 +8,7 @@ from remediation.context import Context, Rewritten, Toolbox, Units, total_tokens
 from remediation.decisions import Decision, Proceed
 from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask, rewrite_due
 from remediation.strategies.conclusion import Attempt, fail
-from remediation.strategies.importance import TARGET_PERCENT, document_limit, remove, retain
+from remediation.strategies.importance import TARGET_PERCENT, limit_by_name, remove, retain
 
 
 def before_generation(context: Context) -> Decision:
@@ -22,7 +22,7 @@ def due(context: Context, policy: Policy) -> Decision:
 
 def window_or_table(facts: CountingFacts) -> int:
     """Return the window, or the one that a table of model names gives where the catalog knows none."""
-    return facts.window or document_limit(facts.model_id)
+    return facts.window or limit_by_name(facts.model_id)
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:

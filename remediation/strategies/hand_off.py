@@ -116,7 +116,9 @@ def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tu
 
 
 def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callable[[str], str]]:
-    """Return what a summary must say, and a function that names its problem. Only made for a model that answered."""
+    """Return what a summary has to say, and a function that names what is wrong with one. It is slow to make, so it is
+    made once the model has answered.
+    """
     original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
     required = required_of(said_in(gone))
     return required, _problem_finder(original, required, toolbox)

@@ -81,8 +81,8 @@ class Summarized:
     summary: Unit | None
 
 
-def document_limit(model_name: str) -> int:
-    """Return the limit of a model that the catalog does not know."""
+def limit_by_name(model_name: str) -> int:
+    """Return the limit of a model that the catalog does not know, by the beginning of its name."""
     name = model_name.lower()
     return next((limit for prefix, limit in LIMITS_BY_NAME.items() if name.startswith(prefix)), DEFAULT_LIMIT)
 

@@ -47,10 +47,10 @@ def is_ledger(unit: Unit) -> bool:
 
 
 def touchable(units: Units) -> list[int]:
-    """The indices of units that a strategy may change or remove, oldest first.
+    """Return the indices of units that a strategy may change or remove, oldest first.
 
-    By rule, not by weight: system prompts, pinned units, priority 1, the ledger, the newest unit, the newest failure
-    and the newest user message stay word for word.
+    System prompts, pinned units, priority 1, the ledger, the newest unit, the newest failure and the newest user
+    message always stay word for word.
     """
     stays = standing(units) | {newest_failure(units)}
     return [

@@ -52,7 +52,7 @@ MOST_CALLS = 2  # of the pruning agent for one rewrite; what needs more is rewri
 
 @dataclass(frozen=True, slots=True)
 class PrunerPrompt:
-    """``instructions`` is the system prompt, ``content`` the only user message."""
+    """What the pruning agent is sent: ``instructions`` as system prompt, ``content`` as the only user message."""
 
     instructions: str
     content: str

@@ -92,10 +92,10 @@ def timed(into: list[float]) -> Iterator[None]:
 
 def tools_of(dialog: Any) -> list[Any]:
     """The tools as the product sends them, so that the floor's body is the same."""
-    from dialogs.tools.registry import offered_to
+    from dialogs.tools.registry import tools_for_dialog
     from dominds.llm.providers.openai_chat import _tool
 
-    return [_tool(tool.spec) for tool in offered_to(dialog).values()]
+    return [_tool(tool.spec) for tool in tools_for_dialog(dialog).values()]
 
 
 Timings = dict[str, list[float]]

@@ -113,7 +113,9 @@ def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 
 
 def link_token(user: User) -> str:
-    """Return a token for beginning to link a sign-in. No other site knows it, so none can begin that for a person."""
+    """Return a token that begins the linking of a sign-in. Other sites do not know it, so none can begin it for a
+    person.
+    """
     return signing.dumps(user.pk, salt=LINK_SALT)
 
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.db.models.lookups import Exact
 
 from dialogs.actions import imported_turns, messages
-from dialogs.actions.attachments import named_by, store_images, text_with
+from dialogs.actions.attachments import file_digests, store_images, text_with
 from dialogs.context.lineage import owner_of
 from dialogs.extras.v1.history import ClientMessage, Conversation
 from dialogs.extras.v1.likeness import exchanges_of
@@ -131,7 +131,7 @@ def _copy(origin: Candidate, source: Dialog, dialog: Dialog) -> Turn:
     copy_rows(turns, dialog_id=dialog.pk, status=ended, generation_id=None, client_message_id=None)
     calls = turns.exclude(tool_call_id="").values("tool_call_id")
     copy_rows(source.artifacts.filter(tool_call_id__in=calls), dialog_id=dialog.pk)
-    named = named_by(turns.filter(attachments__isnull=False).only("attachments"))
+    named = file_digests(turns.filter(attachments__isnull=False).only("attachments"))
     copy_rows(source.attachments.filter(sha256__in=named), dialog_id=dialog.pk)
     copy_rows(source.rounds.filter(number__range=(2, last.round_number)), dialog_id=dialog.pk)
     copy_rewrites(source.remediations.filter(base_position__lte=last.position, undone_at__isnull=True), dialog)

@@ -1,4 +1,4 @@
-"""A message of a program's that is under way."""
+"""Messages of programs that are being answered."""
 
 from dataclasses import dataclass
 from uuid import UUID

@@ -78,9 +78,10 @@ class Reading:
 
 @dataclass(slots=True)
 class ChatBody:
-    """``sources`` names the place in the client's own body from which each message came, ``names`` its names of fields.
+    """A request of another protocol, written as one of chat completions.
 
-    Results are text, here as in chat completions: images of theirs stand in a user's message behind the last of them.
+    ``sources`` names the place in the client's own body from which each message came, ``names`` the client's names of
+    fields. A result is text; its images stand in a user's message behind the last result.
     """
 
     options: dict[str, Any]

@@ -121,7 +121,7 @@ def add(request: PersonRequest) -> HttpResponse:
     try:
         given = clean(form)
         row = ToolServer(server_id=given["server_id"], url=given["url"])
-        tools = mcp.offered_now(server_of(AddedServer(row.server_id, row.url, enabled=True, key=given["key"])))
+        tools = mcp.list_tools_now(server_of(AddedServer(row.server_id, row.url, enabled=True, key=given["key"])))
     except (Refusal, McpFailed) as failure:
         messages.error(request, _("Not added. {reason}").format(reason=redact(str(failure))))
         return _page(request, status=400, form=form)
@@ -140,7 +140,7 @@ def test(request: PersonRequest, server_id: str) -> HttpResponse:
     if server is None:
         raise Http404
     try:
-        tools = mcp.offered_now(server)
+        tools = mcp.list_tools_now(server)
         return _page(request, tested=server_id, tools=tools, left_out=left_out_of(server_id))
     except McpFailed as failure:
         return _page(request, tested=server_id, failure=redact(str(failure)))

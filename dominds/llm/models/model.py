@@ -151,10 +151,10 @@ class ProviderKind:
 class ModelInfo:
     """A model, as far as it is known. Lengths and thresholds are tokens; None: not stated.
 
-    ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted
-    model's file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice``
-    overrides ``forced_tool``; None leaves it to that. ``model_params`` are added to each request's body, see
-    ``dialects``, and ``thinking_off`` are those that stop a model from thinking where a tool is forced.
+    ``tokenizer`` names the vocabulary, where the model's name does not tell it. ``script`` is the path of a scripted
+    model's file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice`` goes before
+    ``forced_tool``, unless it is None. ``model_params`` are added to each request's body, see ``dialects``, and
+    ``thinking_off`` are the parameters that stop a model from thinking where a tool is forced.
     """
 
     provider_id: str

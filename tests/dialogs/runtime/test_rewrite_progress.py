@@ -52,7 +52,7 @@ def test_phases_share_a_transaction_unless_one_of_them_lasts() -> None:
     shown: list[list[str]] = []
     now = 0.0
     phases = Progress(lambda waiting: shown.append([phase for phase, _, _ in waiting]), lambda: now)
-    box = phases.shown_by(toolbox(), compares_long=False)
+    box = phases.with_phases_shown(toolbox(), compares_long=False)
     phases.add("detection", 1, 1)
     phases.add("summarize_old", 1, 1)
     now = 0.06  # the second one goes on
@@ -67,5 +67,5 @@ def test_a_phase_is_shown_before_texts_are_compared_by_a_model() -> None:
     shown: list[int] = []
     phases = Progress(lambda waiting: shown.append(len(waiting)))
     phases.add("detection", 1, 1)
-    phases.shown_by(toolbox(), compares_long=True).relevance(["a"], "b")
+    phases.with_phases_shown(toolbox(), compares_long=True).relevance(["a"], "b")
     assert shown == [1]

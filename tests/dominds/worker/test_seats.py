@@ -24,7 +24,7 @@ class Dialog:
             self._log.append(f"{self._name} begins")
             self.seated.set()
             self.may_talk.wait(10)
-            with self._seats.given_back():
+            with self._seats.without_seat():
                 self.talks.set()
                 self.answered.wait(10)
             self._log.append(f"{self._name} goes on")
@@ -79,9 +79,9 @@ def test_a_finished_answer_goes_before_a_new_dialog(begun: Callable[..., Dialog]
 
 def test_a_thread_without_a_seat_just_waits() -> None:
     seats = Seats(1)
-    with seats.given_back(), seats.take():
+    with seats.without_seat(), seats.take():
         pass
-    with seats.take(), seats.given_back():
+    with seats.take(), seats.without_seat():
         pass
     with seats.take():
         pass

@@ -14,7 +14,7 @@ from remediation.policies.policy import RewriteTask
 from remediation.policies.retention import manage
 from remediation.strategies.importance import (
     describe,
-    document_limit,
+    limit_by_name,
     prune,
     remove,
     retain,
@@ -287,7 +287,7 @@ def test_pruning_is_due_strictly_above_80_percent(tokens: int, needs: bool) -> N
     ],
 )
 def test_the_documents_table_serves_where_the_catalog_is_silent(name: str, limit: int) -> None:
-    assert document_limit(name) == limit
+    assert limit_by_name(name) == limit
 
 
 def test_the_policys_rewrite_carries_counts_and_key_facts() -> None:
