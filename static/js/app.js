@@ -1,7 +1,7 @@
 // On every page: pieces from htmx, toasts, confirmations, keys, badges.
 import { showBadges } from "./badges.js";
 import "./palette.js";
-import { applyPieces, failureOf, localTimes, toast } from "./page.js";
+import { applyPieces, failureOf, isPage, localTimes, toast, wasLoggedOut } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { Connection } from "./socket.js";
 import "./time.js";
@@ -12,10 +12,8 @@ readTurns();
 
 document.addEventListener("htmx:beforeOnLoad", (event) => {
   const { xhr, elt } = event.detail;
-  if (new URL(xhr.responseURL).pathname === "/login/")
-    location.reload(); // the session has ended
-  else if (elt.getAttribute("hx-swap") === "none" && !isOld(xhr) && !/^\s*<!doctype/i.test(xhr.responseText))
-    applyPieces(xhr.responseText);
+  if (wasLoggedOut(xhr)) location.reload();
+  else if (elt.getAttribute("hx-swap") === "none" && !isOld(xhr) && !isPage(xhr)) applyPieces(xhr.responseText);
 });
 
 /** The socket has brought all that this answer holds, and perhaps more. */
@@ -39,8 +37,9 @@ document.addEventListener("htmx:afterRequest", ({ detail: { elt, successful } })
 document.addEventListener("htmx:sendError", (event) => {
   if (event.detail.elt.id !== "composer") toast(tr("No connection to the server. Nothing was changed."), "error");
 });
-document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status >= 500) toast(`${failureOf(event.detail.xhr)} ${tr("Try again in a moment.")}`, "error");
+document.addEventListener("htmx:responseError", ({ detail: { elt, xhr } }) => {
+  if (xhr.status >= 500) toast(`${failureOf(xhr)} ${tr("Try again in a moment.")}`, "error");
+  else if (isPage(xhr) && elt.id !== "composer") toast(failureOf(xhr), "error");
 });
 document.addEventListener("htmx:afterSwap", (event) =>
   localTimes(event.detail.elt.isConnected ? event.detail.elt : document),

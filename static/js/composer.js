@@ -2,7 +2,7 @@
 // Each tab has a draft of its own; what a closed tab leaves behind goes to the next one that opens.
 import { startAttachments } from "./attachments.js";
 import { startSlash } from "./commands.js";
-import { failureOf, randomId } from "./page.js";
+import { failureOf, isPage, randomId, wasLoggedOut } from "./page.js";
 import { tr } from "./words.js";
 
 const SAVE_MS = 500;
@@ -68,18 +68,21 @@ export function startComposer(dialogId) {
     attachments.sending();
   });
   form.addEventListener("htmx:afterRequest", (event) => {
-    if (!sends(event)) return;
-    if (event.detail.xhr.status >= 200 && event.detail.xhr.status < 400) {
+    const { xhr } = event.detail;
+    if (!sends(event) || wasLoggedOut(xhr)) return; // the text is a draft, and there again after the login
+    if (xhr.status >= 200 && xhr.status < 400) {
       // "successful" is not said of a redirect
       field.value = unsent();
       attachments.accepted();
       keep();
       messageId.value = randomId();
       document.dispatchEvent(new Event("dominds:sent"));
-    } else if (event.detail.xhr.status >= 500) {
-      fail(failureOf(event.detail.xhr));
-    } else if (event.detail.xhr.status === 413 && !error().textContent) {
+    } else if (xhr.status >= 500) {
+      fail(failureOf(xhr));
+    } else if (xhr.status === 413 && !error().textContent) {
       error().textContent = tr("All of it together is too long for one request. Send fewer files at once.");
+    } else if (isPage(xhr)) {
+      error().textContent = failureOf(xhr);
     }
     if (!event.detail.successful) attachments.ended();
     field.focus({ preventScroll: true });

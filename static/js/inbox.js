@@ -1,6 +1,5 @@
 // The inbox of questions on a wide screen: the chosen one beside the list, and keys. Elsewhere rows are links to pages.
-import { localTimes, toast } from "./page.js";
-import { tr } from "./words.js";
+import { fetchPiece, localTimes } from "./page.js";
 
 const reader = () => document.getElementById("reader"); // filters put another list and another reader in place
 const rows = () => [...document.querySelectorAll(".inbox [data-row]")];
@@ -13,14 +12,9 @@ async function read(row) {
   for (const other of rows()) other.removeAttribute("aria-current");
   row.setAttribute("aria-current", "true");
   const number = ++asked;
-  try {
-    const answer = await fetch(row.href, { headers: { "HX-Request": "true", "HX-Target": "reader" } });
-    if (number !== asked) return;
-    if (!answer.ok || answer.redirected) return location.assign(row.href); // logged out, or no longer there
-    reader().innerHTML = await answer.text();
-  } catch {
-    return toast(tr("No connection to the server. The question was not loaded."), "error");
-  }
+  const piece = await fetchPiece(row.href, { target: "reader" });
+  if (number !== asked || piece === null) return;
+  reader().innerHTML = piece;
   reader().scrollTop = 0;
   htmx.process(reader());
   localTimes(reader());

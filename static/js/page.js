@@ -102,11 +102,30 @@ function say() {
   unsaid = [];
 }
 
-/** What an answer of 500 or more says went wrong: the page of one that is busy has it in its heading. */
+/** Whether the login page came in place of an answer: the session has ended, and nothing was done. */
+export const wasLoggedOut = (xhr) => new URL(xhr.responseURL, location).pathname === "/login/";
+
+/** Whether a whole page came in place of pieces, as for an address that is gone. */
+export const isPage = (xhr) => /^\s*<!doctype/i.test(xhr.responseText);
+
+/** What an error's page says went wrong: that of a server that is busy in its heading, others also below it. */
 export function failureOf(xhr) {
-  const heading =
-    xhr.status === 503 && new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("h1");
-  return heading ? `${textOf(heading)}.` : tr("The server failed at this.");
+  if (xhr.status >= 500 && xhr.status !== 503) return tr("The server failed at this.");
+  const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+  const words = [...page.querySelectorAll(xhr.status === 503 ? "h1" : "h1, h1 + p")].map(textOf);
+  return words.length ? `${words.join(". ").replace(/\.$/, "")}.` : tr("The server failed at this.");
+}
+
+/** A piece that the server makes; null where it is told why there is none, or the page of `instead` is on its way. */
+export async function fetchPiece(address, { instead = address, target = "" } = {}) {
+  try {
+    const answer = await fetch(address, { headers: { "HX-Request": "true", ...(target && { "HX-Target": target }) } });
+    if (answer.ok && !answer.redirected) return await answer.text();
+    location.assign(instead); // logged out, or no longer there
+  } catch {
+    toast(tr("No connection to the server. Nothing was changed."), "error");
+  }
+  return null;
 }
 
 /** Of two toasts about one `subject` the later one stays, or the one that says more. */

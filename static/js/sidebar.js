@@ -1,5 +1,5 @@
 // The dialogs in the navigation: how they stand, and which have something that this browser has not shown.
-import { iconOf, textOf } from "./page.js";
+import { fetchPiece, iconOf, textOf } from "./page.js";
 import { tr } from "./words.js";
 
 const SEEN = "dominds:seen"; // id of a dialog: how many turns it had when it was last looked at
@@ -80,9 +80,9 @@ for (const kind of menu ? ["mouseover", "focusin"] : []) {
 more.addEventListener("click", async () => {
   const row = more.closest("li");
   const address = row.querySelector("a").href;
-  const answer = await fetch(`${address}menu/`, { headers: { "HX-Request": "true" } }).catch(() => null);
-  if (!answer?.ok || answer.redirected) return location.assign(address);
-  menu.innerHTML = await answer.text();
+  const piece = await fetchPiece(`${address}menu/`, { instead: address });
+  if (piece === null) return;
+  menu.innerHTML = piece;
   window.htmx?.process(menu);
   menu.showPopover();
   standBeside(row);

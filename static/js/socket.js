@@ -14,7 +14,8 @@ export class Connection {
     this.failures = 0;
     this.socket = null;
     this.timers = {};
-    addEventListener("online", () => this.retryNow());
+    // One that seems open may have died with the network, without a word.
+    addEventListener("online", () => (this.isOpen ? this.restart() : this.retryNow()));
     addEventListener("offline", () => this.onState("offline"));
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden && !this.isOpen) this.retryNow();

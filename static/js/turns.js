@@ -1,5 +1,5 @@
 // What one does with a turn: its menu, copies of it, and how long a tool runs.
-import { iconOf, localTimes, toast } from "./page.js";
+import { fetchPiece, iconOf, localTimes, toast } from "./page.js";
 import { tr } from "./words.js";
 
 const GAP_PX = 6;
@@ -17,9 +17,9 @@ export function startTurns() {
 
   /** The menu, unseen as yet, with what can be done with the link's turn; false where another page tells it. */
   async function fill(link) {
-    const answer = await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
-    if (!answer?.ok || answer.redirected) return location.assign(link.href), false;
-    menu.innerHTML = await answer.text();
+    const piece = await fetchPiece(link.href);
+    if (piece === null) return false;
+    menu.innerHTML = piece;
     localTimes(menu);
     window.htmx?.process(menu);
     return true;

@@ -1,6 +1,7 @@
 """An answer on the page, whatever happens to the page meanwhile: the final text is what the model said, once."""
 
 import json
+import re
 import time
 from typing import Any
 
@@ -298,12 +299,14 @@ def test_a_lost_connection_is_shown_and_typed_text_stays(
     open_dialog: Opener, page: Page, context: BrowserContext
 ) -> None:
     dialog = open_dialog("short")
-    page.route("**/messages/", lambda route: route.abort())
+    context.set_offline(True)
+    expect(page.locator("#connection")).to_have_attribute("data-state", "offline")
     send(page, "Do not lose me")
     expect(page.locator("#sending-error")).to_contain_text("Not sent")
     expect(page.locator("#text")).to_have_value("Do not lose me")
-    page.unroute("**/messages/")
-    page.get_by_role("button", name="Retry").click()
+    context.set_offline(False)
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    page.locator("#sending-error").get_by_role("button", name="Retry").click()
     answered(page)
     expect(page.locator("#text")).to_have_value("")
     assert Turn.objects.filter(dialog=dialog, role="user").count() == 1
@@ -316,12 +319,26 @@ def test_the_composer_says_what_keeps_the_server_from_storing_a_message(open_dia
     expect(page.locator("#sending-error")).to_have_text("The disk is full. Your text is kept. Retry")
 
 
-def test_what_is_written_survives_a_reload(open_dialog: Opener, page: Page) -> None:
-    open_dialog("short")
+def test_what_is_written_survives_a_reload_and_the_end_of_a_session(
+    open_dialog: Opener, person: User, page: Page, context: BrowserContext, log_in: LogIn
+) -> None:
+    dialog = open_dialog("short")
     page.fill("#text", "Half a thought")
     kept(page, "Half a thought")
     page.reload()
-    expect(page.locator("#text")).to_have_value("Half a thought")
+    field, error = page.locator("#text"), page.locator("#sending-error")
+    expect(field).to_have_value("Half a thought")
+    context.clear_cookies(name="sessionid")
+    field.press("Enter")
+    expect(page.locator("#id_username")).to_be_visible()
+    log_in(context, person)
+    page.goto(page.url.replace("/login/?next=", ""))
+    expect(field).to_have_value("Half a thought")
+    context.clear_cookies(name="csrftoken")  # as if somebody had logged in again elsewhere
+    field.press("Enter")
+    expect(error).to_have_text(re.compile("Please send it again. The form was old"))
+    expect(field).to_have_value("Half a thought")
+    assert not Turn.objects.filter(dialog=dialog).exists()
 
 
 def test_an_input_method_keeps_its_enter(open_dialog: Opener, page: Page) -> None:
