@@ -116,7 +116,9 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.actions.questions import AGES
     from dialogs.context.sent import Category
     from dialogs.extras.operations.costs import KEYS
-    from dialogs.models import Dialog, Generation, PersonSettings, Question, RecallChoice, Turn
+    from dialogs.extras.teams import task_document
+    from dialogs.extras.teams import tools as team_tools
+    from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, RecallChoice, Turn
     from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
     from dialogs.pages.time_drawing import THRESHOLDS
     from dialogs.permissions import ALL
@@ -125,6 +127,7 @@ def values() -> Iterator[tuple[Text, str]]:
     from dominds.llm.provider import ProviderError
     from health.levels import Level, UnknownReason
     from remediation.context import UnitKind, UnitRole
+    from remediation.models import ContextEvent
     from remediation.policies import registry
     from remediation.strategies import reasons
     from remediation.tokens.calibration import COUNTED
@@ -161,6 +164,10 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += [path.stem.replace("_", " ") for path in sorted((ROOT / "remediation" / "prompts").glob("*.md"))]
     texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
     texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", "rewrite", "undo", "round", "crash", "failure"]
+    texts += ["Tool result", "Recalled", "System message", "key facts", *ContextEvent.WORDS.values()]
+    texts += [*task_document.SECTIONS.values(), "reported", "at work", "waits for a person's answer"]
+    texts += ["suspended until a person decides"]
+    texts += [tool.spec.description for tool in team_tools.tools_for(Agent(extras={"colleagues": ["one"]}), None)]
     texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
     texts += [*FORMS, *FAILURES.values(), "Stands for what was removed"]
     for member in yaml.safe_load((ROOT / "dialogs" / "agents" / "demo_team.yaml").read_text())["members"].values():

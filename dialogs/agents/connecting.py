@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from dialogs.context import connected, limits
 from dialogs.errors import Conflict, Invalid
@@ -181,12 +182,12 @@ def used_by(provider_id: str) -> str:
     """Return a sentence about the agents that cannot answer without this provider."""
     agents = [str(agent) for agent in Agent.objects.filter(provider=provider_id, enabled=True)]
     dialogs = Dialog.objects.filter(provider=provider_id, closed_at=None).count()
-    users = [f"the agent{'s' if len(agents) > 1 else ''} {', '.join(agents)}"] if agents else []
+    says = list[str]()
+    if agents:
+        says.append(_("Agents that use it: {names}.").format(names=", ".join(agents)))
     if dialogs:
-        users.append(
-            f"{dialogs} dialog{'s' if dialogs > 1 else ''} that {'were' if dialogs > 1 else 'was'} moved to it"
-        )
-    return f"It answers for {' and '.join(users)}." if users else "No agent and no dialog uses it."
+        says.append(_("Dialogs that were moved to it: {number}.").format(number=dialogs))
+    return " ".join(says) or _("No agent and no dialog uses it.")
 
 
 def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:

@@ -52,7 +52,7 @@ class Group:
 
 def use_of(tool: Tool) -> str:
     """Return what a tool does."""
-    return _(USES[tool.name]) if tool.name in USES else tool.spec.description
+    return _(USES.get(tool.name, tool.spec.description))
 
 
 def groups_to_tick(*, ask: bool) -> list[Group]:

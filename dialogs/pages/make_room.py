@@ -84,7 +84,11 @@ class Way:
                 )
             )
         if shortened:
-            shorter = ngettext("{shortened} is shortened.", "{shortened} are shortened.", shortened)
+            shorter = (
+                ngettext("{shortened} is shortened.", "{shortened} are shortened.", shortened)
+                if clauses
+                else ngettext("{shortened} message is shortened.", "{shortened} messages are shortened.", shortened)
+            )
             clauses.append(shorter)
         return " ".join(clauses).format(number=gone, shortened=shortened)
 

@@ -88,6 +88,84 @@ FORMS = (
     "the answer filled {number} % of the limit",
     "the provider refused the request as too long",
     "more than 2 over-hits in an hour",
+    # why a rewrite would change nothing
+    "The context could not be made smaller:",
+    "Nothing to prune: the messages take est. {number} of the {limit} tokens that they may take.",
+    "Nothing to prune: all messages must stay, est. {number} tokens.",
+    "Nothing to manage: est. {number} of {limit} tokens are taken, and pruning begins above {size} %.",
+    "Nothing to summarise: there are no more than {number} messages.",
+    "A fresh start would remove nothing: every unit must stay.",
+    "The rewrite would not be smaller: est. {number} → {limit} tokens.",
+    "The rewrite would gain too little to be worth what it loses: est. {number} → {limit} tokens, less than a tenth.",
+    "What must stay is too large even with a summary of all else: est. {number} tokens, and {limit} are allowed.",
+    "The end of the cut answer leaves est. {number} of {limit} tokens.",
+    "The system prompt (est. {number} tokens) and the",
+    "messages that must stay (est. {number} tokens) leave no room for a summary within the {limit} tokens for "
+    "messages.",
+    "newest and pinned messages (est. {number} tokens) alone exceed the budget of {limit} tokens for messages.",
+    "Shorten them, raise the limit or choose a larger model.",
+    "Instructions, tools and reminders take est. {number} tokens beside the messages.",
+    "Instructions, tools and reminders take est. {number} of {limit} tokens, the newest message and what has to stay "
+    "est. {size}.",
+    "Instructions, tools and reminders take est. {number} of {limit} tokens, the newest message and what has to stay "
+    "est. {size}, and {budget} are kept for the answer.",
+    "The newest message and what has to stay take est. {number} of {limit} tokens, instructions, tools and reminders "
+    "est. {size}.",
+    "The newest message and what has to stay take est. {number} of {limit} tokens, instructions, tools and reminders "
+    "est. {size}, and {budget} are kept for the answer.",
+    "No rewrite makes them smaller.",
+    "Shorten the instructions, offer fewer tools, or choose a model with a larger window.",
+    "Send less at once, clear the agent's mind, or choose a model with a larger window.",
+    "it was a call to shorten texts; what it was shown is not kept with the call, only its hash",
+    "No answer from {words} at {host}: {reason}. Start its server, or correct its address (under Models, or baseUrl in "
+    "llm.yaml).",
+    # what is refused
+    "There is no such thing, or it is not yours.",
+    "The message is empty. Write something to send.",
+    "The message has {size} bytes; at most {limit} are accepted. Shorten or split it.",
+    "The dialog is closed. Open a new one.",
+    "The dialog is closed; its context can no longer change.",
+    "The dialog is closed; its reminders can no longer be changed.",
+    "The dialog is suspended: a question must be resolved first, about a critical context, a budget or a refusal.",
+    "The dialog is suspended: take one of the exits of its question.",
+    "The dialog waits for an answer to its question. Answer or cancel it first.",
+    "{number} of your dialogs are running; {limit} are allowed at once.",
+    "{number} messages in the last minute; {limit} are allowed. Wait a moment.",
+    "Message {number} is not waiting any more, so it cannot be taken back.",
+    "The dialog is {state}; retry is for one that has stopped or failed.",
+    "The dialog is {state}. Choose another model when it has finished, or stop it.",
+    "The dialog is {state}. Branch off when it has finished, or stop it.",
+    "The dialog is {state}. Stop or close it, then delete it.",
+    "The last message was answered; send a new one instead.",
+    "The title is blank. Write what the dialog is about.",
+    "The title has {size} characters; at most {limit} are allowed. Shorten it.",
+    "A rewrite is under way already:",
+    "The dialog is generating. Undo when it has finished.",
+    "Only the newest rewrite of the current round can be undone. Undo later ones first.",
+    "Only the newest clear can be undone. Undo later rewrites of its round first.",
+    "This can be undone for an hour, and no longer. Nothing was changed.",
+    "The reminder is blank. Write what the agent should not forget.",
+    "There are {number} reminders, the most allowed. Delete or merge some first.",
+    "This reminder has est. {number} tokens and the others hold est. {size}; together at most {limit} are accepted. "
+    "Shorten it, or delete one.",
+    "The answer is empty. Write one, or cancel the question.",
+    "An answer takes words alone: queue files as a message.",
+    "“{words}” is empty. Leave it out.",
+    "“{words}” is neither a PNG, JPEG, WebP or GIF image nor a PDF, Word, Excel or PowerPoint document nor text in "
+    "UTF-8. Nothing else can be attached.",
+    "You have a folder “{words}” already. Choose another name.",
+    "The new name is blank. Write one, or remove the folder.",
+    "A tool call of this turn waits for its result. Fork at an earlier turn, or later.",
+    "A dialog has at most {number} pinned and dismissed turns. Take one back first.",
+    "This link is no longer valid. Ask your administrator for another.",
+    "Type the name as it stands there. Nothing was erased.",
+    "You cannot switch yourself off. Another administrator can.",
+    "You cannot end your own administration. Another administrator can.",
+    "You cannot erase yourself. Another administrator can.",
+    "Type the key again: the stored one is only sent to {host}.",
+    "{host} does not list the model “{words}”. Choose one that it lists.",
+    "The image was not fetched: its server answered {number}.",
+    "The image was not fetched: its server sent something else.",
 )
 # What a failed call's kind says to a person, before the provider's own words.
 FAILURES = {
@@ -133,9 +211,16 @@ def pieces(text: str) -> list[tuple[str, bool]]:
         groups = match.groupdict()
         at = next(int(name.removeprefix("form_")) for name in groups if name.startswith("form_") and groups[name])
         values = {name.rsplit("_", 1)[0]: value for name, value in groups.items() if name.endswith(f"_{at}")}
+        if "state" in values:
+            values["state"] = gettext(values["state"].capitalize())
         result += [(text[end : match.start()], False), (gettext(ordered[at]).format(**values), True)]
         end = match.end()
     return [(piece, ours) for piece, ours in (*result, (text[end:], False)) if piece]
+
+
+def in_plain_words(text: str) -> str:
+    """Return a text in the language of the page, for where no element can say that a part of it is English."""
+    return text if translation.get_language() == "en" else "".join(piece for piece, _ours in pieces(text))
 
 
 def in_page_language(text: str) -> SafeString | str:

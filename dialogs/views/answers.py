@@ -25,6 +25,7 @@ from dialogs.errors import DAMAGED, Invalid, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog, Question
 from dialogs.permissions import OPERATE, may
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.forms import problems_of
 
 log = structlog.get_logger(__name__)
@@ -128,10 +129,10 @@ def changed_pieces(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 def refuse(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
     """Answer a refusal: by a toast for htmx, or by a message on the page for a plain form."""
     if not request.htmx:
-        messages.error(request, refusal.message)
+        messages.error(request, in_plain_words(refusal.message))
         return redirect(back_to)
     answer = HttpResponse(status=refusal.status)
-    return with_toast(with_retry_after(answer, refusal), refusal.message, "error")
+    return with_toast(with_retry_after(answer, refusal), in_plain_words(refusal.message), "error")
 
 
 def say_not_saved(request: HttpRequest, *forms: Any) -> None:

@@ -34,6 +34,7 @@ from dialogs.pages.dialog_page import STATES, DialogPage, state_label
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.permissions import may_act, reach_of
 from dialogs.queries import export
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.answers import PersonRequest, dialog_page, refuse
 from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, clean, problems_of
 from dominds.db.bounded import NewestFirst, edge_of_newest
@@ -225,7 +226,7 @@ def undo(request: PersonRequest) -> HttpResponse:
     try:
         messages.success(request, folders.undo(request.user, request.POST.get("token", "")))
     except Refusal as refusal:
-        messages.error(request, refusal.message)
+        messages.error(request, in_plain_words(refusal.message))
     return _back(request)
 
 

@@ -14,6 +14,7 @@ from dialogs.actions.messages import start_dialog
 from dialogs.errors import Refusal
 from dialogs.pages import glossary as words
 from dialogs.pages.home import HomePage
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.answers import PersonRequest, with_retry_after
 from dialogs.views.forms import NewDialogForm, clean
 from dialogs.views.messages import files_of
@@ -48,7 +49,7 @@ def create(request: PersonRequest) -> HttpResponse:
         attached = attachments.check_files(files_of(request))
         dialog = start_dialog(request.user, given["agent"], given["model"], text, message_id, attached)
     except Refusal as refusal:
-        page.sending_error = refusal.message
+        page.sending_error = in_plain_words(refusal.message)
         if not request.htmx:
             return with_retry_after(_show(request, page, refusal.status), refusal)
         piece = render_to_string("dialogs/_sending_error.html", {"page": page})

@@ -16,6 +16,7 @@ from dialogs.models import Dialog
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.home import choosable_models
 from dialogs.pages.remote_image import remote_image as fetched_image
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.answers import PersonRequest, changed_pieces, dialog_action, dialog_page, with_retry_after
 from dialogs.views.dialogs import show_page
 from dialogs.views.forms import MessageForm, RegenerateForm, clean
@@ -64,7 +65,7 @@ def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpRespon
 def _refuse(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:
     """Show the reason beside the composer, and keep the text."""
     dialog.refresh_from_db()
-    page = DialogPage(dialog, request.user, sending_error=refusal.message, text=text, request=request)
+    page = DialogPage(dialog, request.user, sending_error=in_plain_words(refusal.message), text=text, request=request)
     if request.htmx:
         answer = HttpResponse(page.piece("sending_error") + page.piece("composer_state"), status=refusal.status)
     else:

@@ -22,6 +22,7 @@ from dialogs.errors import DAMAGED, Invalid, Refusal
 from dialogs.models import Agent, Question
 from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.answers import ByLink, PersonRequest, changed_pieces, refuse
 from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, clean
 from dominds.db.bounded import NewestFirst
@@ -210,7 +211,9 @@ def _refuse(
     if request.htmx and not _link_of(request):
         return refuse(request, refusal, f"/d/{question.dialog_id}/")
     question = questions.question_for(request.user, question.pk)
-    return _page(request, question, error=refusal.message, text=text, exits=exits, status=refusal.status)
+    return _page(
+        request, question, error=in_plain_words(refusal.message), text=text, exits=exits, status=refusal.status
+    )
 
 
 def _finish(request: PersonRequest, question: Question, words: str) -> HttpResponse:

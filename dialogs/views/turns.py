@@ -20,6 +20,7 @@ from dialogs.models import Dialog, Turn
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
 from dialogs.pages.recalled import recalled_turns
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_page, refuse, with_toast
 from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, clean
 
@@ -89,7 +90,7 @@ def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> Vie
 
 
 def _refused_text(request: PersonRequest, dialog: Dialog, seq: int, refusal: Refusal) -> HttpResponse:
-    answer = _menu(request, dialog, seq, request.POST["text"], refusal.message)
+    answer = _menu(request, dialog, seq, request.POST["text"], in_plain_words(refusal.message))
     answer.status_code = refusal.status
     return answer
 

@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now, TruncDate, TruncHour
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from redis import RedisError
 
 from dialogs.models import Delivery, Dialog, Generation, Question
@@ -138,10 +139,10 @@ def stuck_dialogs() -> list[Stuck]:
 
 def _describe_stuck(dialog: Dialog, now: datetime) -> Stuck:
     if dialog.state == State.QUEUED:
-        return Stuck(dialog, "queued, and no worker takes it up", dialog.active_at)
+        return Stuck(dialog, _("queued, and no worker takes it up"), dialog.active_at)
     if dialog.lease_until is not None and dialog.lease_until < now:
-        return Stuck(dialog, f"its worker {dialog.lease_owner} vanished", dialog.lease_until)
-    return Stuck(dialog, "its model call runs for minutes", dialog.active_at)
+        return Stuck(dialog, _("its worker {name} vanished").format(name=dialog.lease_owner), dialog.lease_until)
+    return Stuck(dialog, _("its model call runs for minutes"), dialog.active_at)
 
 
 def failed_dialogs() -> QuerySet[Dialog]:

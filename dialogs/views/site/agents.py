@@ -15,6 +15,7 @@ from dialogs.errors import Refusal
 from dialogs.models import Agent
 from dialogs.pages import agent_tools
 from dialogs.pages.agent_preview import AgentPreview
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.tools.mcp_config import current_config as mcp_config
 from dialogs.views.answers import PersonRequest, for_operators, refuse, say_not_saved
 from dialogs.views.site.agent_form import AgentForm
@@ -61,7 +62,7 @@ def _form_page(request: PersonRequest, agent: Agent) -> HttpResponse:
                 return redirect("agents")
             say_not_saved(request, form)
         except Refusal as refusal:
-            messages.error(request, _("Not saved. {reason}").format(reason=refusal.message))
+            messages.error(request, _("Not saved. {reason}").format(reason=in_plain_words(refusal.message)))
     stored = Agent.objects.filter(pk=agent.pk).first()
     if stored and stored.is_listed:
         for field in form.fields.values():

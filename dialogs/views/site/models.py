@@ -23,6 +23,7 @@ from dialogs.context import connected, limits
 from dialogs.errors import Refusal
 from dialogs.models import Agent, ConnectedProvider
 from dialogs.permissions import OPERATE, may
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.answers import PersonRequest, View, for_operators
 from dialogs.views.forms import MOST_TOKENS, WholeNumber, clean
 from dialogs.views.site.forms import ServerForm
@@ -183,7 +184,7 @@ def use(request: PersonRequest) -> HttpResponse:
     try:
         agent = connecting.use(local or _typed_server(form), request.POST.get("model", ""))
     except Refusal as refusal:
-        messages.error(request, refusal.message)
+        messages.error(request, in_plain_words(refusal.message))
         return _connect_page(request, ServerForm() if local else form, status=refusal.status)
     messages.success(request, _("Connected. {agent} answers now.").format(agent=agent))
     return redirect(f"{reverse('home')}?{urlencode({'agent': agent.pk})}")
@@ -206,7 +207,7 @@ def edit(request: PersonRequest, provider: str) -> HttpResponse:
             messages.success(request, connecting.change(row, given["name"], given["address"], given["key"]))
             return redirect("connect")
         except Refusal as refusal:
-            messages.error(request, _("Not saved. {reason}").format(reason=refusal.message))
+            messages.error(request, _("Not saved. {reason}").format(reason=in_plain_words(refusal.message)))
     context = {
         "row": row,
         "form": form,
@@ -224,7 +225,7 @@ def remove(request: PersonRequest) -> HttpResponse:
     provider = request.POST.get("provider", "")
     if connected.remove(ConnectedProvider, provider):
         text = _("Removed, with its key. What the server's configuration says of it still holds.")
-        messages.success(request, f"{text} {connecting.used_by(provider).replace('It answers', 'It answered')}")
+        messages.success(request, f"{text} {connecting.used_by(provider)}")
     else:
         messages.error(request, _("There is no such provider, or it was removed before. Nothing was changed."))
     return redirect("connect")

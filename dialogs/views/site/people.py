@@ -25,6 +25,7 @@ from dialogs.api.dialogs import download
 from dialogs.errors import Conflict, Refusal
 from dialogs.permissions import ALL
 from dialogs.queries import person_export
+from dialogs.templatetags.stored_sentences import in_plain_words
 from dialogs.views.accounts import BACKEND, absolute
 from dialogs.views.answers import PersonRequest, for_administrators, refuse, say_not_saved
 
@@ -144,7 +145,7 @@ def edit(request: PersonRequest, user_id: int) -> HttpResponse:
                 return redirect("people")
             say_not_saved(request, form)
         except Refusal as refusal:
-            messages.error(request, _("Not saved. {reason}").format(reason=refusal.message))
+            messages.error(request, _("Not saved. {reason}").format(reason=in_plain_words(refusal.message)))
     return _person_page(request, form, status=400 if request.method == "POST" else 200)
 
 
@@ -230,7 +231,7 @@ def group(request: PersonRequest, group_id: int) -> HttpResponse:
                 return redirect("people")
             say_not_saved(request, form)
         except Refusal as refusal:
-            messages.error(request, refusal.message)
+            messages.error(request, in_plain_words(refusal.message))
     context = {
         "group": Group.objects.get(pk=group_id),
         "form": form,
@@ -262,7 +263,9 @@ def accept_invitation(request: HttpRequest, user_id: int, token: str) -> HttpRes
     try:
         user = people.person_of_link(user_id, token)
     except Refusal as refusal:
-        return render(request, "people/invited.html", {"problem": refusal.message}, status=refusal.status)
+        return render(
+            request, "people/invited.html", {"problem": in_plain_words(refusal.message)}, status=refusal.status
+        )
     form = SetPasswordForm(user, request.POST or None)
     if form.is_valid():
         form.save()

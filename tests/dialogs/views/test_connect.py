@@ -211,7 +211,7 @@ def test_a_connected_provider_is_changed_once_its_server_answers(browser: Client
     browser.post(USE, typed(cloud, model="gpt-5.6"))
     row = ConnectedProvider.objects.get()
     page, given = f"/models/connected/{row.pk}/", {"name": "Lab", "address": row.base_url, "key": "k-newer-0123456789"}
-    assert f"It answers for the agent {Agent.objects.get()}." in notice_of(browser.get(page))
+    assert f"Agents that use it: {Agent.objects.get()}." in notice_of(browser.get(page))
     assert f'href="{page}"' in notice_of(browser.get("/models/")) and KEY not in notice_of(browser.get(page))
     assert "Saved." in notice_of(browser.post(page, given, follow=True))
     assert cloud.requests[-1].account == "k-newer-0123456789" == key_of(limits.model_of(Agent.objects.get()))

@@ -109,6 +109,15 @@ def test_a_language_that_there_is_not_is_refused(dialog: Dialog) -> None:
         ("Last reported prompt: 1,950 tokens.", "最近报告的提示：1,950 个 token。"),
         ("This dialog has cost $0.12, and the budget is $0.10.", "此对话已花费 $0.12，预算为 $0.10。"),
         ("No <b>! It said the same twice in a row.", '<span lang="en">No &lt;b&gt;! </span>它连续两次给出相同的答复。'),
+        (
+            "The dialog is generating. Branch off when it has finished, or stop it.",
+            "对话状态为“生成中”。请在结束后再创建分支，或先停止它。",
+        ),
+        (
+            "The rewrite would not be smaller: est. 5 → 5 tokens. Instructions, tools and reminders take est. 1,571 "
+            "tokens beside the messages.",
+            "改写不会更小：约 5 → 5 个 token。 除消息外，指令、工具和备忘约占 1,571 个 token。",
+        ),
         ("What a provider says.", '<span lang="en">What a provider says.</span>'),
         ("", ""),
     ],
@@ -119,6 +128,15 @@ def test_stored_sentences_are_shown_in_the_readers_language(text: str, chinese: 
         assert in_page_language(text) == chinese
 
 
+def test_a_refusal_is_told_in_the_readers_language(dialog: Dialog) -> None:
+    choose(dialog.owner, "zh-hans")
+    client = browser_of(dialog.owner)
+    client.post(f"/d/{dialog.pk}/rename/", {"title": " "})
+    assert "标题为空。请写明对话的内容。" in page(client, "/")
+    empty = client.post(f"/d/{dialog.pk}/messages/", {"text": " "}, headers=HTMX)
+    assert (empty.status_code, "消息为空。" in empty.content.decode()) == (400, True)
+
+
 def test_each_form_of_a_stored_sentence_is_found_as_a_whole() -> None:
     for form in FORMS:
         filled = form.format_map(
@@ -127,7 +145,7 @@ def test_each_form_of_a_stored_sentence_is_found_as_a_whole() -> None:
         assert pieces(f"Before this. {filled}")[1:] == [(filled, True)], form
 
 
-FILLED = dict.fromkeys(("tool", "provider", "name", "file", "model", "host", "variable"), "a.b-c")
+FILLED = {**dict.fromkeys(("tool", "provider", "name", "file", "model", "host", "variable"), "a.b-c"), "state": "Idle"}
 
 
 def test_times_are_in_the_readers_zone_without_scripts() -> None:
