@@ -169,10 +169,15 @@ class Budget:
         within = self.limit is None or self.taken <= self.limit
         return within and (self.window is None or self.prompt + self.answer <= self.window)
 
-    def holds(self, result: int, can_rewrite: bool) -> bool:
-        """Return whether a tool result of so many tokens fits the window, with its answer and what stands beside it."""
+    def result_room(self, *, can_rewrite: bool) -> int | None:
+        """Return the tokens that a tool result may have beside its answer and what stands or, without a rewrite, is in
+        the request; None where the window is unknown."""
         beside = self.frame + self.stays if can_rewrite else self.prompt
-        return self.window is None or beside + result + self.answer <= self.window
+        return None if self.window is None else self.window - self.answer - beside
+
+    def with_result(self, tokens: int) -> "Budget":
+        """Return the budget of the request with one more result of the call under way, which stays."""
+        return replace(self, view=self.view + tokens, stays=self.stays + tokens)
 
     @property
     def presses(self) -> bool:

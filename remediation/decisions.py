@@ -98,7 +98,15 @@ class Reject:
     message: str
 
 
-ToolResultDecision = Accept | Compact | Reject
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """The result does not fit: its beginning, of at most ``room`` tokens, stands in its place,
+    the full text becomes an artifact."""
+
+    room: int
+
+
+ToolResultDecision = Accept | Compact | Reject | PutAside
 
 
 @dataclass(frozen=True, slots=True)

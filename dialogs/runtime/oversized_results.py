@@ -2,24 +2,26 @@
 note in their place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import structlog
 
+from dialogs.context.room import FRAME_TOKENS
 from dialogs.context.served import Served, served_or_unknown
-from dialogs.context.sizes import Sizes
+from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes
 from dialogs.context.tool_calls import Result
-from dialogs.context.view import View
+from dialogs.context.view import View, view_of
+from dialogs.context.view_sizes import ViewSizes
 from dialogs.models import Artifact, Dialog
 from dialogs.runtime.materials import materials_of
 from dialogs.runtime.policy_context import context_of
 from dialogs.store.text import storable
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.messages import Message, Role
+from remediation.budget import answer_room
 from remediation.context import Context
-from remediation.decisions import Compact, Reject
+from remediation.decisions import Compact, PutAside, Reject
 from remediation.policies import on_tool_result
 from remediation.policies.policy import Policy
 
@@ -50,21 +52,29 @@ def judge_results(
     Call it before a transaction, because it counts tokens if the policy asks for that. ``view`` is that of a dialog
     that is not stored yet.
     """
-    if not results or isinstance(served, UnknownModel) or not _is_judged(served, results):
+    if not results or isinstance(served, UnknownModel) or not _is_judged(dialog, served, results, view):
         return {call_id: judge_by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
     now_served, view, _, sizes = materials_of(now, view)
-    context = context_of(now, now_served, view, sizes)
-    fits = partial(_judge, dialog.pk, served.policy, context, sizes.own)
-    return {call_id: fits(call_id, result) for call_id, result in results.items()}
+    context = replace(context_of(now, now_served, view, sizes), budget=sizes.own.budget)
+    judged: dict[str, Judged] = {}
+    for call_id, result in results.items():  # each finds the room that those before it leave
+        judged[call_id] = _judge(dialog.pk, served.policy, context, sizes.own, call_id, result)
+        shown = _message(call_id, judged[call_id].instead or result)
+        context = replace(context, budget=context.budget.with_result(sizes.own.count((shown,))))
+    return judged
 
 
-def _is_judged(served: Served, results: Mapping[str, Result]) -> bool:
-    """Check whether counting is worth it: the policy asks for it, or a result may take a quarter of the window."""
+def _is_judged(dialog: Dialog, served: Served, results: Mapping[str, Result], view: View | None) -> bool:
+    """Check whether counting is worth it: the policy asks for it, or the window may be full with these results."""
     if served.policy.on_tool_result:
         return True
     window = served.thresholds.context_limit
-    return window is not None and sum(len(result.text) for result in results.values()) > window
+    if window is None:
+        return False
+    chars = sum(len(result.text) for result in results.values())
+    most = ViewSizes(dialog, served, view or view_of(dialog), ()).most_tokens + chars / LEAST_CHARS_PER_TOKEN
+    return most + FRAME_TOKENS + answer_room(served.model.output_length, window) > window
 
 
 def judge_by_length(result: Result) -> Judged:
@@ -88,20 +98,19 @@ def keep_whole(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
 
 
 def _judge(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, call_id: str, result: Result) -> Judged:
-    tokens = sizes.count((Message(Role.TOOL, result.text, tool_call_id=call_id),))
+    tokens = sizes.count((_message(call_id, result),))
     match on_tool_result(policy, context, tokens):
         case Reject(message):
             log.warning("tool_result_too_large", dialog_id=str(dialog_id), est_tokens=tokens, limit=sizes.limit)
             return Judged(result, Result(message, failed=True))
+        case PutAside(room):
+            log.warning("tool_result_put_aside", dialog_id=str(dialog_id), est_tokens=tokens, room=room)
+            return _preview(result, min(PREVIEW_CHARS, room))  # a character is hardly ever two tokens
         case Compact(reason):
             # The result is kept; the policy sees it before the next generation and compacts what came before it.
             log.info("restart_marked", dialog_id=str(dialog_id), reason=reason, est_tokens=tokens)
-    window = sizes.budget.window
-    if (
-        policy.on_tool_result is None
-        and window is not None
-        and not sizes.budget.holds(tokens, policy.rewrite is not None)
-    ):
-        log.warning("tool_result_put_aside", dialog_id=str(dialog_id), est_tokens=tokens, window=window)
-        return _preview(result, min(PREVIEW_CHARS, window))
     return judge_by_length(result)
+
+
+def _message(call_id: str, result: Result) -> Message:
+    return Message(Role.TOOL, result.text, tool_call_id=call_id)

@@ -9,6 +9,7 @@ from remediation.decisions import (
     Decision,
     Fail,
     Proceed,
+    PutAside,
     Rewrite,
     StreamDecision,
     Suspend,
@@ -42,4 +43,8 @@ def while_streaming(policy: Policy, used_tokens: int, limit: int | None) -> Stre
 
 
 def on_tool_result(policy: Policy, context: Context, result_tokens: int) -> ToolResultDecision:
-    return policy.on_tool_result(context, result_tokens) if policy.on_tool_result else Accept()
+    """Decide what becomes of a tool result. A policy that is not asked takes what fits the window."""
+    if policy.on_tool_result:
+        return policy.on_tool_result(context, result_tokens)
+    room = context.budget.result_room(can_rewrite=policy.rewrite is not None)
+    return Accept() if room is None or result_tokens <= room else PutAside(max(0, room))

@@ -5,8 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from dialogs.actions import messages
+from dialogs.context.served import resolve_served
+from dialogs.context.tool_calls import Result
 from dialogs.models import Dialog
 from dialogs.runtime.materials import materials_of
+from dialogs.runtime.oversized_results import fit, judge_results
 from dialogs.runtime.policy_context import context_of
 from remediation.decisions import ForceClear, Rewrite
 from remediation.policies import decide
@@ -37,3 +40,16 @@ def test_a_policy_goes_before_a_clear_where_the_report_is_critical(script: Scrip
     decision = next_decision(script, policy, reported=7_300, words=3_600)
     assert isinstance(decision, Rewrite) and decision.policy == policy
     assert isinstance(next_decision(script, policy, reported=7_300, words=1_200), ForceClear), "it would not help"
+
+
+RESULT = Result("The cart of wool came late. " * 900)  # 25,200 characters, some 6,300 tokens
+
+
+@pytest.mark.parametrize("policy", ["none", "retention"])
+def test_results_are_put_aside_once_the_window_is_full(script: Script, policy: str) -> None:
+    script({"text": "Noted."}, context_length=32_768)
+    dialog = make_dialog(context_policy=policy)
+    judged = judge_results(dialog, resolve_served(dialog), {f"call-{number}": RESULT for number in range(6)})
+    assert [one.instead is None for one in judged.values()] == [True] * 4 + [False] * 2
+    full = send(make_dialog(context_policy="none"), RESULT.text * 4)
+    assert fit(full, "call", RESULT).text.startswith("The result has 25,200 characters")
