@@ -1,8 +1,9 @@
 """A re-entry package drafted without a model, from what is stored: for operators and for the countdown."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from remediation.text.ledger import key_facts, render_ledger
 from remediation.text.marks import RULE, disarm
@@ -11,6 +12,12 @@ from remediation.text.secret_masking import redact
 GOAL_CHARS, PROGRESS_CHARS, LINE_CHARS = 1_500, 900, 300
 FACT_TOKENS = 600  # est., of what was said and is worth keeping word for word
 NAMES_PER_TOOL = 12
+# In smaller windows every part has as much less: with all of its parts a draft takes some 2,200 tokens, and the round
+# that begins with it should be far from critical.
+WHOLE_FROM = 8_192
+LEAST_SHARE = 0.2
+SHORTEST_LINE = 120
+CHARS_PER_TOKEN = 4
 
 GOAL = "Goal and scope"
 PROGRESS = "Current progress"
@@ -24,6 +31,8 @@ HEADINGS = (GOAL, PROGRESS, DECISIONS, CHANGES, FAILURES, FACTS, NEXT, QUESTIONS
 DRAFTED = (
     "Drafted by the runtime from its records, not by you: search_archive and read_archive find what is missing here."
 )
+
+OneLine = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +67,38 @@ class Gathered:
     ledger: Sequence[str] = ()  # key facts that rewrites carry
     answered_questions: Sequence[tuple[str, str]] = ()  # what people decided: question and answer
     open_questions: Sequence[str] = ()
+    window: int | None = None
+
+    @property
+    def share(self) -> float:
+        """Return what a draft takes of the length that it has in a large window."""
+        return 1.0 if self.window is None else min(1.0, max(LEAST_SHARE, self.window / WHOLE_FROM))
 
 
 def draft(gathered: Gathered) -> str:
     """Fill in the outline that guidance asks an agent for. Sections without anything to say are left out."""
     earlier = _sections_of(gathered.package)
     facts = _facts(gathered)
+    kept = round(
+        FACT_TOKENS * CHARS_PER_TOKEN * gathered.share
+    )  # characters of each list that an earlier draft hands on
+    line = partial(_line, limit=max(SHORTEST_LINE, round(LINE_CHARS * gathered.share)))
     sections = {
-        GOAL: _goal(gathered, earlier),
+        GOAL: _goal(gathered, earlier, line),
         PROGRESS: _progress(gathered, earlier),
         DECISIONS: [
-            *earlier.get(DECISIONS, ()),
+            *_newest(earlier.get(DECISIONS, ()), kept),
             *(
-                f"Asked: {_line(asked)} - the person answered: {_line(answer)}"
+                f"Asked: {line(asked)} - the person answered: {line(answer)}"
                 for asked, answer in gathered.answered_questions
             ),
             *(fact for fact in facts if fact.startswith(RULE)),
         ],
         CHANGES: list(_uses(gathered.tool_uses)),
-        FAILURES: [*earlier.get(FAILURES, ())[-2:], *_failures(gathered.statements)],
-        FACTS: [*earlier.get(FACTS, ()), *(fact for fact in facts if not fact.startswith(RULE))],
-        NEXT: _next(gathered),
-        QUESTIONS: [*(_line(question) for question in gathered.open_questions), DRAFTED],
+        FAILURES: [*earlier.get(FAILURES, ())[-2:], *_failures(gathered.statements, line)],
+        FACTS: [*_newest(earlier.get(FACTS, ()), kept), *(fact for fact in facts if not fact.startswith(RULE))],
+        NEXT: _next(gathered, line),
+        QUESTIONS: [*(line(question) for question in gathered.open_questions), DRAFTED],
     }
     return redact("\n\n".join(_section(heading, sections[heading]) for heading in HEADINGS if sections[heading]))
 
@@ -88,11 +107,23 @@ def _section(heading: str, lines: Sequence[str]) -> str:
     return "\n".join([heading, *(f"- {line}" for line in dict.fromkeys(lines))])
 
 
-def _goal(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
+def _newest(lines: Sequence[str], chars: int) -> list[str]:
+    """Return the newest lines that fit, oldest first."""
+    chosen: list[str] = []
+    for line in reversed(lines):
+        chars -= len(line)
+        if chars < 0:
+            break
+        chosen.append(line)
+    return chosen[::-1]
+
+
+def _goal(gathered: Gathered, earlier: dict[str, list[str]], line: OneLine) -> list[str]:
     """Return the first request and the newest ones since, which tell where the work has gone."""
-    first = earlier.get(GOAL) or [_text(gathered.first_request or next(iter(gathered.requests), ""), GOAL_CHARS)]
+    stated = gathered.first_request or next(iter(gathered.requests), "")
+    first = earlier.get(GOAL) or [_text(stated, round(GOAL_CHARS * gathered.share))]
     since = [
-        f"Then asked: {_line(text)}"
+        f"Then asked: {line(text)}"
         for text in gathered.requests
         if text not in (gathered.first_request, gathered.pending)
     ]
@@ -103,12 +134,11 @@ def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
     """Return the agent's own newest words. A package that a person or the agent wrote is kept whole, since nobody
     else knows it.
     """
+    whole, each = round(2 * GOAL_CHARS * max(0.5, gathered.share)), round(PROGRESS_CHARS * gathered.share)
     answers = [entry.text for entry in gathered.statements if entry.role == "assistant" and entry.text.strip()]
-    written = (
-        [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, 2 * GOAL_CHARS)}"]
-    )
+    written = [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, whole)}"]
     before = earlier.get(PROGRESS, [])[-1:] if len(answers) < 3 else []
-    return [*written, *before, *(_text(text, PROGRESS_CHARS) for text in answers[-3:])]
+    return [*written, *before, *(_text(text, each) for text in answers[-3:])]
 
 
 def _uses(uses: Sequence[ToolUse]) -> Iterator[str]:
@@ -123,8 +153,8 @@ def _uses(uses: Sequence[ToolUse]) -> Iterator[str]:
         yield f"{name}, {times}" + (f": {shown}" if shown else "")
 
 
-def _failures(statements: Sequence[Statement]) -> list[str]:
-    return [f"Tool output: {_line(entry.text)}" for entry in statements if entry.role == "tool" and entry.failed][-3:]
+def _failures(statements: Sequence[Statement], line: OneLine) -> list[str]:
+    return [f"Tool output: {line(entry.text)}" for entry in statements if entry.role == "tool" and entry.failed][-3:]
 
 
 def _facts(gathered: Gathered) -> list[str]:
@@ -133,17 +163,17 @@ def _facts(gathered: Gathered) -> list[str]:
     """
     texts = [(entry.role, entry.text) for entry in gathered.statements if not entry.failed]
     carried = _estimate(render_ledger(gathered.ledger))
-    return list(key_facts(texts, FACT_TOKENS + carried, _estimate, earlier=gathered.ledger))
+    return list(key_facts(texts, round(FACT_TOKENS * gathered.share) + carried, _estimate, earlier=gathered.ledger))
 
 
 def _estimate(text: str) -> int:
-    return -(-len(text) // 4)
+    return -(-len(text) // CHARS_PER_TOKEN)
 
 
-def _next(gathered: Gathered) -> list[str]:
+def _next(gathered: Gathered, line: OneLine) -> list[str]:
     if gathered.pending:
-        return [f"Answer the message that follows word for word: {_line(gathered.pending)}"]
-    return [f"Go on from the newest request: {_line(gathered.requests[-1])}"] if gathered.requests else []
+        return [f"Answer the message that follows word for word: {line(gathered.pending)}"]
+    return [f"Go on from the newest request: {line(gathered.requests[-1])}"] if gathered.requests else []
 
 
 def _sections_of(package: str) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec, with_parts
 from dominds.llm.providers.parts import part_tokens
 from health.levels import Thresholds
-from remediation.budget import Budget, answer_room
+from remediation.budget import STREAM_PERCENT, Budget, answer_room, percent_of
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
@@ -188,6 +188,13 @@ class StreamWatch:
     def __call__(self, text: str) -> StreamDecision:
         self._used += self._sizes.count_text(text)
         return self._ask(self._used, self._sizes.limit)
+
+    def filled_by(self, reported_tokens: int) -> str:
+        """Say that a request and its answer filled the context although the estimate stayed below; empty if not."""
+        limit = self._sizes.limit
+        if limit is None or reported_tokens < percent_of(limit, STREAM_PERCENT):
+            return ""
+        return f"the server ended the answer at {reported_tokens:,} of {limit:,} tokens"
 
 
 def too_large(dialog: Dialog, served: Served, text: str) -> str:

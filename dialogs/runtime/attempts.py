@@ -29,6 +29,7 @@ from dominds.llm.models.prices import Price, cost_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health import recording
 from health.levels import Thresholds
+from remediation.strategies.masking import ALL_SHOWN
 from remediation.tokens.calibration import Counted
 
 SMALLEST = Decimal("1e-10")  # USD, as the column has it
@@ -56,6 +57,7 @@ class Attempt:
     prices: tuple[Price, ...] = ()
     image_tokens: int = 0
     count: Callable[[], int] = int  # the tokens of its request, as pages told them before it was sent
+    is_shortened: bool = False  # made of less than the dialog's view, so that its size is not that of the context
 
     @property
     def forced(self) -> bool:
@@ -119,8 +121,15 @@ def begin(
         insert(generation)
         change.keeps_state = True
         change.generation_event(generation)
-    images = counted.images if counted else 0
-    return Attempt(generation, prepared, served.thresholds, model.prices, images, partial(_count, whole, served, call))
+    return Attempt(
+        generation,
+        prepared,
+        served.thresholds,
+        model.prices,
+        image_tokens=counted.images if counted else 0,
+        count=partial(_count, whole, served, call),
+        is_shortened=call.view.left_out != ALL_SHOWN,
+    )
 
 
 def _count(dialog: Dialog, served: Served, call: ModelCall) -> int:

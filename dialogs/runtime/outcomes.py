@@ -99,7 +99,10 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
 
 
 def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
-    """Record the health of a generation that counts for it, also for the page, and return the level."""
+    """Record the health of a generation that counts for it, also for the page, and return the level.
+
+    A report about a shortened request says nothing of the context's size: the level before it stays.
+    """
     dialog, thresholds = change.dialog, attempt.thresholds
     suspected = isinstance(usage, Usage) and truncation.is_suspected(
         dialog, attempt.generation, attempt.prepared.text_chars, usage
@@ -109,6 +112,8 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
         judge(Usage(dialog.prompt_tokens, 0), thresholds).level if dialog.prompt_tokens is not None else Level.UNKNOWN
     )
     dialog.overflowed, dialog.changed_since_rewrite, dialog.tries, dialog.repeats = False, True, 0, {}
+    if attempt.is_shortened and isinstance(usage, Usage):
+        return before
     if isinstance(usage, Usage):
         dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
         dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens

@@ -18,13 +18,15 @@ def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> R
         return NOT_REFUSED
     tries = dialog.generations.filter(purpose=Generation.Purpose.FORCED_CLEAR, clear_episode=dialog.clear_episode)
     ended = tries.filter(outcome__in=[Generation.Outcome.DISCARDED, Generation.Outcome.KEPT])
-    newest = ended.order_by("-id").values_list("outcome", "error").first()
+    newest = ended.order_by("-id").values_list("outcome", "error", "prompt_tokens").first()
     reason = "" if newest is None else NO_HELP if newest[0] == Generation.Outcome.KEPT else newest[1]
     used, window = dialog.prompt_tokens or 0, thresholds.context_limit or 0
+    # Less than the context, where messages were left out to make room.
+    sent = (newest[2] if newest is not None and newest[0] == Generation.Outcome.DISCARDED else None) or used
     draft = draft_package(dialog) if dialog.failed_clears >= MAX_FORCED_CLEARS - 1 else ""
     if draft and window:  # it is sent, and comes back in the answer
         size = counter_for(model.model_id, model.tokenizer).count(draft)
-        draft = draft if Budget(window=window).holds_twice(size, used) else ""
+        draft = draft if Budget(window=window).holds_twice(size, sent) else ""
     return RefusedClear(reason, used, window, draft)
 
 

@@ -2,11 +2,11 @@
 connection."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from django.db import connection
 
+from dialogs.context.sizes import StreamWatch
 from dialogs.runtime.live_text import LiveAnswer
 from dialogs.store.lease import Lease
 from dominds.llm.json_text import is_whole
@@ -23,14 +23,12 @@ from dominds.llm.stream import (
     TextDelta,
     ToolCallDelta,
 )
-from dominds.llm.usage import UsageReport, UsageUnavailable
+from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from dominds.worker.seats import seats
-from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
+from remediation.decisions import Abort, Continue, Interrupt
 
 TOTAL_SECONDS = 30 * 60
 WATCH_EVERY_CHARS = 200
-
-Watch = Callable[[str], StreamDecision]  # asked with each new stretch of output
 
 # Notices to people about an answer that ended otherwise than by its own last word. It is kept as it came.
 MORE_OUTPUT = "output_length of its model, or max_tokens of the agent, allows more."
@@ -94,7 +92,7 @@ def stream_reply(
     lease: Lease,
     stream: Stream,
     live: LiveAnswer | None,
-    watch: Watch | None = None,
+    watch: StreamWatch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
     """Read one answer to its end, with text and reasoning sent to ``live``. A stop or a lost lease ends it."""
@@ -114,6 +112,9 @@ def stream_reply(
     if live is not None:
         live.flush()
     reply.text, reply.reasoning = "".join(reading.parts), "".join(reading.thoughts)
+    is_cut = reply.is_complete and reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls
+    if watch is not None and is_cut and isinstance(reply.usage, Usage):
+        reply.interrupted = watch.filled_by(reply.usage.total_tokens)
     if reply.is_complete and not reply.finish_reason:
         reply.error = MalformedStream("The provider's stream ended without its explicit end.")
     return reply
@@ -122,7 +123,7 @@ def stream_reply(
 class _Reading:
     """The reply of a call, built from its events on the event loop of all calls, so nothing here may wait."""
 
-    def __init__(self, stream: Stream, live: LiveAnswer | None, watch: Watch | None) -> None:
+    def __init__(self, stream: Stream, live: LiveAnswer | None, watch: StreamWatch | None) -> None:
         self.reply = Reply()
         self.parts: list[str] = []
         self.thoughts: list[str] = []

@@ -40,6 +40,7 @@ from remediation.strategies.pruning import (
 MAX_RESTARTS = 3
 REQUEST_PERCENT = 80
 ENOUGH_PERCENT = 67  # of the limit: what a compaction leaves at most, far from the next one
+ASKED_PERCENT = 80  # of what would just be enough, since no model hits a number of tokens exactly
 
 
 def before_generation(context: Context) -> Decision:
@@ -164,7 +165,7 @@ def _left_to_choose(task: RewriteTask) -> tuple[Units, int]:
     standing = sum(task.units[index].est_tokens for index in stays)
     may_go = tuple(unit for index, unit in enumerate(task.units) if index not in stays and not is_ledger(unit))
     aim = task.target - standing
-    return may_go, aim if aim >= SMALLEST_ROOM else _enough(task) - standing
+    return may_go, aim if aim >= SMALLEST_ROOM else (_enough(task) - standing) * ASKED_PERCENT // 100
 
 
 def _pruned_by_agent(task: RewriteTask, may_go: Units, aim: int, toolbox: Toolbox, assistant: Assistant) -> Rewritten:

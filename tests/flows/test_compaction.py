@@ -250,6 +250,15 @@ def test_at_100_percent_the_answer_is_aborted_with_an_error(lmstudio: LocalDoubl
     say(dialog, "then briefly")
     assert dialog.turns.filter(role="assistant").latest("seq").text == "Short."
 
+    # The estimate stayed below 90 %, and the server's own count ended the answer where its window ends.
+    full = Reply("Half a sen", usage=(LIMIT - 10, 10), finish="length")
+    lmstudio.brain = lambda prompt: (
+        pruner.prune(prompt) if pruner.is_asked(prompt.body) else Reply("tence.") if prompt.last.text == GO_ON else full
+    )
+    say(dialog, "and on")
+    said = list(dialog.turns.order_by("-seq").values_list("status", "text")[:4])[::-1]
+    assert said == [("interrupted", "Half a sen"), *[("complete", text) for text in (COMPACTING, COMPACTED, "tence.")]]
+
 
 def test_an_endless_answer_ends_after_three_compactions(lmstudio: LocalDouble) -> None:
     dialog = talked(lmstudio, 4)

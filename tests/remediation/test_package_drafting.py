@@ -86,6 +86,17 @@ def test_a_package_that_somebody_wrote_is_carried_over_whole() -> None:
     assert "Goal: sort the shelf" in package and "- red is done" in package
 
 
+def test_in_a_small_window_a_draft_takes_a_third_of_it_again_and_again() -> None:
+    talk = [Statement("user", f"Never touch table {n}, see src/t{n}.py and id {n * 7919}. " * 9) for n in range(40)]
+    said = [Statement("assistant", f"Table {n} is done, in commit {n * 104729:x}. " * 40) for n in range(40)]
+    requests = [entry.text for entry in talk]
+    for window, most in ((2_048, 0.36), (4_096, 0.36), (8_192, 0.36)):
+        package = ""
+        for _ in range(6):
+            package = draft(Gathered(requests[0] * 5, requests, "go on", talk + said, package=package, window=window))
+            assert len(package) / 4 < most * window
+
+
 def test_nothing_known_still_says_where_it_comes_from() -> None:
     assert draft(Gathered()) == f"Open questions and risks\n- {DRAFTED}"
 

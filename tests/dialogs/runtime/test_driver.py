@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from dialogs.actions import messages
+from dialogs.context.limits import judgement_of
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.tasks import drive_dialog
@@ -73,6 +74,26 @@ def test_three_refusals_suspend_the_dialog(script: Script) -> None:
     outcomes = list(dialog.generations.order_by("id").values_list("purpose", "outcome"))
     assert outcomes == [("reply", "kept"), *[("forced_clear", "discarded")] * 3]
     assert turns(dialog)[-1] == ("user", "suspended", "and now?")
+
+
+def test_reports_about_shortened_requests_leave_the_level_red(script: Script) -> None:
+    """A forced attempt without room for a package leaves messages out: its report is not the context's."""
+    script(
+        {"match": "Context guidance", "text": "no", "usage": {"prompt_tokens": 1_200, "completion_tokens": 1}},
+        *(
+            {"text": "yes " * 200, "usage": {"prompt_tokens": prompt, "completion_tokens": 200}}
+            for prompt in (1_000, 1_300, 1_600, 1_900)
+        ),
+        context_length=2_048,
+    )
+    dialog = make_dialog()
+    for text in ("fill it", "more", "more", "more", "and now?"):
+        send(dialog, text)
+    assert set(dialog.generations.filter(purpose="forced_clear").values_list("snapshot__prompt_tokens", flat=True)) == {
+        1_200
+    }
+    assert (dialog.state, judgement_of(dialog).level, dialog.prompt_tokens) == ("suspended", "critical", 1_900)
+    assert "Last reported prompt: 1,900 tokens." in dialog.questions.get().text
 
 
 def test_a_forced_clear_answers_the_message_in_a_new_round(script: Script) -> None:

@@ -1,6 +1,7 @@
 """What autocompaction asks its pruning agent, how often, and when not at all."""
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -88,3 +89,24 @@ def test_a_pruning_agent_too_small_for_two_calls_is_not_asked() -> None:
     rewritten = agent.compact(units, 16_384)
     assert agent.asked == [] and not rewritten.failure
     assert "only in" in agent.failures[0], "the operator reads why"
+
+
+def test_an_agent_that_misses_its_number_by_a_sixth_is_not_refused() -> None:
+    """No model hits a number of tokens: one that overshot by two lost all it had written to the fallback."""
+
+    class Overshooting(Agent):
+        def __call__(self, instructions: str, content: str) -> str:
+            aim, shown = map(int, re.findall(r"Aim at about (\d+) .*now about (\d+)", instructions)[0])
+            share = 7 / 6 * aim / shown
+            kept = [
+                {**entry, "content": entry["content"][: int(len(entry["content"]) * share)].rsplit(" ", 1)[0] + "."}
+                for entry in self.entries(content)
+            ]
+            return json.dumps({"prunedConversation": kept, "summary": ""})
+
+    agent, units = Overshooting(4_096), talk(10, 220, 220)
+    must_take_more_than_the_aim = RewriteTask(units, 2_684, 636, 1_412, 0, 4_096, ContextConfig())
+    assistant = Assistant(agent, lambda: 4_096, lambda: "n0nce", agent.failures.append)
+    assert POLICY.rewrite is not None
+    rewritten = POLICY.rewrite(must_take_more_than_the_aim, replace(toolbox(), assistant=assistant))
+    assert (agent.failures, [step.strategy for step in rewritten.steps]) == ([], ["prune"])
