@@ -23,9 +23,7 @@ class Spending:
     month_budget: Decimal | None = None
     unpriced: int = 0  # calls of the dialog whose cost is not known
     beside: Decimal = Decimal(0)  # of the dialogs that it opened, which its own budget holds as well
-    used_up_above: str = (
-        ""  # says so where the budget of a dialog above is used up, about which a person is asked there
-    )
+    refused_above: str = ""  # why a dialog above allows no further call: its budget is used up, or it has ended
     reserved: Decimal = Decimal(0)  # of the month, for calls under way
 
     @property

@@ -49,8 +49,8 @@ def check_room(dialog: Dialog, cost_usd: Decimal) -> None:
     """
     month = month_under_lock(dialog.owner_id, beside=dialog) if dialog.monthly_budget_usd is not None else Spending()
     spending = _with_extensions(dialog, replace(month, dialog=cost_usd, dialog_budget=dialog.budget_in_force))
-    if spending.used_up_above or spending.exceeded or spending.must_wait:
-        raise NoRoomInBudget(spending.used_up_above or spending.reason)
+    if spending.refused_above or spending.exceeded or spending.must_wait:
+        raise NoRoomInBudget(spending.refused_above or spending.reason)
 
 
 def month_under_lock(person_id: int, beside: Dialog | None = None) -> Spending:

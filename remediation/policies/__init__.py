@@ -25,8 +25,8 @@ def decide(policy: Policy, context: Context) -> Decision:
     """Decide what to do before a generation. A used-up budget goes first, since whatever else is decided may cost
     more.
     """
-    if context.spending.used_up_above:
-        return Fail("", context.spending.used_up_above)
+    if context.spending.refused_above:
+        return Fail("", context.spending.refused_above)
     if context.spending.exceeded:
         return Suspend(BUDGET_KIND, context.spending.reason)
     for question in (requested.before_generation, policy.before_generation, guided.before_generation):

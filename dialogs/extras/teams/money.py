@@ -19,13 +19,16 @@ def cost_of(ids: Collection[UUID]) -> Decimal:
 
 
 def spending(dialog: Dialog, own: Spending) -> Spending:
-    """Add what the dialogs below have cost to a budget, and heed that of the root. A dialog that asks nobody, and was
-    asked by nobody, takes no query."""
+    """Add what the dialogs below have cost to a budget, and heed that of the root. In a side dialog that has ended, and
+    is closed in a moment, no call begins. A dialog that asks nobody, and was asked by nobody, takes no query.
+    """
     if own.dialog_budget is not None and dialog.agent.stated_extras.get("colleagues"):
         own = replace(own, beside=cost_of([side.pk for side in sight.below(dialog.pk, ended=True)]))
     if dialog.origin != Dialog.Origin.AGENT:
         return own
     side = SideDialog.objects.select_related("root__agent").get(pk=dialog.pk)
+    if ended := sight.ended_here_or_above(side):
+        return replace(own, refused_above=f"The side dialog {ended.name} has ended: {ended.reason}.")
     budget = side.root.budget_in_force
     if budget is None:
         return own
@@ -33,5 +36,5 @@ def spending(dialog: Dialog, own: Spending) -> Spending:
     if not is_used_up(budget, cost := cost_of(team)):
         return own
     return replace(
-        own, used_up_above=f"The team has cost {in_usd(cost)}, and the budget of its first dialog is {in_usd(budget)}."
+        own, refused_above=f"The team has cost {in_usd(cost)}, and the budget of its first dialog is {in_usd(budget)}."
     )

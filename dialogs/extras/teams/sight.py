@@ -40,6 +40,14 @@ def below(*ids: UUID, ended: bool = False) -> list[SideDialog]:
     return found
 
 
+def ended_here_or_above(side: SideDialog) -> SideDialog | None:
+    """Return this side dialog, or the nearest one above it, if it has ended."""
+    above: SideDialog | None = side
+    while above and above.ended_at is None:
+        above = SideDialog.objects.filter(pk=above.parent_id).first() if above.level > 1 else None
+    return above
+
+
 def with_those_below(sides: Iterable[SideDialog]) -> list[SideDialog]:
     upper = list(sides)
     return [*upper, *below(*(side.pk for side in upper))]

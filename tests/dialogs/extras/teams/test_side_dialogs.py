@@ -3,6 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group
 from django.db import transaction
+from django.db.models.functions import Now
 
 from dialogs.actions import expiry, folders, messages, questions, rounds, sharing
 from dialogs.context.model_calls import Answer
@@ -11,6 +12,7 @@ from dialogs.context.spending import NoRoomInBudget, check_room
 from dialogs.errors import Conflict
 from dialogs.extras.teams import side_dialogs
 from dialogs.extras.teams.models import SideDialog
+from dialogs.extras.teams.side_dialogs import Ask
 from dialogs.models import Agent, Artifact, Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.runtime.materials import materials_of
@@ -174,6 +176,23 @@ def test_no_call_begins_below_a_budget_that_others_used_up(lead: Dialog, script:
     Dialog.objects.filter(pk=second.pk).update(cost_usd="1.25")  # another call has ended since the policies looked
     with pytest.raises(NoRoomInBudget, match=r"The team has cost \$1.25, and the budget of its first dialog is \$1.00"):
         check_room(whole, whole.cost_usd)
+
+
+def test_no_call_begins_in_or_below_a_side_dialog_that_has_ended(lead: Dialog, script: Script) -> None:
+    """They are closed after the commit that ends them, one by one, or by the sweeper: meanwhile workers find them."""
+    script(*steps(asking()))
+    send(lead, "plan")
+    middle = side_of(lead)
+    Agent.objects.filter(pk="scout").update(extras={"colleagues": ["lead-2"]})
+    AgentFactory.create(id="lead-2")
+    with open_change(middle.pk) as change:
+        leaf = side_dialogs.ask(change, Ask("c1", "lead-2", "Name it"))
+    SideDialog.objects.filter(pk=middle.pk).update(owes="end", ended_at=Now(), reason="a person pressed stop above")
+    for side in (leaf, middle):
+        drive(side.pk)
+    assert not Generation.objects.exclude(dialog=lead).exists()
+    side_dialogs.sweep()
+    assert set(Dialog.objects.exclude(pk=lead.pk).values_list("state", flat=True)) == {"closed"}
 
 
 def test_a_side_dialogs_runs_are_traced_below_the_call_that_asked(
