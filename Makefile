@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults clients bench frameworks weights words lint docs format lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults platform clients bench frameworks weights words lint docs format lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,6 +38,11 @@ FAULTS := tests/faults tests/dialogs/store/test_lease.py tests/dialogs/runtime/t
 faults: setup-dev
 	DOMINDS_FAULTS=all DOMINDS_FAULT_WORKERS=3 DOMINDS_FAULT_SECONDS=600 DOMINDS_FAULT_COUNT=200 \
 		$(BIN)/python -m pytest $(FAULTS) -s --timeout 7200 $(ARGS)
+
+# Six web servers behind nginx and four workers behind PgBouncer; each part in turn is killed, frozen and cut off while people
+# talk: ten minutes. Needs Debian's pgbouncer.
+platform: setup-dev proxies
+	DOMINDS_PLATFORM=1 $(BIN)/python -m pytest tests/faults/test_platform.py -s $(ARGS)
 
 # Codex, Claude Code, aider and seven libraries hold ten turns each against /v1: ten minutes. Takes their packages from the registries.
 clients: setup-dev

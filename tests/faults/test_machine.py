@@ -195,6 +195,34 @@ def file_of(stack: Stack) -> Path:
     return Path(stack.database_url.removeprefix("sqlite://"))
 
 
+# -- a standby ---------------------------------------------------------------------------------------------------------
+def test_a_standby_promoted_in_place_of_a_database_that_died(django_db_blocker: Any) -> None:
+    arena = Arena()
+    first = arena.postgres
+    try:
+        with django_db_blocker.unblock():
+            arena.start()
+            second = first.start_standby()
+            with Chatter(arena, 3, words=10, every=0.05) as people:
+                time.sleep(4)
+                first.stop(signal.SIGQUIT)
+                died = time.monotonic()
+                second.execute("SELECT pg_promote()")
+                arena.postgres, arena.database_proxy.target = second, second.tcp_port or 0
+                with arena.orm():
+                    answered = sum(talk.statuses.count("answered") for talk in arena.talks)
+                    eventually(lambda: sum(talk.statuses.count("answered") for talk in arena.talks) > answered + 3, 60)
+                    print(f"answers go on {time.monotonic() - died:.1f} s after the first database died")
+            with arena.orm():
+                arena.settled(seconds=60)
+                assert people.problems == []
+                assert arena.breaches() == []
+                assert {status for talk in arena.talks for status in talk.statuses} == {"answered"}
+    finally:
+        first.remove()
+        arena.stop()
+
+
 # -- clocks ------------------------------------------------------------------------------------------------------------
 
 

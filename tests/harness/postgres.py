@@ -19,6 +19,8 @@ from urllib.parse import quote
 
 import psycopg
 
+from dominds.local.embedded_redis import free_port
+
 START_SECONDS = 60
 STOP_SECONDS = 10
 SUPERUSER = "dominds"
@@ -190,6 +192,18 @@ class PostgresServer:
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return self.url(name)
 
+    def start_standby(self) -> "PostgresServer":
+        """Start a second server that follows this one; from now on a commit is on both before it is answered."""
+        standby = PostgresServer(durable=self.durable, tcp_port=free_port())
+        copy = [str(self._binaries() / "pg_basebackup"), "-h", str(self.folder), "-p", str(self.tcp_port or 5432)]
+        copied = standby._popen([*copy, "-U", SUPERUSER, "-D", str(standby.folder / "data"), "-R", "-c", "fast"])
+        if copied.wait() != 0:
+            raise PostgresDidNotStart(f"pg_basebackup failed:\n{standby.log}")
+        standby.start()
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.execute("SELECT pg_reload_conf()")
+        return standby
+
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
         """Stop it: SIGINT is PostgreSQL's fast, SIGQUIT its immediate way, without a checkpoint."""
         if self.process is None or self.process.poll() is not None:
@@ -217,13 +231,9 @@ class PostgresServer:
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
-        import psutil
-
-        assert self.process is not None
-        parent = psutil.Process(self.process.pid)
-        for each in [parent, *parent.children(recursive=True)]:
-            with contextlib.suppress(psutil.NoSuchProcess):  # backends come and go
-                each.send_signal(number)
+        for pid in self.pids() if self.process and self.process.poll() is None else []:
+            with contextlib.suppress(ProcessLookupError):  # backends come and go
+                os.kill(pid, number)
 
     def remove(self) -> None:
         """Stop the server and delete its data."""

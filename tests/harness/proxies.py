@@ -3,8 +3,10 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
+from dominds.local.embedded_redis import free_port
 from tests.harness.stack import ROOT
 
 
@@ -39,3 +41,17 @@ def nginx_command(site: str, folder: Path) -> list[str]:
     command = [program("nginx"), "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
     subprocess.run([*command, "-t"], check=True, capture_output=True)
     return command
+
+
+def plain_nginx_command(addresses: Iterable[str], port: int, folder: Path) -> list[str]:
+    """Return how to start the documented nginx without TLS, on loopback, before web servers at these addresses."""
+    line = "    server {} max_fails=1 fail_timeout=10s;"
+    site = snippet(
+        "nginx.conf",
+        ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
+        ("listen 80;", f"listen 127.0.0.1:{free_port()};"),
+        ("    ssl_certificate     /etc/ssl/dominds/fullchain.pem;\n", ""),
+        ("    ssl_certificate_key /etc/ssl/dominds/privkey.pem;\n", ""),
+        (line.format("127.0.0.1:8000"), "\n".join(map(line.format, addresses))),
+    )
+    return nginx_command(site, folder)

@@ -25,7 +25,7 @@ import pytest
 from dominds.local.embedded_redis import free_port
 from tests.harness.live import orm_on
 from tests.harness.postgres import PostgresServer
-from tests.harness.proxies import nginx_command, program, snippet
+from tests.harness.proxies import plain_nginx_command, program, snippet
 from tests.harness.stack import Part, Stack, eventually
 
 NET_ADMIN, SYS_ADMIN = 12, 21  # bits of CapEff, from capabilities(7)
@@ -235,22 +235,14 @@ def _is_ready(host: str) -> bool:
 @contextmanager
 def proxy_before(hosts: list[str], kind: str, folder: Path) -> Iterator[int]:
     """Run the documented nginx or Caddy without TLS before some web hosts; give its port."""
-    port, plain = free_port(), free_port()
+    port, addresses = free_port(), [f"{host}:{WEB_PORT}" for host in hosts]
     if kind == "nginx":
-        line = "    server {}:8000 max_fails=1 fail_timeout=10s;"
-        site = snippet(
-            "nginx.conf",
-            ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
-            ("listen 80;", f"listen 127.0.0.1:{plain};"),
-            ("    ssl_certificate     /etc/ssl/dominds/fullchain.pem;\n", ""),
-            ("    ssl_certificate_key /etc/ssl/dominds/privkey.pem;\n", ""),
-            (line.format("127.0.0.1"), "\n".join(line.format(host) for host in hosts)),
-        )
-        command = nginx_command(site, folder)
+        command = plain_nginx_command(addresses, port, folder)
     else:
-        addresses = " ".join(f"{host}:{WEB_PORT}" for host in hosts)
         site = snippet(
-            "Caddyfile", ("dominds.example.org {", f"http://127.0.0.1:{port} {{"), ("127.0.0.1:8000", addresses)
+            "Caddyfile",
+            ("dominds.example.org {", f"http://127.0.0.1:{port} {{"),
+            ("127.0.0.1:8000", " ".join(addresses)),
         )
         (folder / "Caddyfile").write_text("{\n\tadmin off\n}\n" + site)
         command = [program("caddy"), "run", "--config", str(folder / "Caddyfile")]
