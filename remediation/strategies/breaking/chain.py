@@ -155,17 +155,24 @@ def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _P
 
 def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
     """Run the other strategies again, pass after pass, while that makes the context smaller. For headroom below
-    the limit one pass is enough, since each costs facts and time.
+    the limit one pass is enough, since each costs facts and time. A model that has written a summary is not asked for
+    another one.
     """
     run.toolbox.report("hybrid", progress.tokens, run.limit)
     others = tuple(name for name in strategy.chain_order if name != "hybrid") or STRATEGY_NAMES[:-1]
     passes = strategy.hybrid.max_iterations if progress.tokens > run.limit else 1
     for _ in range(passes):
         earlier = progress.tokens
+        if any(step.strategy == "summarize_old" for step in progress.steps):
+            run = replace(run, toolbox=replace(run.toolbox, summarise=_write_nothing))
         progress = _run_chain(progress, replace(strategy, chain_order=others), run)
         if progress.fresh_start or progress.tokens <= run.aim + progress.excess or progress.tokens >= earlier:
             break
     return progress
+
+
+def _write_nothing(_text: str, _tokens: int) -> str:
+    return ""
 
 
 def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _Run) -> _Progress:

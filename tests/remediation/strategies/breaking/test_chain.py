@@ -470,3 +470,17 @@ def test_rewriting_the_rewritten_never_grows_it(made: list[Any]) -> None:
 
 def test_the_default_strategy_has_the_documents_order() -> None:
     assert BreakingStrategy().chain_order[-1] == "hybrid"
+
+
+@pytest.mark.parametrize(("exchanges", "limit"), [(6, 317), (8, 420), (12, 500), (20, 552)])
+def test_a_model_writes_one_summary_a_rewrite(exchanges: int, limit: int) -> None:
+    """The hybrid pass begins with summaries again."""
+    asked: list[int] = []
+
+    def summarise(_text: str, tokens: int) -> str:
+        asked.append(tokens)
+        return "They spoke of notes, and the agent answered each of them. Nothing is open."
+
+    rewritten = break_context(talk(exchanges, 40), CONFIG, toolbox(summarise=summarise), limit, limit // 2)
+    assert [step.strategy for step in rewritten.steps].count("summarize_old") == 2
+    assert len(asked) == 1
