@@ -15,7 +15,7 @@ from dialogs.actions.question_rows import answers_for_tool, approval_of, ask_for
 from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
-from dialogs.models import Dialog, Turn
+from dialogs.models import Dialog, Round, Turn
 from dialogs.runtime import client_tools, oversized_results, tracing
 from dialogs.runtime.live_text import show_line
 from dialogs.store.change import Change, LeaseLost
@@ -253,8 +253,8 @@ def _store(
             return Ran.DONE if change.dialog.is_leased else Ran.ASKED
         if isinstance(outcome, Tool):
             assert outcome.inside is not None and invocation is not None
-            refused = call.name == CLEAR_MIND and _sibling_failed(change.dialog, call)
-            result = _REFUSED_CLEAR if refused else _run_inside(change, call, outcome, invocation)
+            refused = _refused_clear(change.dialog, call) if call.name == CLEAR_MIND else None
+            result = refused or _run_inside(change, call, outcome, invocation)
         else:
             result = outcome
         change.dialog.running_call, change.dialog.crashes = "", 0
@@ -271,7 +271,31 @@ def _store(
         return Ran.DONE
 
 
-_REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. Look at its result first.", failed=True)
+_BESIDE_A_FAILURE = Result(
+    "Refused: another tool call of the same answer failed. Look at its result first.", failed=True
+)
+_CLEARED_ALREADY = Result(
+    "Refused: your mind was cleared for this message already, and you have done nothing since. The message stands here "
+    "because it still waits for your answer. Give it.",
+    failed=True,
+)
+
+
+def _refused_clear(dialog: Dialog, call: Call) -> Result | None:
+    if _sibling_failed(dialog, call):
+        return _BESIDE_A_FAILURE
+    return _CLEARED_ALREADY if _has_cleared_for_this_message(dialog) else None
+
+
+def _has_cleared_for_this_message(dialog: Dialog) -> bool:
+    """Check whether the round began by a clear with the message under way, and holds nothing but more of them. Whoever
+    is asked to clear its mind reads that again behind the package, and would clear without an end."""
+    begun = dialog.rounds.get(number=dialog.round_number)
+    if begun.cause != Round.Cause.CLEAR_MIND or dialog.answering_seq not in begun.carried:
+        return False
+    replies = dialog.turns.filter(role=Turn.Role.ASSISTANT, round_number=dialog.round_number)
+    calls = replies.values_list("tool_calls", flat=True)
+    return all(reply and all(made["name"] == CLEAR_MIND for made in reply) for reply in calls)
 
 
 def _run_inside(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:

@@ -16,7 +16,7 @@ import numpy as np
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import DEFAULT, Hit, Tuning, score, top
+from remediation.recall.scoring import DEFAULT, Hit, Tuning, named, score, top
 from remediation.text.marks import fenced
 
 HEADING = (
@@ -86,8 +86,12 @@ def recall(
     allowance: Allowance,
     tuning: Tuning = DEFAULT,
     pinned: Collection[int] = (),
+    since_clear: Collection[int] | None = None,
 ) -> Recalled:
     """Return what answers the query and is not in sight, as far as it fits.
+
+    ``since_clear`` are the turns since the mind was cleared, if it ever was: of others only what the newest message
+    itself names comes back.
 
     No passage comes back that a turn in sight holds, such as a file that was read again. ``pinned`` turns come first,
     whatever is asked.
@@ -99,6 +103,10 @@ def recall(
     scores = score(archive, weights, tuning)
     hidden = archive.entries_of(in_sight.turns)
     scores[hidden] = 0.0
+    if since_clear is not None:
+        may_come = named(archive, query.newest)
+        may_come[archive.entries_of(since_clear)] = True
+        scores[~may_come] = 0.0
     first = np.setdiff1d(archive.entries_of(pinned), hidden)
     scores[first] = 0.0
     best = top(scores, CANDIDATES)

@@ -13,6 +13,7 @@ from remediation.recall.ranking import Floats, idf, rank, weightiest
 from remediation.text.words import words
 
 FARTHEST_NEIGHBOUR = 2  # entries away, that a passage speaks for
+SMALLEST = 1e-9  # more than nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,24 @@ def score(archive: Index, weights: Mapping[str, float], tuning: Tuning = DEFAULT
     further = _further_words(archive, scores, weights, tuning)
     scores += rank(further, archive.postings(further), corpus)
     return _with_neighbours(scores, tuning)
+
+
+def named(archive: Index, text: str) -> NDArray[np.bool_]:
+    """Tell of each entry whether ``text`` names what it, or the one beside it, is about: it holds a third of the text's
+    words by their rarity, or one and a half times the rarest of them."""
+    entries = archive.corpus.entries
+    asked = dict.fromkeys(words(text))
+    holding = archive.holding(asked)
+    telling = {word: idf(entries, holding.get(word, 0)) for word in asked}
+    held = np.zeros(entries)
+    for word, postings in archive.postings(holding).items():
+        held[postings.entries] += telling[word]
+    least = min(sum(telling.values()) / 3, 1.5 * max(telling.values(), default=0.0))
+    result: NDArray[np.bool_] = held >= max(least, SMALLEST)
+    beside = result.copy()
+    beside[1:] |= result[:-1]
+    beside[:-1] |= result[1:]
+    return beside
 
 
 def _further_words(archive: Index, scores: Floats, weights: Mapping[str, float], tuning: Tuning) -> dict[str, float]:

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from dialogs.context.retrieval.text_index import TURNS
 from dialogs.context.sizes import Sizes
 from dialogs.context.view import WHOLE, View
-from dialogs.models import Dialog, PersonSettings, RecallChoice
+from dialogs.models import Dialog, PersonSettings, RecallChoice, Round, Turn
 from dominds.db.prepared import Select
 from remediation.budget import Budget
 from remediation.recall.query import query_of
@@ -69,9 +69,17 @@ class PushRecall:
                 InSight(hidden, "\n".join(_texts_of_no_turn(self._view))),
                 Allowance(room, sizes.counter.count),
                 pinned=pinned,
+                since_clear=self._since_clear(),
             )
         est_tokens = math.ceil(result.est_tokens * sizes.factor)
         return Recall(render(result), result.turns, result.passages, est_tokens, result.est_tokens)
+
+    def _since_clear(self) -> list[int] | None:
+        """Return the turns of the round, or None where it did not begin by a clear."""
+        dialog_id, number = self._dialog.pk, self._dialog.round_number
+        if number == 1 or _cause.first(dialog_id, number) == Round.Cause.UNDO:
+            return None
+        return list(_of_round(dialog_id, number))
 
 
 def _in_sight(view: View) -> set[int]:
@@ -81,6 +89,16 @@ def _in_sight(view: View) -> set[int]:
 
 def _texts_of_no_turn(view: View) -> Iterable[str]:
     return (unit.text for unit in view.units if unit.id in view.by_value or not unit.source)
+
+
+@Select
+def _of_round(dialog_id: UUID, round_number: int) -> QuerySet[Turn, int]:
+    return Turn.objects.filter(dialog_id=dialog_id, round_number=round_number).values_list("seq", flat=True)
+
+
+@Select
+def _cause(dialog_id: UUID, number: int) -> QuerySet[Round, str]:
+    return Round.objects.filter(dialog_id=dialog_id, number=number).values_list("cause", flat=True)[:1]
 
 
 @Select

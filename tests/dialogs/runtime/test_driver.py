@@ -111,6 +111,16 @@ def test_a_forced_clear_answers_the_message_in_a_new_round(script: Script) -> No
     assert dialog.turns.get(text="and now?").status == "answered"
 
 
+def test_who_is_asked_to_clear_its_mind_clears_once(script: Script) -> None:
+    clear = {"tool_calls": [{"name": "clear_mind", "arguments": {"reminder_content": "Goal: test"}}]}
+    script({"match": "Refused: your mind was cleared", "text": "Done."}, {"match": "Clear your mind", **clear})
+    dialog = make_dialog()
+    for _ in range(2):  # a later message may ask for it again
+        send(dialog, "Clear your mind")
+        assert turns(dialog)[-1] == ("assistant", "complete", "Done.")
+    assert dialog.round_number == 3
+
+
 def test_a_reminder_is_added_and_the_answer_follows(script: Script) -> None:
     script(
         {"tool_calls": [{"name": "add_reminder", "arguments": {"content": "keep this", "position": 0}}]},

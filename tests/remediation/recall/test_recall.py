@@ -55,6 +55,25 @@ def turns_of(value: Recalled) -> list[int]:
     return [turn for piece in value.pieces for turn in piece.turns]
 
 
+@pytest.mark.parametrize(
+    ("message", "turns"),
+    [
+        ("What is the number on Priya's badge?", {5}),
+        ("And what about the canteen?", {12}),
+        ("ok", set()),
+        ("Please write a haiku about spring.", set()),
+        ("What is 17 times 23?", set()),
+        (f"Look at this: {' '.join(CHATTER)} And the canteen in Rotterdam?", {12}),
+    ],
+)
+def test_what_was_cleared_comes_back_only_where_the_message_names_it(message: str, turns: set[int]) -> None:
+    exchange = "Go on with Priya, her badge, the gate, the office and the tickets."
+    query, allowance = Query(message, exchange), Allowance(400, count_characters)
+    result = recall(index_of(TALK), query, InSight(), allowance, since_clear=())
+    assert turns <= set(turns_of(result)) and bool(turns) == bool(result.pieces)
+    assert recall(index_of(TALK), query, InSight(), allowance).pieces, "without a clear the exchange counts"
+
+
 def test_a_fact_comes_back_with_its_turn_and_its_speaker() -> None:
     result = recalled(TALK, "What is the number on Priya's badge?")
     text = render(result)
