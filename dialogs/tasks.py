@@ -8,6 +8,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 from django.db import connections
 
+from dialogs.context.retrieval.meanings import MEANINGS
 from dialogs.runtime import sweeping
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
@@ -31,6 +32,12 @@ def sweep_beside(**_: Any) -> None:
     if settings.SWEEPS:
         ending = sweeping.run_beside(settings.WORKER_BEFORE)
         worker_shutting_down.connect(lambda **_: ending.set(), weak=False)
+
+
+@worker_ready.connect(weak=False)
+def start_meanings(**_: Any) -> None:
+    """Have this process make vectors for recall. It alone loads their model."""
+    MEANINGS.start()
 
 
 @worker_shutting_down.connect(weak=False)

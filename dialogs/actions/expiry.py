@@ -28,6 +28,7 @@ from dialogs.models import (
     RequestPart,
     Round,
     Turn,
+    TurnVectors,
 )
 from dialogs.state import AT_REST, State
 from dialogs.store import wakeups
@@ -41,6 +42,7 @@ CONTENT = (
     CleanupTask,
     Event,
     Turn,
+    TurnVectors,
     Question,
     Reminder,
     Artifact,

@@ -26,6 +26,7 @@ from dialogs.models import (
     RequestPart,
     Round,
     Turn,
+    TurnVectors,
 )
 from dialogs.store import events, json_shapes
 from dominds.readonly_admin import NewestValues, RecordAdmin, RecordInline, sees_deleted, shorten
@@ -213,16 +214,19 @@ admin.site.register(Reminder, OfDialog, list_display=("id", "dialog", "position"
 admin.site.register(Artifact, OfDialog, list_display=("__str__", "dialog", "tool_call_id", "created_at"))
 
 
-@admin.register(Attachment)
-class AttachmentAdmin(OfDialog):
-    """Images of messages, without their bytes."""
+class WithoutBytes(OfDialog):
+    """Rows whose ``content`` is bytes: an image, or the vectors of a turn."""
 
-    list_display = ("name", "dialog", "media_type", "created_at")
-    list_filter = (("media_type", NewestValues),)
     exclude = ("content",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Attachment]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("content")
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(WithoutBytes):
+    list_display = ("name", "dialog", "media_type", "created_at")
+    list_filter = (("media_type", NewestValues),)
 
 
 admin.site.register(
@@ -236,6 +240,9 @@ admin.site.register(
 
 # Turns that a person pinned for recall, or dismissed.
 admin.site.register(RecallChoice, OfDialog, list_display=("dialog", "seq", "choice"), list_filter=("choice",))
+
+
+admin.site.register(TurnVectors, WithoutBytes, list_display=("dialog", "seq"))
 
 
 # Instructions, tools and settings that requests have in common, each stored once.

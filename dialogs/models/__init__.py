@@ -11,7 +11,7 @@ from dialogs.models.history import Event, RequestPart, Round
 from dialogs.models.people import Identity
 from dialogs.models.questions import Question
 from dialogs.models.settings import PersonSettings, PromptTemplate, SiteSettings
-from dialogs.models.turn_extras import Artifact, Attachment, RecallChoice
+from dialogs.models.turn_extras import Artifact, Attachment, RecallChoice, TurnVectors
 
 __all__ = [
     "Agent",
@@ -41,4 +41,5 @@ __all__ = [
     "SiteSettings",
     "ToolServer",
     "Turn",
+    "TurnVectors",
 ]

@@ -1,4 +1,4 @@
-"""Rows beside turns: choices about recall, oversized tool results, and images."""
+"""Rows beside turns: choices about recall, vectors, oversized tool results, and images."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -23,6 +23,21 @@ class RecallChoice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.choice} {self.seq}"
+
+
+class TurnVectors(models.Model):
+    """The vectors of a turn's passages, by which recall compares meaning. They are made anew where they are missing."""
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="+")
+    seq = models.PositiveIntegerField(help_text="of the turn")
+    content = models.BinaryField()
+
+    class Meta:
+        verbose_name_plural = "turn vectors"
+        constraints = [models.UniqueConstraint(fields=["dialog", "seq"], name="turn_vectors_unique")]
+
+    def __str__(self) -> str:
+        return f"Vectors of turn {self.seq}"
 
 
 class Artifact(models.Model):

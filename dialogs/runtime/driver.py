@@ -10,6 +10,7 @@ from dialogs.context.images import with_image_bytes
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.package_draft import draft_package
 from dialogs.context.request import prepare
+from dialogs.context.retrieval.meanings import MEANINGS
 from dialogs.context.retrieval.recall import PushRecall
 from dialogs.context.sent import record_request
 from dialogs.context.served import Served
@@ -49,8 +50,8 @@ def drive(dialog_id: UUID) -> None:
     3. Rewrite, clear, suspend, fail or generate accordingly.
     4. Store the outcome in one transaction; repeat.
 
-    A dialog that is new to its person gets its title afterwards, when it rests,
-    and one that is nearly full its rewrite.
+    A dialog that is new to its person gets its title afterwards, when it rests, one that was rewritten the vectors of
+    what is out of sight, and one that is nearly full its rewrite.
     """
     awaits_title = is_near = False
     with claim(dialog_id) as lease:
@@ -70,6 +71,7 @@ def drive(dialog_id: UUID) -> None:
                 log.warning("lease_lost", reason=str(loss))
     if awaits_title:
         auxiliary_calls.write_title(dialog_id)
+    MEANINGS.rest(dialog_id)
     if is_near:
         prepare_soon(dialog_id, lease.epoch)
 

@@ -1,8 +1,8 @@
 """A dialog fed turn by turn to a policy that acts at its own trigger, and the requests that would be sent meanwhile."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from dominds.llm.messages import Message, Role
 from remediation.budget import Budget
@@ -10,19 +10,26 @@ from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.policies import Policy, Room
 from remediation.recall.index import Index
+from remediation.recall.meaning import pack, unpack
 from remediation.recall.passages import Passage, passages_of
-from remediation.recall.query import query_of
+from remediation.recall.query import Query, query_of
 from remediation.recall.recall import Allowance, InSight, Recalled, recall, render
 from remediation.recall.scoring import DEFAULT, Tuning
+from remediation.similarity.minilm import Array
 from remediation.tokens.counting import Counter
+
+Embed = Callable[[Sequence[str]], Array | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Recalling:
-    """``share`` of the budget is what recalled text may take at most; 0 turns recall off."""
+    """``share`` of the budget is what recalled text may take at most; 0 turns recall off. ``embed`` gives texts their
+    vectors, or None where there is no model; without it recall goes by words alone.
+    """
 
     share: float = 0.0
     tuning: Tuning = DEFAULT
+    embed: Embed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,26 @@ class Simulation:
         in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
         shown = InSight(in_sight, "\n".join(unit.text for unit in view.units))
         allowance = Allowance(room, setup.counter.count)
-        return recall(self.index, query_of(view.units), shown, allowance, setup.recalling.tuning)
+        query = query_of(view.units)
+        query = replace(query, meaning=self._meaning_of(query, in_sight))
+        return recall(self.index, query, shown, allowance, setup.recalling.tuning)
+
+    def _meaning_of(self, query: Query, in_sight: Collection[int]) -> Array | None:
+        """Embed what has gone out of sight, and the query."""
+        embed = self.setup.recalling.embed
+        rows = embed([query.newest]) if embed else None
+        return rows[0] if embed and rows is not None and embed_missing(self.index, embed, in_sight) else None
+
+
+def embed_missing(index: Index, embed: Embed, left_out: Collection[int] = ()) -> bool:
+    """Give the index the vectors that it lacks, but for the turns ``left_out``; False where there is no model."""
+    for turn in index.lacking_meaning(left_out):
+        vectors = embed([passage.text for passage in index.passages(index.entries_of([turn]).tolist())])
+        if vectors is None:
+            return False
+        if (rows := unpack(pack(vectors), len(vectors))) is not None:
+            index.give_meaning(turn, rows)
+    return True
 
 
 def entries_of(unit: Unit, counter: Counter) -> tuple[Passage, ...]:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from remediation.recall.meaning import MOST_PARTS, Bytes, Vectors
 from remediation.recall.passages import Passage
-from remediation.recall.ranking import Corpus, Postings
+from remediation.recall.ranking import Corpus, Floats, Postings
+from remediation.similarity.minilm import Array
 from remediation.text.words import words
 
 Ints = NDArray[np.int32]
@@ -55,6 +57,7 @@ class Index:
         self._lengths = array("i")
         self._total = 0
         self._block = _Block()  # what came first, and all at once
+        self._vectors = Vectors()
         self._entries: dict[str, array[int]] = {}
         self._counts: dict[str, array[int]] = {}
         self.add(passages)
@@ -107,6 +110,29 @@ class Index:
     def entries_of(self, turns: Collection[int]) -> Ints:
         places = (self._places.get(turn, ()) for turn in turns)
         return np.array([entry for entries in places for entry in entries], np.int32)
+
+    def give_meaning(self, turn: int, rows: Bytes) -> None:
+        """Take in the vectors of a turn's passages."""
+        self._vectors.put(self._places[turn], rows)
+
+    @property
+    def knows_meaning(self) -> bool:
+        """Check whether any passage has a vector."""
+        return bool(self._vectors.known(len(self._passages)).any())
+
+    def lacking_meaning(self, left_out: Collection[int] = ()) -> list[int]:
+        """Return the turns whose passages could have vectors and have none, newest first."""
+        known = self._vectors.known(len(self._passages))
+        return [
+            turn
+            for turn, places in reversed(self._places.items())
+            if len(places) <= MOST_PARTS and turn not in left_out and not known[places[0]]
+        ]
+
+    def likeness(self, query: Array) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return each entry's nearness in meaning, and which entries have one."""
+        entries = len(self._passages)
+        return self._vectors.likeness(query, entries), self._vectors.known(entries)
 
 
 def _join(first: Ints, later: "array[int] | None") -> Ints:

@@ -1,9 +1,10 @@
 """The query of a request: the words of the newest message and, with less weight, of the exchange that led to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from remediation.context import UnitKind, UnitRole, Units
+from remediation.similarity.minilm import Array
 from remediation.text.words import words
 
 CONTEXT_WEIGHT = 0.3  # of a word of the exchange, beside 1 for one of the newest message that says nothing by itself
@@ -15,8 +16,11 @@ STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """``meaning`` is the vector of the newest message, where there is a model."""
+
     newest: str
     before: str = ""
+    meaning: Array | None = field(default=None, compare=False)
 
 
 def query_of(units: Units) -> Query:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from remediation.recall.index import Index
 from remediation.recall.query import Query, query_weights
 from remediation.recall.scoring import DEFAULT, Hit, Tuning, score, top
+from remediation.similarity.minilm import Array
 
 MOST_HITS = 10
 CANDIDATES = 40  # times the hits: enough to leave out those that stand beside better ones
@@ -24,15 +25,20 @@ class HitInPlace:
 
 
 def search(
-    archive: Index, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT, hidden: Collection[int] = ()
+    archive: Index,
+    text: str,
+    most: int = MOST_HITS,
+    tuning: Tuning = DEFAULT,
+    hidden: Collection[int] = (),
+    meaning: Array | None = None,
 ) -> tuple[HitInPlace, ...]:
     """Return the best hits first, without the ``hidden`` turns. A passage beside a better hit is shown with that
-    hit.
+    hit. ``meaning`` is the vector of the text.
     """
     weights = query_weights(Query(text))
     if not weights or not archive.corpus.entries:
         return ()
-    scores = score(archive, weights, tuning)
+    scores = score(archive, weights, tuning, meaning)
     left_out = archive.entries_of(hidden)
     scores[left_out] = 0.0
     chosen: list[int] = []

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from remediation.similarity.minilm import Array, MiniLM, MiniLMUnavailable, model_directory, unit_rows
+from remediation.similarity.minilm import WIDTH, Array, MiniLM, MiniLMUnavailable, model_directory, unit_rows
 
 log = logging.getLogger(__name__)
 
@@ -196,6 +196,13 @@ def best_embedder() -> Embedder:
         return lexical
     minilm.embed(["The first run maps the weights into memory, which is not to count against its pace."])
     return PacedEmbedder(RememberingEmbedder(minilm, time.monotonic), lexical, time.monotonic)
+
+
+def meanings(texts: Sequence[str]) -> Array | None:
+    """Embed texts by MiniLM, one row for each; None where it is not installed or takes too long now."""
+    using = embedder()
+    vectors = using.embed(texts) if using.name == MiniLMEmbedder.name else None
+    return vectors if vectors is not None and vectors.shape[1] == WIDTH else None  # the pace may just have changed
 
 
 def relevance(texts: Sequence[str], query: str, using: Embedder | None = None) -> list[float]:

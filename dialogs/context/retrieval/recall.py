@@ -6,11 +6,12 @@ It stands in that request alone: in no turn, event or export. Only the turns tha
 import functools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.db.models import QuerySet
 
+from dialogs.context.retrieval.meanings import MEANINGS
 from dialogs.context.retrieval.text_index import TURNS
 from dialogs.context.sizes import Sizes
 from dialogs.context.view import WHOLE, View
@@ -62,15 +63,20 @@ class PushRecall:
         dismissed = {seq for seq, choice in choices if choice == RecallChoice.Choice.DISMISSED}
         pinned = [seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED]
         hidden = _in_sight(self._view) | dismissed
+        query = query_of(self._view.units)
         with TURNS.at_once(dialog_id, hidden, pinned) as index:
+            if index.knows_meaning:
+                query = replace(query, meaning=MEANINGS.of(query.newest))
             result = recall(
                 index,
-                query_of(self._view.units),
+                query,
                 InSight(hidden, "\n".join(_texts_of_no_turn(self._view))),
                 Allowance(room, sizes.counter.count),
                 pinned=pinned,
                 since_clear=self._since_clear(),
             )
+            if MEANINGS.is_started and sizes.config.relevance == "minilm":
+                MEANINGS.note(dialog_id, index.lacking_meaning(hidden))
         est_tokens = math.ceil(result.est_tokens * sizes.factor)
         return Recall(render(result), result.turns, result.passages, est_tokens, result.est_tokens)
 

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
+from dialogs.context.retrieval.meanings import MEANINGS
 from dialogs.context.retrieval.text_index import (
     AT_ONCE_CHARS,
     REMOVED_UNITS,
@@ -113,7 +114,9 @@ def searches_newest(dialog_id: UUID) -> bool:
 
 def _hits(index: Index, query: str, most: int, hidden: Collection[int]) -> list[Hit]:
     asked = words_of(query)
-    return [_hit(match, asked) for match in search(index, query[:MOST_QUERY_CHARS], most, hidden=hidden)]
+    text = query[:MOST_QUERY_CHARS]
+    meaning = MEANINGS.of(text) if index.knows_meaning else None
+    return [_hit(match, asked) for match in search(index, text, most, hidden=hidden, meaning=meaning)]
 
 
 def _hit(value: HitInPlace, asked: Collection[str]) -> Hit:

@@ -7,7 +7,7 @@ turns have an index of their own for a message, and a search has the database lo
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,7 @@ from dominds.db.prepared import Select
 from dominds.weighted_cache import Bounded
 from remediation.models import RemovedUnit
 from remediation.recall.index import Index
+from remediation.recall.meaning import Bytes
 from remediation.recall.passages import Passage, passages_of
 from remediation.tokens.counting import count_characters
 
@@ -29,6 +30,7 @@ log = structlog.get_logger(__name__)
 
 REMEMBERED_CHARS = 60_000_000  # of all texts that this process has indexed; an index takes about three times its texts
 _CHARS_PER_ENTRY = 200  # what the objects around a passage take, in characters of it
+_BYTES_PER_CHARACTER = 3  # of a text, in an index
 AT_ONCE_CHARS = 400_000  # of texts that a message or a search waits for: a tenth of a second of a core
 AT_ONCE_ROWS = 2_000  # that are read for them
 
@@ -136,6 +138,27 @@ _one_at_a_time = threading.Lock()
 
 
 class TurnIndex(TextIndex):
+    def texts_of(self, dialog_id: UUID, seqs: Sequence[int]) -> dict[int, list[str]]:
+        """Return the passages of these turns, as far as the index has them, without a look at the database."""
+        growing = self._known.get(dialog_id)
+        if growing is None:
+            return {}
+        with growing.lock:
+            index = growing.index
+            texts = {seq: [one.text for one in index.passages(index.entries_of([seq]).tolist())] for seq in seqs}
+        return {seq: parts for seq, parts in texts.items() if parts}
+
+    def give_meaning(self, dialog_id: UUID, vectors: Mapping[int, Bytes]) -> None:
+        """Take in the vectors of turns."""
+        growing = self._known.get(dialog_id)
+        if growing is None:
+            return
+        with growing.lock:
+            for seq, rows in vectors.items():
+                growing.index.give_meaning(seq, rows)
+                growing.weight += rows.size // _BYTES_PER_CHARACTER
+            self._keep(dialog_id, growing)
+
     @contextmanager
     def at_once(self, dialog_id: UUID, in_sight: Collection[int], pinned: Collection[int]) -> Iterator[Index]:
         """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest

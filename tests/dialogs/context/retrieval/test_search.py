@@ -8,23 +8,13 @@ from django.db import transaction
 
 from dialogs.context.retrieval import search
 from dialogs.context.retrieval.text_index import AT_ONCE_CHARS, TURNS
-from dialogs.models import Dialog, Turn
+from dialogs.models import Dialog
 from remediation.models import RemovedUnit
+from tests.dialogs.context.retrieval.holding import hold
 from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def hold(dialog: Dialog, *texts: str) -> Dialog:
-    for text in texts:
-        dialog.last_turn_seq += 1
-        place = dialog.last_turn_seq
-        Turn.objects.create(
-            dialog=dialog, seq=place, position=place, round_number=1, role="user", status="answered", text=text
-        )
-    dialog.save()
-    return dialog
 
 
 def seqs(dialog: Dialog, query: str, **options: object) -> list[int]:

@@ -1,0 +1,85 @@
+"""Vectors of what is out of sight are made while a dialog rests, and stay with it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from dialogs.actions import expiry
+from dialogs.context.retrieval.meanings import Meanings
+from dialogs.context.retrieval.text_index import TURNS
+from dialogs.models import Dialog, TurnVectors
+from remediation.recall.search import search
+from remediation.similarity.minilm import WIDTH, Array
+from tests.dialogs.context.retrieval.holding import hold
+from tests.dialogs.factories import make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Model:
+    """A model that knows of two subjects, and counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.is_away = False
+
+    def embed(self, texts: Sequence[str]) -> Array | None:
+        self.asked += texts
+        rows = np.zeros((len(texts), WIDTH), np.float32)
+        for place, text in enumerate(texts):
+            rows[place, 0 if "doctor" in text or "physician" in text else 1] = 1
+        return None if self.is_away else rows
+
+
+def known() -> tuple[Dialog, Model, Meanings]:
+    """A dialog whose index is made, and the vectors of a process."""
+    dialog = hold(make_dialog(), "The doctor is away until Monday.", "A green kite flew.")
+    with TURNS.of(dialog.pk):
+        pass
+    model = Model()
+    return dialog, model, Meanings(model.embed)
+
+
+def first_hit(dialog: Dialog, meanings: Meanings) -> int:
+    question = "Where is our physician?"
+    with TURNS.of(dialog.pk) as index:
+        (hit, *_) = search(index, question, meaning=meanings.of(question))
+        return hit.hit.passage.turn
+
+
+def test_they_are_made_once_and_read_back_by_another_process() -> None:
+    dialog, model, meanings = known()
+    meanings.take_in(dialog.pk, [2, 1])
+    assert first_hit(dialog, meanings) == 1
+    assert [len(content) for content in TurnVectors.objects.values_list("content", flat=True)] == [WIDTH, WIDTH]
+    asked = len(model.asked)
+    TURNS._known.put(dialog.pk, TURNS._known.get(dialog.pk).__class__(), 0)  # type: ignore[union-attr]
+    with TURNS.of(dialog.pk) as index:
+        assert index.lacking_meaning() == [2, 1]
+    meanings.take_in(dialog.pk, [2, 1])
+    assert len(model.asked) == asked and first_hit(dialog, meanings) == 1
+
+
+def test_damaged_ones_are_made_anew() -> None:
+    dialog, _, meanings = known()
+    TurnVectors.objects.create(dialog=dialog, seq=1, content=b"damaged")
+    meanings.take_in(dialog.pk, [1])
+    assert len(TurnVectors.objects.get().content) == WIDTH and first_hit(dialog, meanings) == 1
+
+
+def test_without_a_model_none_is_stored() -> None:
+    dialog, model, meanings = known()
+    model.is_away = True
+    meanings.take_in(dialog.pk, [1])
+    assert meanings.of("physician") is None and not TurnVectors.objects.exists()
+    meanings.take_in(dialog.pk, [99])  # a turn that the index does not have
+
+
+def test_a_dialog_that_was_removed_meanwhile_keeps_none() -> None:
+    dialog, _, meanings = known()
+    meanings.take_in(dialog.pk, [1])
+    expiry.erase_now(dialog.pk)
+    assert not TurnVectors.objects.exists()
+    meanings.take_in(dialog.pk, [1, 2])
+    assert not TurnVectors.objects.exists()
