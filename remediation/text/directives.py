@@ -47,11 +47,11 @@ _BINDS = re.compile(
 )
 _GERMAN = re.compile(
     r"\b(?:niemals|keinesfalls|auf keinen fall|verboten|untersagt|ab (?:jetzt|sofort)"
-    r"|(?:darf|darfst|dürfen) (?:\w+ ){0,4}(?:nichts?|kein\w*)"
+    r"|(?<!\bich )(?<!\bwir )(?:darf|darfst|dürfen) (?!ich\b|wir\b)(?:\w+ ){0,4}(?:nichts?|kein\w*)"
     r"|bitte (?:\w+ )?(?:nicht|kein\w*|nur|immer)|finger (?:weg|von))\b",
 )
 _CHINESE = re.compile(
-    "不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|必须|务必|从现在起|以后都"
+    "(?<!我)(?<!我们)(?:不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|必须|务必|从现在起|以后都)"
 )
 _ORDER = re.compile(r"(?:^|[.:!] )STOP \w")  # "###STOP###" ends a recorded dialog
 

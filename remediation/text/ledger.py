@@ -22,6 +22,12 @@ SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
+# "It would, unless the PDF converts.": the verb stands in the question.
+ELLIPTIC = re.compile(
+    r"(?:it|that|this|they|those|he|she|i|we|you) (?:would|will|could|can|do|does|did|is|are|was|were|has|have|should"
+    r"|might|may)(?:n[’']t| not)?[,.;]",
+    re.I,
+)
 LEAST_WORTH = 0.6  # below, a line is not worth its room: one of many like it
 REPEATED_WORTH = 2.0  # from which a line without a new token is still worth its room
 CANDIDATES = 6  # times the lines that may fit are priced exactly
@@ -77,7 +83,11 @@ def key_facts(
     lasting = [
         one
         for one in everything
-        if one.holds and one.worth >= LEAST_WORTH and not _asks(one) and not is_in_sight(one.text, one.tokens.exact)
+        if one.holds
+        and one.worth >= LEAST_WORTH
+        and not _asks(one)
+        and not ELLIPTIC.match(one.text)
+        and not is_in_sight(one.text, one.tokens.exact)
     ]
     facts = _fitting([*map(_fact_of, lasting)], budget_tokens, count)
     room = budget_tokens + for_values

@@ -18,10 +18,12 @@ INSPECTED_CHARS = 20_000  # of a result
 VALUE_CHARS = 4, 80  # of a value at least and at most
 NAME_CHARS = 32  # of what stands before a value in its row: "scheduled_departure_time_est" has 28
 ROW_END = re.compile(r"\n|(?<=\})\s*,")
+CELL = re.compile(r"([^|]{1,24}?)\s*\|")  # the first of a row, which names those beside it
 KEY_END = re.compile(r'"\s*:\s*')  # of JSON
 ARGUMENT = re.compile(r'"\s*:\s*(?:"((?:[^"\\]|\\.)+)|(-?\d[\d.]*))')  # of JSON
 ARGUMENTS_CHARS = 80  # of the arguments of a call, that stand beside its values
 LEAST_ARGUMENT = 16  # characters, to which one that is too long is cut at least
+BEHIND = re.compile(r"[\s:)]+([^\d,;|/=@]{2,40})$")  # the words up to the end of a row
 NAMED = "\x1f "  # put in its place: what stands before it is a name, whatever it looks like
 RULED = re.compile(r"[\s|+:-]*--[\s|+:-]*")  # the line below the names of a table's columns
 JOINTS = " \t\x1f:=-'([{"  # between a name and its value
@@ -44,6 +46,7 @@ class _Value(NamedTuple):
     name: str
     text: str
     tier: int  # the less, the sooner it is listed
+    behind: str = ""  # what a value without a name stands before, as in `9666 grafana-export`
 
 
 def listing(text: str, room: int, count: Callable[[str], int], known: Shown | None = None) -> str:
@@ -71,7 +74,8 @@ def _entries(values: Sequence[_Value]) -> Iterator[tuple[_Value, str]]:
     follows: dict[str, str] = {}
     last = ""
     for value in values:
-        yield value, value.text if follows.get(last) == value.name else f"{value.name} {value.text}".strip()
+        name = "" if follows.get(last) == value.name else value.name
+        yield value, f"{name} {value.text} {value.behind}".strip()
         if value.name:
             follows[last], last = value.name, value.name
 
@@ -106,6 +110,8 @@ def _read_values(text: str) -> Iterator[_Value]:
                 continue
             before, column = row[end : match.start()], row.count("|", 0, match.start())
             name = columns[column] if column < len(columns) else _name_in(before)
+            if not name and not end and not columns and (cell := CELL.match(row, 0, match.start())):
+                name = cell[1]
             unit = UNIT.match(row, match.end())
             if _is_telling(value, shape):
                 is_named = bool(name) or shape in ASSIGNED or (is_named and not before.strip(" ,"))
@@ -115,7 +121,9 @@ def _read_values(text: str) -> Iterator[_Value]:
                 value, tier = f"{value}{unit[0] if unit else ''}", SHORT
             else:
                 continue
-            yield _Value(number, "" if shape in ASSIGNED else name, value, tier)
+            name = "" if shape in ASSIGNED else name
+            behind = None if name else BEHIND.match(row, match.end())
+            yield _Value(number, name, value, tier, behind[1].strip() if behind and SAYS.search(behind[1]) else "")
             end = match.end()
         rest = row[end:][-NAME_CHARS:]
 

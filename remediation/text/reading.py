@@ -66,8 +66,10 @@ NO_END = re.compile(
     re.I,
 )
 
-# The beginning of a log line that reports nothing unusual, and how long something took: they would crowd out the facts.
+# The beginning of a log line that reports nothing unusual, that of a file in a listing (rights, links, owner), and how
+# long something took: they would crowd out the facts.
 ROUTINE = re.compile(
+    r"[-dlbcps](?:[r-][w-][xsStT-]){3}[.+@]?\s+\d+\s+\S+\s+\S+\s+|"
     r"\[?(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d\d:\d\d(?::\d\d)?[.,\d]{0,10}Z?\]?)? ?\[?(?:TRACE|DEBUG|INFO)\b\]?:? ?"
 )
 DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")

@@ -28,7 +28,8 @@ Am Vertrag darf vor Mai nichts geändert werden.
 Finger von der Steuerung!
 不要重启数据库。
 千万别重启邮件服务器。"""
-# Of the last six public talk holds many: idioms, reports of one's own, and a dialog's end.
+# Public talk holds many idioms, reports of one's own and ends of dialogs. Who may or must not do what in the first
+# person tells of that person.
 TALK = """I don't know yet.
 Should we never do that?
 Let's not modify the draft until the meeting.
@@ -42,7 +43,11 @@ Never saw this coming.
 Don't forget to take breaks when you need to!
 I'm gonna keep on going and never quit.
 I've never tried publishing a book.
-Thank you!###STOP###"""
+Thank you!###STOP###
+Freitag ist wirklich Schluss, wir dürfen keine Dauerfristverlängerung.
+Dazu darf ich leider nichts sagen.
+我们必须周五交报告。
+我不得不走了。"""
 
 
 @pytest.mark.parametrize("sentence", DIRECTIVES.splitlines())
