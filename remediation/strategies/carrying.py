@@ -10,7 +10,7 @@ from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.said import said_in
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
-from remediation.text.ledger import key_facts, render_ledger
+from remediation.text.ledger import Results, key_facts, render_ledger
 
 LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this
 TALK_SHARE, TALK_LEDGER = 0.2, 100  # of its budget, and at least so many tokens: a ledger of nothing but talk
@@ -69,8 +69,7 @@ def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox, for
         earlier=ledger_lines(before),
         is_in_sight=shown.says,
         beside=said_in(view),
-        results=tuple(values_of_results(lost, toolbox, shown)),
-        for_values=for_values,
+        tools=Results(tuple(values_of_results(lost, toolbox, shown)), for_values),
     )
     if not ledger:
         return Carried(view, ())

@@ -44,6 +44,16 @@ class Result(NamedTuple):
     values: Callable[[int], str]
 
 
+class Results(NamedTuple):
+    """Results of tools, whose values may take ``tokens`` beside the budget of the other facts."""
+
+    results: Sequence[Result] = ()
+    tokens: int = 0
+
+
+NO_RESULTS = Results()
+
+
 class _Fact(NamedTuple):
     """A line that may enter the ledger. ``order`` is its place in the removed texts, ``worth`` per line."""
 
@@ -62,15 +72,14 @@ def key_facts(
     earlier: Sequence[str] = (),
     is_in_sight: Callable[[str, Sequence[str]], bool] = lambda fact, values: False,
     beside: Sequence[RoleText] = (),
-    results: Sequence[Result] = (),
-    for_values: int = 0,
+    tools: Results = NO_RESULTS,
 ) -> tuple[str, ...]:
-    """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then the rest, as they were said.
+    """Return the facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules first, in the order said.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
     ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is
     left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
-    stay. The values of ``results`` come last and may take ``for_values`` tokens more.
+    stay. The values of what ``tools`` brought come last.
     """
     listed = [line for line in earlier if FROM_TOOL.search(line)]
     earlier = [line for line in earlier if not FROM_TOOL.search(line)]
@@ -90,8 +99,8 @@ def key_facts(
         and not is_in_sight(one.text, one.tokens.exact)
     ]
     facts = _fitting([*map(_fact_of, lasting)], budget_tokens, count)
-    room = budget_tokens + for_values
-    values = _fit_values(listed, results, room - count(render_ledger(facts) or HEADING), count)
+    room = budget_tokens + tools.tokens
+    values = _fit_values(listed, tools.results, room - count(render_ledger(facts) or HEADING), count)
     while values and count(render_ledger([*facts, *values])) > room:
         values.pop(0)
     return (*facts, *values)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remediation.text.exact_tokens import tokens_in
-from remediation.text.ledger import Result, key_facts, render_ledger
+from remediation.text.ledger import Result, Results, key_facts, render_ledger
 from remediation.text.marks import RULE
 from remediation.text.statements import Said
 from remediation.tokens.counting import characters_per_four as count
@@ -103,7 +103,9 @@ def test_what_the_agent_asked_is_no_fact() -> None:
 
 
 def test_an_answer_whose_verb_stands_in_the_question_is_no_fact() -> None:
-    said = (("assistant", "It would, unless the PDF converts. It would change the PDF of May 2026, unless you object."),)
+    said = (
+        ("assistant", "It would, unless the PDF converts. It would change the PDF of May 2026, unless you object."),
+    )
     assert key_facts(said, 200, count) == ("It would change the PDF of May 2026, unless you object.",)
 
 
@@ -114,7 +116,7 @@ def test_a_question_of_a_person_without_a_name_or_value_is_no_fact() -> None:
 
 def test_values_of_results_come_last_and_outlast_a_merge() -> None:
     results = [Result(7, "find(4711)", lambda room: "order W4711; card_8812")]
-    facts = key_facts([("user", "The port is 8443.")], 200, count, results=results)
+    facts = key_facts([("user", "The port is 8443.")], 200, count, tools=Results(results))
     assert facts == ("The port is 8443.", "find(4711): order W4711; card_8812 [7 tool]")
     assert key_facts([], 200, count, earlier=facts) == facts
 
