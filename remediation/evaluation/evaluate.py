@@ -5,15 +5,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from remediation.budget import RECALL_SHARE
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.formats import load
 from remediation.evaluation.measures import answerable, run, search_probes
 from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
 from remediation.evaluation.report import Report, Result, Searched, result_of
-from remediation.evaluation.simulation import Recalling, Setup, entries_of
+from remediation.evaluation.simulation import Embed, Recalling, Setup, embed_missing, entries_of
 from remediation.recall.index import Index
-from remediation.similarity.embeddings import LexicalEmbedder, RememberingEmbedder
+from remediation.similarity.embeddings import Embedder, LexicalEmbedder, RememberingEmbedder, load_minilm
+from remediation.similarity.minilm import Array
 from remediation.tokens.counting import Counter, counter_for
 
 DEFAULT_BUDGETS = (5_000,)  # tokens
@@ -26,42 +29,62 @@ def evaluate(
     policies: Sequence[Policy] = tuple(POLICIES.values()),
     recall_shares: Sequence[float] = (0.0, RECALL_SHARE),
     model_name: str = DEFAULT_MODEL,
+    by_meaning: bool = False,
 ) -> Report:
-    """Evaluate all dialogs under all policies. Raises ``UnknownFormat`` for a path without dialogs."""
+    """Evaluate all dialogs under all policies. Raises ``UnknownFormat`` for a path without dialogs.
+
+    ``by_meaning`` has recall compare meaning beside words, where MiniLM is installed, as workers do.
+    """
     by_format: dict[str, list[Dialog]] = defaultdict(list)
     for dialog in load(paths):
         by_format[dialog.format].append(dialog)
     counter = counter_for(model_name)
+    minilm = load_minilm() if by_meaning else None
+    embed = _remembering(minilm) if minilm else None
     settings = [(policy, budget, share) for budget in budgets for policy in policies for share in recall_shares]
     return Report(
         results=tuple(
-            _result(form, dialogs, policy, budget, share, counter)
+            _result(form, dialogs, policy, budget, Recalling(share, embed=embed), counter)
             for form, dialogs in by_format.items()
             for policy, budget, share in settings
             if policy.rewrite or not share  # what is never rewritten needs no recall
         ),
         searches=tuple(
-            _search(form, dialogs, counter)
+            _search(form, dialogs, counter, embed)
             for form, dialogs in by_format.items()
             if any(dialog.probes for dialog in dialogs)
         ),
     )
 
 
+def _remembering(embedder: Embedder) -> Embed:
+    """Embed each text once, however many settings ask for it."""
+    known: dict[str, Array] = {}
+
+    def embed(texts: Sequence[str]) -> Array:
+        if missing := [text for text in dict.fromkeys(texts) if text not in known]:
+            known.update(zip(missing, embedder.embed(missing), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return embed
+
+
 def _result(
-    form: str, dialogs: Sequence[Dialog], policy: Policy, budget: int, share: float, counter: Counter
+    form: str, dialogs: Sequence[Dialog], policy: Policy, budget: int, recalling: Recalling, counter: Counter
 ) -> Result:
     toolbox = toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
-    setup = Setup(policy, budget, Recalling(share), counter, toolbox)
-    return result_of(form, policy.name, budget, share, [run(dialog, setup) for dialog in dialogs])
+    setup = Setup(policy, budget, recalling, counter, toolbox)
+    return result_of(form, policy.name, budget, recalling.share, [run(dialog, setup) for dialog in dialogs])
 
 
-def _search(form: str, dialogs: Sequence[Dialog], counter: Counter) -> Searched:
+def _search(form: str, dialogs: Sequence[Dialog], counter: Counter, embed: Embed | None) -> Searched:
     asked = result = unanswerable = 0
     for dialog in dialogs:
         units = units_of(dialog, counter.count_messages)
         index = Index(passage for unit in units for passage in entries_of(unit, counter))
-        fates = list(search_probes(dialog, index, units))
+        if embed:
+            embed_missing(index, embed)
+        fates = list(search_probes(dialog, index, units, embed))
         asked += len(fates)
         result += sum(fate.state.value == "one search away" for fate in fates)
         unanswerable += len(dialog.probes) - len(answerable(dialog))

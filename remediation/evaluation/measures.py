@@ -12,7 +12,7 @@ from typing import Any
 from dominds.llm.messages import Role
 from remediation.context import Unit, UnitRole, Units, total_tokens
 from remediation.evaluation.dialogs import Dialog, Probe, Turn, question_unit
-from remediation.evaluation.simulation import Request, Setup, Simulation
+from remediation.evaluation.simulation import Embed, Request, Setup, Simulation
 from remediation.recall.index import Index
 from remediation.recall.query import query_of
 from remediation.recall.search import search
@@ -194,12 +194,13 @@ def _position(place: int, length: int) -> str:
     return POSITIONS[min(3, 4 * place // max(1, length))]
 
 
-def search_probes(dialog: Dialog, archive: Index, units: Units) -> Iterator[Fate]:
+def search_probes(dialog: Dialog, archive: Index, units: Units, embed: Embed | None = None) -> Iterator[Fate]:
     """Search with each raw question, and report whether the first hits show a turn of its evidence or the answer."""
     places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
     numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
     for probe in answerable(dialog):
-        match = search(archive, probe.question)
+        rows = embed([probe.question]) if embed else None
+        match = search(archive, probe.question, meaning=None if rows is None else rows[0])
         if probe.evidence:
             shown = {places[turn] for one in match for turn in one.turns}
             is_found = any(places.get(numbers[turn]) in shown for turn in probe.evidence)

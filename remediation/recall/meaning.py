@@ -20,7 +20,8 @@ Bytes = NDArray[np.int8]
 def pack(vectors: Array) -> bytes:
     """Round each row so that its largest number fits a byte. Lengths are lost, and do not matter."""
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), np.float32(1e-9))
-    return np.rint(vectors * (LARGEST / largest)).astype(np.int8).tobytes()
+    rounded: Bytes = np.rint(vectors * (LARGEST / largest)).astype(np.int8)
+    return rounded.tobytes()
 
 
 def unpack(content: bytes, passages: int) -> Bytes | None:

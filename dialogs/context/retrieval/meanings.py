@@ -35,8 +35,8 @@ Embed = Callable[[Sequence[str]], Array | None]
 class Meanings:
     """The vectors of all dialogs that this process answers. ``embed`` returns None while it has no model."""
 
-    def __init__(self, embed: Embed) -> None:
-        self._embed = embed
+    def __init__(self, embed: Embed, rest_seconds: float = REST_SECONDS) -> None:
+        self._embed, self._rest_seconds = embed, rest_seconds
         self._noted: dict[UUID, list[int]] = {}
         self._rested: queue.Queue[tuple[float, UUID]] = queue.Queue(MOST_WAITING)
         self.is_started = False
@@ -60,7 +60,7 @@ class Meanings:
     def rest(self, dialog_id: UUID) -> None:
         """Have what was noted of a dialog made soon. If too many wait already, the next rest will do."""
         if dialog_id in self._noted and not self._rested.full():
-            self._rested.put((time.monotonic() + REST_SECONDS, dialog_id))
+            self._rested.put((time.monotonic() + self._rest_seconds, dialog_id))
 
     def _run(self) -> None:
         while True:

@@ -34,6 +34,9 @@ class Command(BaseCommand):
             action="append",
             help=f"share of the budget, 0 for none; by default 0 and {RECALL_SHARE:g}",
         )
+        parser.add_argument(
+            "--words", action="store_true", help="recall by words alone, as where MiniLM is not installed"
+        )
         parser.add_argument("--model", default=DEFAULT_MODEL, help="by whose vocabulary tokens are counted")
         parser.add_argument("--markdown", type=Path, help="write the tables there as well")
         parser.add_argument("--json", type=Path, help="write all figures there")
@@ -46,6 +49,7 @@ class Command(BaseCommand):
                 [POLICIES[name] for name in options["policy"] or POLICIES],
                 options["recall"] or (0.0, RECALL_SHARE),
                 options["model"],
+                by_meaning=not options["words"],
             )
             text = to_markdown(report)
             if options["markdown"]:

@@ -29,6 +29,7 @@ def test_it_prints_the_tables_and_writes_them_as_markdown_and_json(messages: Pat
         "200",
         "--recall",
         "0",
+        "--words",
         "--markdown",
         str(markdown),
         "--json",

@@ -7,12 +7,13 @@ import pytest
 
 from dialogs.actions import expiry
 from dialogs.context.retrieval.meanings import Meanings
-from dialogs.context.retrieval.text_index import TURNS
+from dialogs.context.retrieval.text_index import TURNS, _Growing
 from dialogs.models import Dialog, TurnVectors
 from remediation.recall.search import search
 from remediation.similarity.minilm import WIDTH, Array
 from tests.dialogs.context.retrieval.holding import hold
 from tests.dialogs.factories import make_dialog
+from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,11 +55,24 @@ def test_they_are_made_once_and_read_back_by_another_process() -> None:
     assert first_hit(dialog, meanings) == 1
     assert [len(content) for content in TurnVectors.objects.values_list("content", flat=True)] == [WIDTH, WIDTH]
     asked = len(model.asked)
-    TURNS._known.put(dialog.pk, TURNS._known.get(dialog.pk).__class__(), 0)  # type: ignore[union-attr]
+    TURNS._known.put(dialog.pk, _Growing(), 0)
     with TURNS.of(dialog.pk) as index:
         assert index.lacking_meaning() == [2, 1]
     meanings.take_in(dialog.pk, [2, 1])
     assert len(model.asked) == asked and first_hit(dialog, meanings) == 1
+
+
+def test_they_are_made_when_the_dialog_rests() -> None:
+    dialog, model, _ = known()
+    meanings = Meanings(model.embed, rest_seconds=0)
+    meanings.note(dialog.pk, [1, 2])
+    assert not meanings.is_started, "nothing is noted in a process that makes none"
+    meanings.start()
+    meanings.note(dialog.pk, [1, 2])
+    assert model.asked == []
+    meanings.rest(dialog.pk)
+    eventually(lambda: TurnVectors.objects.count() == 2)
+    eventually(lambda: first_hit(dialog, meanings) == 1)
 
 
 def test_damaged_ones_are_made_anew() -> None:
