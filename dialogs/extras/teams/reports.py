@@ -86,7 +86,7 @@ def _hand_over(above: Change, side: SideDialog, result: Result) -> None:
 
 def _fit(above: Change, side: SideDialog, result: Result) -> Result:
     """Return the report as the parent sees it: a long one is an artifact, with its beginning and its end."""
-    if len(result.text) <= rules.REPORT_CHARS:
+    if len(result.text) <= (chars := rules.shown_chars(result.text)):
         return result
-    shown = Result(rules.beginning_and_end(result.text), result.failed)
+    shown = Result(rules.beginning_and_end(result.text, chars), result.failed)
     return keep_whole(above.dialog.pk, side.call_id, Judged(result, shown))

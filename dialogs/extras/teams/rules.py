@@ -7,7 +7,7 @@ from typing import Any
 
 from dominds.yaml_fields import Bad, amount, quote_value, texts, whole_number
 
-REPORT_CHARS = 6_000  # some 1,500 tokens of English: a longer report is put aside
+REPORT_TOKENS = 1_500  # 6,000 characters of English: a longer report is put aside
 TASK_SHOWN_CHARS = 160
 ENDED_SHOWN = 8  # side dialogs that have reported and stay in sight, the newest
 LIST_HEAD = "Your side dialogs (the runtime keeps this list):"
@@ -75,7 +75,15 @@ def shorten(text: str, chars: int = TASK_SHOWN_CHARS) -> str:
     return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
-def beginning_and_end(text: str, chars: int = REPORT_CHARS) -> str:
+def shown_chars(text: str) -> int:
+    """Return how many characters of a report its parent sees at most. One of Chinese, Japanese or Korean takes about a
+    token, of other writing a quarter.
+    """
+    wide = sum(character >= "\u2e80" for character in text)
+    return 4 * REPORT_TOKENS * len(text) // max(1, len(text) + 3 * wide)
+
+
+def beginning_and_end(text: str, chars: int) -> str:
     """Return what is shown of a report that is put aside."""
     first = chars * 3 // 4
     return (

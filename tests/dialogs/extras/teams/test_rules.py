@@ -2,7 +2,7 @@
 
 import pytest
 
-from dialogs.extras.teams.rules import Bounds, beginning_and_end, bounds, refusal
+from dialogs.extras.teams.rules import Bounds, beginning_and_end, bounds, refusal, shown_chars
 from dominds.yaml_fields import Bad
 
 
@@ -29,6 +29,11 @@ def test_bounds_are_read_as_they_are_stored() -> None:
     for wrong in (3, {"levels": 4}, {"depth": 1}):
         with pytest.raises(Bad):
             bounds(wrong)
+
+
+@pytest.mark.parametrize(("text", "chars"), [("hut " * 50_000, 6_000), ("山小屋" * 9_000, 1_500), ("ja山", 3_000)])
+def test_a_report_takes_as_many_tokens_in_any_writing(text: str, chars: int) -> None:
+    assert shown_chars(text) == chars
 
 
 def test_a_long_report_shows_its_beginning_and_its_end() -> None:
