@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.views import redirect_to_login
-from django.db.models import QuerySet, URLField
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
@@ -97,26 +97,16 @@ class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-ar
 
 
 @admin.register(SiteSettings)
-class SiteSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    """The row of the site's settings, which can be added as long as there is none."""
+class SiteSettingsAdmin(RecordAdmin):
+    """The site's settings, which are changed on the page Settings."""
 
     list_display = ("__str__", "pruning_agent", "keep_discarded_outputs", "webhook_url")
     list_select_related = ("pruning_agent",)
-    formfield_overrides = {URLField: {"assume_scheme": "https"}}
-
-    def changeform_view(self, request: HttpRequest, *named: Any, **more: Any) -> Any:
-        """Save without Django's transaction around the form.
-
-        The form looks up the webhook's host name, which may take seconds, and all that is stored is one row.
+    fields = tuple(
         """
-        view: Any = self._changeform_view  # type: ignore[attr-defined]  # not in the stubs
-        return view(request, *named, **more)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return super().has_add_permission(request) and not SiteSettings.objects.exists()
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+        pruning_agent write_titles keep_discarded_outputs webhook_url question_deadline_minutes escalation_address
+        """.split()
+    )
 
 
 _log_in = admin.site.login

@@ -75,7 +75,7 @@ LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delet
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = SiteSettings
-        fields: tuple[str, ...] = ("pruning_agent", "write_titles")
+        fields: tuple[str, ...] = ("pruning_agent", "write_titles", "keep_discarded_outputs")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

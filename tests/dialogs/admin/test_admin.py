@@ -27,7 +27,7 @@ from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make
 pytestmark = pytest.mark.django_db(transaction=True)
 
 OURS = ("dialogs", "remediation", "health")
-EDITABLE = {"identity", "personsettings", "sitesettings"}  # of a person's settings the monthly budget alone
+EDITABLE = {"identity", "personsettings"}  # of a person's settings the monthly budget alone
 SECRET = "<script>alert(1)</script>"
 admin.autodiscover()  # as the addresses do
 
