@@ -10,7 +10,7 @@ from django.core import checks
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, current_catalog
 from dominds.yaml_fields import Severity, classes_of
 from health.levels import stated_thresholds
-from health.traps import traps_of
+from health.traps import chosen_traps
 
 DETAILS = "`dominds check_files --details` lists each."
 
@@ -38,11 +38,9 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
             yield from _ignored_limit(model, name)
             continue
         thresholds = stated_thresholds(model)
-        traps = traps_of(thresholds, model.input_length)
-        if traps and model.optimal_max_tokens is None and not thresholds.has_caution_band:
+        if model.optimal_max_tokens is None and not thresholds.has_caution_band:
             small.append(name)
-            traps = traps[1:]
-        for trap in traps:
+        for trap in chosen_traps(thresholds, model.input_length):
             yield checks.Warning(f"{name}: {trap}", id="health.W002")
     if small:
         yield checks.Info(

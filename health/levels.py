@@ -50,6 +50,11 @@ class Thresholds:
         return self.context_limit * 9 // 10
 
     @property
+    def healthy_max(self) -> int:
+        """The longest prompt that is healthy: in a small window it ends where critical begins."""
+        return min(self.effective_optimal_max, self.effective_critical_max or self.effective_optimal_max)
+
+    @property
     def has_caution_band(self) -> bool:
         critical = self.effective_critical_max
         return critical is None or self.effective_optimal_max < critical

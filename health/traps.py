@@ -9,6 +9,12 @@ def traps_of(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...
     return tuple(trap for trap in traps if trap)
 
 
+def chosen_traps(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
+    """Return the contradictions that somebody set: a window below the default optimum is nobody's mistake."""
+    traps = traps_of(thresholds, input_length)
+    return traps if thresholds.optimal_max is not None or thresholds.has_caution_band else traps[1:]
+
+
 def _no_caution_band(thresholds: Thresholds) -> str:
     if thresholds.has_caution_band:
         return ""

@@ -159,11 +159,17 @@ def other_models(dialog: Dialog) -> list[str]:
 
 
 def offered_models() -> list[ModelInfo]:
-    """Return the models that can be chosen, by provider: nothing is known against them, and their keys are there.
+    """Return the models that can be chosen, by provider: nothing is known against them, their keys are there, and
+    a server of one's own has been named by somebody.
 
     No server is asked.
     """
-    offered = [model for model in catalog().models.values() if not model.unusable and has_key(model)]
+    known = catalog()
+    offered = [
+        model
+        for model in known.models.values()
+        if not model.unusable and has_key(model) and (not model.kind.is_local or model.provider_id in known.named)
+    ]
     return sorted(offered, key=lambda model: (model.provider_id, model.model_id))
 
 

@@ -81,9 +81,6 @@ def _notes(health: dict[str, Any]) -> list[str]:
         source = health["limit_source"]
         source = _(SOURCES[source]) if source in SOURCES else source
         notes.append(_("Window: {limit:,} tokens ({source}).").format(limit=limit, source=source))
-    critical = health["critical_max_tokens"]
-    if critical and critical <= health["optimal_max_tokens"]:
-        notes.append(_("Critical comes before caution, so this model has no caution band."))
     return notes
 
 

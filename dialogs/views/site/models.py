@@ -33,7 +33,7 @@ from dominds.llm.models.prices import Price, price_of
 from dominds.llm.providers.listing import Listing
 from dominds.yaml_fields import classes_of
 from health.levels import Thresholds, stated_thresholds
-from health.traps import traps_of
+from health.traps import chosen_traps
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ModelRow:
 
 
 def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
-    traps = [str(trap) for trap in traps_of(thresholds, model.input_length)]
+    traps = [str(trap) for trap in chosen_traps(thresholds, model.input_length)]
     retires = retirement_of(model, timezone.localdate())
     return ModelRow(model, thresholds, (*traps, retires) if retires else tuple(traps))
 

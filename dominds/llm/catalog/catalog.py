@@ -46,13 +46,14 @@ class UnknownModel(LookupError):
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """All providers and models, with every problem of the files. ``in_file`` maps a provider's id to the fields that
-    the operator's file states.
+    the operator's file states, and ``named`` are the ids that the file or the page names: others are only shipped.
     """
 
     providers: Mapping[str, ProviderInfo]
     models: Mapping[tuple[str, str], ModelInfo]
     problems: tuple[Problem, ...] = ()
     in_file: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
 
     def model(self, provider_id: str, model_id: str) -> ModelInfo:
         """Return a model. Raises ``UnknownModel``, whose message suggests similar names."""
@@ -88,7 +89,8 @@ def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
     shipped, own = _shipped_entries(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     entries = lay_over(lay_over(shipped.providers, connected), own.providers)
     result = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
-    return replace(result, in_file={provider_id: frozenset(entry) for provider_id, entry in own.providers.items()})
+    in_file = {provider_id: frozenset(entry) for provider_id, entry in own.providers.items()}
+    return replace(result, in_file=in_file, named=frozenset({*connected, *in_file}))
 
 
 @cache

@@ -71,7 +71,9 @@ def test_the_chosen_model_answers_and_then_the_agents_own_again(dialog: Dialog, 
 
 
 def test_models_with_a_key_are_offered_and_the_present_one_marked(dialog: Dialog, person: Client) -> None:
-    assert "far" not in {model.model_id for model in offered_models()}
+    offered = offered_models()
+    assert "far" not in {model.model_id for model in offered}
+    assert not {"ollama", "lmstudio", "llamacpp"} & {model.provider_id for model in offered}, "nobody connected them"
     for headers in (HTMX, {}):
         page = person.get(f"/d/{dialog.pk}/models/", headers=headers).content.decode()
         assert 'value="test/small"' in page and "1,000 tokens" in page and "locked/" not in page

@@ -86,14 +86,17 @@ def test_the_text_of_discarded_attempts_is_on_no_page(script: Script) -> None:
     assert "SENTINEL" not in "".join(export.as_markdown(dialog)) + "".join(export.as_json(dialog))
 
 
-def test_a_models_page_names_limit_source_and_traps(script: Script) -> None:
-    script({"text": "x"}, context_length=32_768)
-    client = browser_of(UserFactory.create())
+def test_a_small_window_is_healthy_until_it_is_critical(script: Script) -> None:
+    script({"text": "x", "usage": {"prompt_tokens": 16_712, "completion_tokens": 7}}, context_length=32_768)
+    dialog = send(make_dialog(), "Hi")
+    client = browser_of(dialog.owner)
     page = client.get("/models/test/model/").content.decode()
     assert "32,768" in page
     assert "<code>context_length</code>" in page
-    assert "29,491" in page
-    assert "There is no caution band" in page or "caution band" in page
+    assert page.count("29,491") == 2 and "100,000" not in page and "caution band" not in page, "green, then red"
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "51 % of 32,768 · Healthy" in page and "Critical above 29,491 tokens." in in_one_line(page)
+    assert "Caution above" not in page and "caution band" not in page
     assert client.get("/models/test/none/").status_code == 404
     assert "model" in client.get("/models/").content.decode()
 
@@ -264,6 +267,8 @@ def test_a_way_to_make_room_is_advised_and_undone(script: Script) -> None:
     assert int(told[1]) == len({seq for unit in run.removed for seq in unit["turns"]})
     story = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode()).partition('id="story"')[2]
     assert ", undone</a>" in story and ">Undo</button>" not in story
+    again = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode()).partition('id="ways"')[0]
+    assert ">Make room</button>" in again and f"frees est. {frees:,} tokens" in again, "as before the rewrite"
     elsewhere = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": "//elsewhere.example/"})
     assert elsewhere["Location"] == f"/d/{dialog.pk}/"
 

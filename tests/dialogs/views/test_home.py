@@ -76,7 +76,9 @@ def test_the_page_offers_agents_that_answer_and_what_they_suggest(agent: Agent) 
     assert re.search(rf'value="{broken.pk}" disabled', html)
     assert re.search(rf'value="{agent.pk}" checked', html)
     assert html.count('value="Plan the week"') == 1
-    assert html.count('class="suggestion"') == 1 + 3  # its own, and the general ones of the other
+    suggestions = re.findall(r'class="suggestion".*?value="([^"]*)"', html)
+    assert len(suggestions) == 1 + 3  # its own, and the general ones of the other
+    assert not [text for text in suggestions if text.endswith((":", "…", "..."))], "each is a whole message"
     begin(client, plain)
     html = in_one_line(client.get("/").content.decode())
     assert re.search(rf'value="{plain.pk}" checked', html), "whoever was spoken with last is asked again"

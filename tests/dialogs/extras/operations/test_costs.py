@@ -155,6 +155,9 @@ def test_everybody_else_sees_their_own(client: Client) -> None:
         page = browser_of(person).get(address).content.decode()
         assert f"/calls/{theirs.pk}/" not in page and "$0.50" not in page and "By person" not in page
     assert f"/calls/{mine.pk}/" in browser_of(person).get("/statistics/").content.decode()
+    operator = browser_of(make_operator())
+    assert "$0.50" not in operator.get("/statistics/").content.decode(), "an operator's own come first"
+    assert "$0.50" in operator.get("/statistics/?person=*").content.decode()
     assert client.get("/statistics/").status_code == 302
 
 

@@ -18,7 +18,7 @@ from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.pages.bar_chart import FLOOR, TOP, Words, stack
 from dialogs.runtime.driver import drive
 from dominds.worker import heartbeats
-from remediation.models import CleanupTask, ContextEvent
+from remediation.models import CleanupTask, ContextEvent, Proposal
 from tests.dialogs.calls import generation, snapshot
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import RewriteFactory, make_dialog, make_operator
@@ -261,9 +261,14 @@ def test_what_cannot_be_done_is_said(operator: Client, script: Script) -> None:
     assert operator.post(f"/ops/{dialog.pk}/explode/").status_code == 404
 
 
-def test_a_cleanup_task_is_done_once(operator: Client) -> None:
-    task = CleanupTask.objects.create(dialog=make_dialog(), reason="3 context warnings within an hour.")
-    assert "3 context warnings" in operator.get("/ops/").content.decode()
+def test_a_cleanup_task_is_told_in_words_and_done_once(operator: Client) -> None:
+    dialog = make_dialog()
+    task = CleanupTask.objects.create(dialog=dialog, reason="3 context warnings within an hour.")
+    ContextEvent.objects.create(dialog=dialog, code=ContextEvent.Code.PRUNER_FAILED, message="It said nothing.")
+    Proposal.objects.create(agent=dialog.agent, kind="limit", change={"context_limit": 4_200}, grounds="It is tight.")
+    page = operator.get("/ops/").content.decode()
+    assert "3 context warnings" in page and "Keep within 4,200 tokens." in page and "no summary was written" in page
+    assert "context_limit" not in page and "PRUNER_FAILED" not in page
     operator.post(f"/ops/tasks/{task.pk}/finish/")
     task.refresh_from_db()
     assert task.done_by is not None

@@ -41,6 +41,8 @@ def test_an_agent_is_made_and_changed_on_the_page(operator: Client) -> None:
     AgentFactory.create(is_default=True)
     page = operator.get("/agents/new/").content.decode()
     assert 'value="test/model"' in page and 'value="breaking"' in page
+    assert 'placeholder="Search models"' in page and "Those whose server is connected" in page
+    assert 'value="anthropic/' not in page and 'value="ollama/' not in page, "no key, and not connected"
     assert operator.post("/agents/new/", {**WRITER, "is_default": "on"})["Location"] == "/agents/"
     agent = Agent.objects.get(pk="harbour-clerk")
     assert (agent.provider, agent.model, agent.toolsets, agent.context_limit) == ("test", "model", ["workspace"], 4000)
@@ -140,5 +142,9 @@ def test_an_agents_page_says_what_its_single_tools_do(operator: Client, settings
     given, _, always = about.partition("What every agent can do")
     assert "Reads a text file of the shared folder" in given and "A person allows each call" in given
     assert "Asks a person, and waits for the answer" in always
+    Agent.objects.update(tools=[], toolsets=[])
+    bare = operator.get("/agents/harbour-clerk/about/").content.decode()
+    assert "It was given no tools: it cannot search the web, read files or change anything." in in_one_line(bare)
+    assert "Choose its tools" in bare and "/tool-servers/" in bare
     Agent.objects.update(provider="keyless", model="far")
     assert "NO_SUCH_KEY is not set" in operator.get("/agents/").content.decode(), "said before the first message"

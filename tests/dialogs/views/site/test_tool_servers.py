@@ -74,6 +74,7 @@ def test_a_server_is_added_once_it_answers_and_agents_have_its_tools(operator: C
     ("given", "sentence"),
     [
         ({"url": "http://127.0.0.1:9/mcp"}, "cannot be reached"),
+        ({"url": "127.0.0.1:9/mcp"}, "cannot be reached"),
         ({"url": "http://10.0.0.1/mcp"}, "10.0.0.1 lies on this machine or in its own network"),
         ({"url": "http://169.254.169.254/latest"}, "is an address for special uses"),
         ({"url": "file:///etc/passwd"}, "Address: "),
