@@ -28,6 +28,8 @@ class AgentPreview:
     @cached_property
     def reason(self) -> str:
         """Return the reason why the agent could not answer now, or an empty text."""
+        if not self.proposed.model:
+            return _("Choose the model")
         return limits.unusable_reason(self.proposed) or limits.missing_key(self.proposed)
 
     @cached_property

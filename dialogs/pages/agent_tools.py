@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from dialogs.context.limits import policy_of
 from dialogs.context.served import served_or_unknown
 from dialogs.models import Agent
 from dialogs.tools import mcp
@@ -79,9 +80,14 @@ def names_beside(groups: list[Group], ticked: set[str]) -> list[str]:
 
 
 def tools_had_by(agent: Agent) -> tuple[list[tuple[Tool, str]], list[tuple[Tool, str]]]:
-    """Return what the agent can do: with the tools of every agent, and with its own. Its servers are asked."""
-    had = [(tool, use_of(tool)) for tool in tools_of(agent).values()]
-    return [one for one in had if one[0].always], [one for one in had if not one[0].always]
+    """Return what the agent can do: with the tools of every agent and of its policy, which concern nothing but the
+    conversation, and with its own. Its servers are asked.
+    """
+    usual, own = list[tuple[Tool, str]](), list[tuple[Tool, str]]()
+    of_policy = policy_of(agent).policy.tools
+    for name, tool in tools_of(agent).items():
+        (usual if tool.always or name in of_policy else own).append((tool, use_of(tool)))
+    return usual, own
 
 
 def left_out_of(agent: Agent) -> tuple[str, ...]:

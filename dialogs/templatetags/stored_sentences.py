@@ -119,6 +119,12 @@ FORMS = (
     "it was a call to shorten texts; what it was shown is not kept with the call, only its hash",
     "No answer from {words} at {host}: {reason}. Start its server, or correct its address (under Models, or baseUrl in "
     "llm.yaml).",
+    # what the page that connects servers found
+    "No connection to {host}: {reason}.",
+    "{host} did not answer within {seconds} s.",
+    "{host} did not answer in time.",
+    "{host} answered, but not with a list of models. Check the address and the kind.",
+    "{host} answered, but lists no model that chats.",
     # what is refused
     "There is no such thing, or it is not yours.",
     "The message is empty. Write something to send.",
