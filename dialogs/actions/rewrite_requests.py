@@ -98,6 +98,8 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
         if dialog.is_leased:
             raise Conflict("dialog_busy", "The dialog is generating. Undo when it has finished.")
         _check_rewritable(dialog)
+        if run.undone_at is not None:
+            raise Conflict("not_newest", "This rewrite was undone already.")
         newest = standing_run(dialog)
         if newest is None or newest.pk != run_id:
             raise Conflict(
