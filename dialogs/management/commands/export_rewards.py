@@ -19,7 +19,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         records = RemediationRun.attempts.filter(reward_record__isnull=False).order_by("id")
-        for run_id in records.filter(coherence=None).values_list("pk", flat=True):
+        # One that was rejected changed nothing.
+        for run_id in records.filter(coherence=None, rejected="").values_list("pk", flat=True):
             coherence.measure(run_id)
         with file.open("wb") as lines:
             for record in records.values_list("reward_record", flat=True).iterator(chunk_size=500):

@@ -124,9 +124,13 @@ def test_the_critic_proposes_once_what_recoveries_suggest(breaking: Dialog) -> N
 
 def test_rewards_are_exported_as_json_lines(breaking: Dialog, tmp_path: Path) -> None:
     talk(breaking, 20)
+    run = RemediationRun.objects.filter(dialog=breaking).latest("id")
+    run.pk, run.rejected = None, "The rewrite would not be smaller."
+    run.save()
     call_command("export_rewards", tmp_path / "rewards.jsonl")
     records = [json.loads(line) for line in (tmp_path / "rewards.jsonl").read_text().splitlines()]
-    assert records and {"stateBefore", "action", "reward", "stateAfter"} <= set(records[0])
+    assert len(records) == RemediationRun.attempts.count() > RemediationRun.objects.count()
+    assert {"stateBefore", "action", "reward", "stateAfter"} <= set(records[0])
     assert all(-2 <= record["reward"] <= 2 for record in records)
 
 
