@@ -1,6 +1,6 @@
 """The model of a dialog, its present limits, and the compaction policy that follows from them."""
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,10 +52,14 @@ def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
     if model.kind.loaded_window is None or (not model.kind.is_local and model.limit[0] is not None):
         return None
     try:
-        with of_any_age() if connection.in_atomic_block else nullcontext():
+        with _asking():
             return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
     except AuthFailed as error:
         return LimitUnavailable(str(error))
+
+
+def _asking() -> AbstractContextManager[None]:
+    return of_any_age() if connection.in_atomic_block else nullcontext()
 
 
 def as_served(model: ModelInfo) -> ModelInfo:
@@ -65,7 +69,8 @@ def as_served(model: ModelInfo) -> ModelInfo:
     if model.kind.sees is None or model.states_modalities:
         return model
     try:
-        result = model.kind.sees(model.base_url, model.model_id, key_of(model))
+        with _asking():
+            result = model.kind.sees(model.base_url, model.model_id, key_of(model))
     except AuthFailed:
         return model
     if result is None:

@@ -77,7 +77,7 @@ def check_offered(part: str, value: Mapping[str, Any], param: str = "") -> None:
 
 def check_known(value: Mapping[str, Any], known: Collection[str], param: str) -> None:
     """Raise ``ApiError`` by the name of the first field of an object that nobody here understands."""
-    for name in [name for name in value if name not in known and value[name] not in (None, [])]:
+    for name in [name for name in value if name not in known and value[name] not in (None, [], False)]:
         raise invalid(f"{name} is not offered here: leave it out.", f"{param}.{name}")
 
 

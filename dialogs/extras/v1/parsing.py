@@ -382,7 +382,10 @@ def _required_tool(choice: Any, tools: list[dict[str, Any]]) -> str:
         if not names:
             raise invalid("tool_choice requires a call, and there are no tools.", "tool_choice")
         return names[0] if len(names) == 1 else ANY_TOOL
-    name = _mapping(_mapping(choice, "tool_choice").get("function"), "tool_choice.function").get("name")
+    given = _mapping(choice, "tool_choice")
+    if given.get("type") not in (None, "function"):
+        raise invalid("tool_choice must be auto, none, required or name a function.", "tool_choice.type")
+    name = _mapping(given.get("function"), "tool_choice.function").get("name")
     if name not in names:
         raise invalid("tool_choice names no tool of this request.", "tool_choice")
     return str(name)

@@ -17,6 +17,7 @@ from dialogs.actions import imported_turns, messages, questions
 from dialogs.actions.access import with_agent
 from dialogs.actions.attachments import Attached, store_images, text_with
 from dialogs.context.client import client_of
+from dialogs.context.limits import as_served
 from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import view_of_turns
@@ -66,8 +67,10 @@ def _prepare(place: Place) -> _Prepared:
     incoming = place.incoming
     dialog = with_agent.first(place.dialog_id) if place.dialog_id else None
     served = served_or_unknown(dialog) if dialog else incoming.served
-    if isinstance(served, Served):
-        _ = served.unusable  # asks its server, while nobody waits for the dialog's row
+    if isinstance(served, Served):  # its server is asked while nobody waits for the dialog's row
+        _ = served.thresholds
+        if any(message.attached for message in incoming.conversation.ahead) or incoming.conversation.attached:
+            as_served(served.model)
     results = {message.call_id: Result(message.text) for message in incoming.conversation.results}
     is_in_conversation = isinstance(place, Named) and dialog is not None and dialog.last_turn_seq > 0
     return _Prepared(

@@ -147,9 +147,13 @@ class ChatBody:
             return replace(request, end_user=self.end_user or request.end_user)
         except ApiError as error:
             error.named(self.names)
-            if error.param:
-                error.param = MESSAGE.sub(lambda value: self.sources[int(value[1])], error.param)
+            error.message = self._in_own_words(error.message)
+            error.param = error.param and self._in_own_words(error.param)
             raise
+
+    def _in_own_words(self, text: str) -> str:
+        """Name the client's own fields in the place of messages of chat completions."""
+        return MESSAGE.sub(lambda value: self.sources[int(value[1])], text)
 
 
 def read_object(value: Any, param: str) -> dict[str, Any]:
@@ -170,6 +174,11 @@ def read_list(value: Any, param: str) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise invalid(f"{param} must be a list.", param)
     return value or []
+
+
+def read_entries(value: Any, param: str) -> list[Any]:
+    """Return a list, or a list of the one object in its place, as Google's APIs read it."""
+    return [value] if isinstance(value, dict) else read_list(value, param)
 
 
 def call_json(call: Call) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.gemini.answer import ContentWriter
 from dialogs.extras.v1.options import check_known
-from dialogs.extras.v1.wire import ChatBody, Reading, Sent, read_list, read_object, read_text
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent, read_entries, read_list, read_object, read_text
 from dominds.llm.json_text import dump
 
 READ = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
@@ -55,11 +55,13 @@ def chat_of(given: dict[str, Any], model: str) -> ChatBody:
     config = _camel(read_object(body.get("generationConfig"), "generationConfig"))
     check_known(config, (*OPTIONS, *CONFIG_READ, *CONFIG_PASSED_OVER), "generationConfig")
     chat = ChatBody({"model": model, **_options(config)}, names=NAMES)
-    if parts := _parts(read_object(body.get("systemInstruction"), "systemInstruction"), "systemInstruction"):
+    instruction = read_object(body.get("systemInstruction"), "systemInstruction")
+    check_known(instruction, ("role", "parts"), "systemInstruction")
+    if parts := _parts(instruction, "systemInstruction"):
         chat.say("system", [_spoken(part, f"systemInstruction.parts[{at}]") for at, part in parts], "systemInstruction")
     chat.end_instructions()
     waiting: defaultdict[str, deque[str]] = defaultdict(deque)
-    for index, content in enumerate(read_list(body.get("contents"), "contents")):
+    for index, content in enumerate(read_entries(body.get("contents"), "contents")):
         _say(chat, read_object(content, f"contents[{index}]"), f"contents[{index}]", waiting)
     chat.tools = _tools(body.get("tools"))
     chat.options |= _choice(_camel(read_object(body.get("toolConfig"), "toolConfig")), chat)
@@ -100,13 +102,14 @@ def _parts(content: Mapping[str, Any], param: str) -> list[tuple[int, dict[str, 
     """Return the parts that say something, each with its place."""
     parts = [
         (at, _camel(read_object(part, f"{param}.parts[{at}]")))
-        for at, part in enumerate(read_list(content.get("parts"), f"{param}.parts"))
+        for at, part in enumerate(read_entries(content.get("parts"), f"{param}.parts"))
     ]
     return [(at, part) for at, part in parts if not part.get("thought") and part.keys() - UNSAID]
 
 
 def _say(chat: ChatBody, content: dict[str, Any], param: str, waiting: defaultdict[str, deque[str]]) -> None:
     """Tell a content. ``waiting`` are the ids of calls without a result, by their names: some clients send no ids."""
+    check_known(content, ("role", "parts"), param)
     parts = _parts(content, param)
     match content.get("role"):
         case "model":
@@ -142,7 +145,7 @@ def _call(call: dict[str, Any], param: str, place: str, waiting: defaultdict[str
 
 
 def _say_response(chat: ChatBody, response: dict[str, Any], param: str, waiting: defaultdict[str, deque[str]]) -> None:
-    known = waiting[read_text(response.get("name"), f"{param}.name")]
+    known = waiting[read_text(response.get("name"), f"{param}.name")] or next(filter(None, waiting.values()), deque())
     own_id = read_text(response.get("id"), f"{param}.id")
     call_id = own_id or (known[0] if known else "")
     if call_id in known:
@@ -181,11 +184,11 @@ def _spoken(part: dict[str, Any], param: str) -> dict[str, Any]:
 
 def _tools(value: Any) -> list[dict[str, Any]]:
     tools = []
-    for index, given in enumerate(read_list(value, "tools")):
+    for index, given in enumerate(read_entries(value, "tools")):
         tool = _camel(read_object(given, f"tools[{index}]"))
         check_known(tool, ("functionDeclarations",), f"tools[{index}]")
         place = f"tools[{index}].functionDeclarations"
-        for at, declared in enumerate(read_list(tool.get("functionDeclarations"), place)):
+        for at, declared in enumerate(read_entries(tool.get("functionDeclarations"), place)):
             function = _camel(read_object(declared, f"{place}[{at}]"))
             schema = function.get("parametersJsonSchema") or plain_schema(function.get("parameters"))
             about = {"name": function.get("name"), "description": function.get("description"), "parameters": schema}

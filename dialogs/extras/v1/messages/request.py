@@ -272,7 +272,7 @@ def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str,
 
 def _call(block: dict[str, Any], param: str) -> dict[str, Any]:
     check_offered("call", block, param)
-    arguments = orjson.dumps(block.get("input") or {}).decode()
+    arguments = orjson.dumps(read_object(block.get("input"), f"{param}.input")).decode()
     return {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": arguments}}
 
 

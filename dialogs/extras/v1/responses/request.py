@@ -194,7 +194,7 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any, tell: Teller) 
     for index, given in enumerate(items):
         param = f"input[{index}]"
         item = read_object(given, param)
-        match item.get("type", "message"):
+        match item.get("type") or "message":
             case "message":
                 chat.say(str(item.get("role")), _content(item.get("content"), f"{param}.content"), param)
             case str(kind) if kind in CALLS:

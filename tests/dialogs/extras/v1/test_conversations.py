@@ -1,21 +1,25 @@
 """Which dialog a request goes on with, while a worker may still hold it."""
 
 import re
+from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dialogs.accounts import api_keys
-from dialogs.extras.v1 import conversations
+from dialogs.errors import Refusal
+from dialogs.extras.v1 import chat, conversations
 from dialogs.extras.v1.chat import ChatWriter
 from dialogs.extras.v1.history import Call, ClientMessage
 from dialogs.extras.v1.messages.answer import MessageWriter
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.responses.answer import ResponseWriter
 from dialogs.extras.v1.responses.tools import Tools
-from dialogs.models import ApiKey, Dialog, Turn
+from dialogs.extras.v1.wire import Sent
+from dialogs.models import ApiKey, ConnectedProvider, Dialog, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store import copying
 from dialogs.store.change import open_change
@@ -23,6 +27,7 @@ from dialogs.store.lease import release
 from dominds.budgets import FORK_ROWS
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.pixels import picture
 
 ID = re.compile(rb'"id": ?"[^"]+"')
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -210,3 +215,17 @@ def test_a_branch_that_is_too_long_to_copy_is_stored_as_told(
     assert (copied.forked_from_id, longer.forked_from_id) == (dialog.pk, None)
     texts = [[turn.text for turn in made.turns.order_by("seq")][:2] for made in (copied, longer)]
     assert texts == [["Hello", "Nice."]] * 2
+
+
+@pytest.mark.parametrize("kind", ["vllm", "ollama", "lmstudio"])
+def test_a_models_server_is_asked_before_any_row_is_locked(key: ApiKey, script: Script, kind: str) -> None:
+    """For its window, which a long message needs, and for its sight, which an image does."""
+    ConnectedProvider.objects.create(
+        provider_id=f"silent-{kind}", name="Silent", kind=kind, base_url="http://127.0.0.1:1/v1", model_ids="m"
+    )
+    agent = str(AgentFactory.create(provider=f"silent-{kind}", model="m").pk)
+    image = "data:image/png;base64," + b64encode(picture()).decode()
+    content = [{"type": "text", "text": "word " * 2_000}, {"type": "image_url", "image_url": {"url": image}}]
+    sent = Sent({"model": agent, "messages": [{"role": "user", "content": content}]}, "", "", key)
+    with suppress(Refusal):  # since no such server is there
+        conversations.begin(key, chat.read(sent).request)

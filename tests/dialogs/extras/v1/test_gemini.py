@@ -125,6 +125,8 @@ def test_what_a_model_has_to_honour_is_read_by_its_names() -> None:
         ({"generationConfig": {"candidateCount": 2}}, "generationConfig.candidateCount"),
         ({"generationConfig": {"responseModalities": ["AUDIO"]}}, "generationConfig.responseModalities"),
         ({"contents": [said("user", {"fileData": {"fileUri": "f"}})]}, "contents[0].parts[0]"),
+        ({"contents": [{"role": "user", "text": "Hi"}]}, "contents[0].text"),
+        ({"systemInstruction": {"text": "Be brief."}}, "systemInstruction.text"),
         ({"contents": [said("user", responded("warm"))]}, "contents[0].parts[0].functionResponse.tool_call_id"),
     ],
 )
@@ -134,6 +136,32 @@ def test_what_cannot_be_had_is_refused_by_name(fields: dict[str, Any], param: st
     assert (refused.value.status, refused.value.param) == (400, param)
     told = error_body(refused.value)["error"]
     assert (told["code"], told["status"]) == (400, "INVALID_ARGUMENT")
+
+
+@pytest.mark.unit
+def test_one_object_stands_for_a_list_of_it() -> None:
+    """As Google's own APIs read it, and its examples have it."""
+    result = request_of(
+        {"parts": {"text": "Hi"}},
+        system_instruction={"parts": {"text": "Be brief."}},
+        tools={"function_declarations": WEATHER},
+        generationConfig={"responseLogprobs": False},
+    )
+    assert (result.instructions, result.messages[0].text, len(result.tools)) == ("Be brief.", "Hi", 1)
+
+
+@pytest.mark.unit
+def test_a_result_under_another_name_belongs_to_the_call_that_waits() -> None:
+    told = {"functionResponse": {"name": "default_api:weather", "response": {"output": "warm"}}}
+    messages = request_of([said("user", "Hi"), said("model", called("Rome")), said("user", told)]).messages
+    assert (messages[2].text, messages[2].call_id) == ("warm", messages[1].calls[0].id)
+
+
+@pytest.mark.unit
+def test_a_refusal_speaks_of_the_clients_own_fields() -> None:
+    with pytest.raises(ApiError) as refused:
+        request_of([said("user", "Hi"), said("user", responded("warm"))])
+    assert refused.value.message.startswith("contents[1].parts[0].functionResponse.tool_call_id must be")
 
 
 @pytest.mark.unit

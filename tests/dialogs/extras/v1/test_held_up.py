@@ -1,14 +1,17 @@
-"""What a request is answered whose dialog a person closed, archived or deleted, or the runtime suspended."""
+"""What a request is answered whose dialog a person closed, archived, deleted or went on with, or that is suspended."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from dialogs.actions import folders, messages
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.errors import Refusal
 from dialogs.extras.v1 import chat, conversations, runs
 from dialogs.extras.v1.errors import ApiError, of_refusal
+from dialogs.extras.v1.gemini.request import read as read_content
 from dialogs.extras.v1.messages.request import read as read_message
 from dialogs.extras.v1.responses.request import read as read_response
 from dialogs.extras.v1.responses.stored import Place
@@ -21,10 +24,11 @@ from tests.dialogs.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-READERS: dict[str, Callable[[Sent], Reading]] = {
-    "chat": chat.read,
-    "responses": read_response,
-    "messages": read_message,
+READERS: dict[str, Callable[[Sent, str], Reading]] = {
+    "chat": lambda sent, agent: chat.read(sent),
+    "responses": lambda sent, agent: read_response(sent),
+    "messages": lambda sent, agent: read_message(sent),
+    "gemini": partial(read_content, stream=False),
 }
 ASKED, TOLD, MORE = "How deep is the harbour of Genua?", "It is fifteen metres deep.", "And that of Trieste?"
 CALLED = {"tool_calls": [{"name": "sound_depth", "arguments": {"port": "Genua"}}]}
@@ -52,6 +56,17 @@ def body_of(protocol: str, texts: tuple[str, ...], agent: str, call_id: str = ""
             ]
             tool = {"type": "function", **call, "parameters": PARAMETERS}
             return {"model": agent, "input": [*said, *(loop if call_id else [])], "tools": [tool]}
+        case "gemini":
+            loop = [
+                {"role": "model", "parts": [{"functionCall": {"id": call_id, **call, "args": {}}}]},
+                {
+                    "role": "user",
+                    "parts": [{"functionResponse": {"id": call_id, **call, "response": {"output": result}}}],
+                },
+            ]
+            told = [{"role": ("user", "model")[at % 2], "parts": [{"text": text}]} for at, text in enumerate(texts)]
+            declared = [{**call, "parametersJsonSchema": PARAMETERS}]
+            return {"contents": [*told, *(loop if call_id else [])], "tools": [{"functionDeclarations": declared}]}
     loop = [
         {"role": "assistant", "content": [{"type": "tool_use", "id": call_id, **call, "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": result}]},
@@ -67,9 +82,9 @@ class Program:
         self.key, self.agent, self.protocol = key, agent, protocol
         self.run: Run | None = None
 
-    def send(self, *texts: str, call_id: str = "", **fields: Any) -> Run:
-        sent = Sent(body_of(self.protocol, texts, self.agent, call_id) | fields, "", "", self.key)
-        return conversations.begin(self.key, READERS[self.protocol](sent).request)
+    def send(self, *texts: str, call_id: str = "", header: str = "", **fields: Any) -> Run:
+        sent = Sent(body_of(self.protocol, texts, self.agent, call_id) | fields, header, "", self.key)
+        return conversations.begin(self.key, READERS[self.protocol](sent, self.agent).request)
 
     def talk(self) -> Dialog:
         self.run = self.send(ASKED)
@@ -85,9 +100,11 @@ class Program:
             case "by its history":
                 return self.send(ASKED, TOLD, MORE)
             case "with results":
-                calling = Turn.objects.filter(dialog=self.run.dialog_id, tool_calls__isnull=False).latest("seq")
+                calling = Turn.objects.get(dialog=self.run.dialog_id, tool_calls__0__name="sound_depth")
                 (call,) = calling.tool_calls or []
                 return self.send(ASKED, call_id=call["id"])
+            case "by the dialog's id" if self.protocol == "gemini":
+                return self.send(MORE, header=str(self.run.dialog_id))
             case "by the dialog's id" if self.protocol != "responses":
                 return self.send(MORE, metadata={"dialog_id": str(self.run.dialog_id)})
         if way == "by the dialog's id":
@@ -104,6 +121,20 @@ def suspended(dialog: Dialog) -> None:
     drive(dialog.pk)
     dialog.refresh_from_db()
     assert dialog.state == "suspended"
+
+
+def waiting(dialog: Dialog) -> None:
+    messages.post_message(dialog.pk, "Which one?")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert dialog.state == "waiting"
+
+
+def failed(dialog: Dialog) -> None:
+    messages.post_message(dialog.pk, "Fail.")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert dialog.state == "failed"
 
 
 def archived(dialog: Dialog) -> None:
@@ -127,12 +158,23 @@ def outcome(program: Program, way: str) -> tuple[int, str]:
 
 
 HISTORY, RESULTS, BY_ID = "by its history", "with results", "by the dialog's id"
+ASKS = {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Genua or Trieste?"}}]}
+MATCHES: dict[Any, dict[str, Any]] = {
+    waiting: {"match": "Which one", **ASKS},
+    failed: {"match": "Fail", "error": "refused"},
+}
 EXPECTED = [
     (closed, HISTORY, (409, "dialog_closed")),
     (closed, RESULTS, (409, "dialog_closed")),
     (closed, BY_ID, (409, "dialog_closed")),
     (suspended, HISTORY, (409, "dialog_suspended")),
     (suspended, BY_ID, (409, "dialog_suspended")),
+    (waiting, HISTORY, (200, "another")),
+    (waiting, RESULTS, (200, "another")),
+    (waiting, BY_ID, (200, "the same")),
+    (failed, HISTORY, (200, "another")),
+    (failed, RESULTS, (200, "another")),
+    (failed, BY_ID, (200, "the same")),
     (archived, HISTORY, (200, "the same")),
     (archived, RESULTS, (200, "the same")),
     (archived, BY_ID, (200, "the same")),
@@ -149,6 +191,8 @@ def test_each_protocol_is_answered_alike(
 ) -> None:
     if put_away is suspended:
         script(FULL, context_length=1000)
+    elif put_away in MATCHES:
+        script(MATCHES[put_away], CALLED if way == RESULTS else {"text": TOLD})
     else:
         script(CALLED if way == RESULTS else {"text": TOLD})
     program = Program(key, str(AgentFactory.create().pk), protocol)
@@ -156,6 +200,8 @@ def test_each_protocol_is_answered_alike(
     put_away(dialog)
     if protocol == "responses" and expected[0] == 404:
         expected = (400, "previous_response_not_found")
+    elif protocol == "responses" and way == BY_ID and put_away in MATCHES:
+        expected = (200, "another")  # the response that it names is no longer the end
     before = Dialog.objects.count()
     assert [outcome(program, way) for _ in range(2 if expected[0] > 200 else 1)] == [expected] * (
         1 + (expected[0] > 200)
