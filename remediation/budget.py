@@ -23,6 +23,8 @@ ANSWER_SHARE, LEAST_ANSWER = 8, 256
 # briefly, above the second some are left out; these have the third in any case. They take 935 tokens in full.
 WHOLE_TOOLS_SHARE, FRAME_SHARE, COMMON_TOOLS_SHARE = 5, 4, 8
 ROOMY = 16_384  # tokens, an eighth of which holds all tools that every agent has, twice
+# With all of its parts a draft takes some 2,200 tokens, and the round that begins with it should be far from critical.
+WHOLE_DRAFT_FROM, LEAST_DRAFT = 8_192, 0.2
 DRAFT_FRAME = 500  # tokens of a request around an offered draft, and of the answer around its copy
 PACKAGE_SHARE, LEAST_PACKAGE = 16, 384
 # Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
@@ -76,6 +78,11 @@ def side_answer(window: int | None, wanted: int, overruns: bool) -> int:
 def package_room(window: int) -> int:
     """Return the tokens that a re-entry package needs, to be written."""
     return max(LEAST_PACKAGE, window // PACKAGE_SHARE)
+
+
+def draft_share(window: int | None) -> float:
+    """Return what a drafted package may take of the length that it has in a large window."""
+    return 1.0 if window is None else min(1.0, max(LEAST_DRAFT, window / WHOLE_DRAFT_FROM))
 
 
 def frame_room(window: int, beside: int, share: int = FRAME_SHARE) -> int:

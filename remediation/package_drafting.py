@@ -12,10 +12,6 @@ from remediation.text.secret_masking import redact
 GOAL_CHARS, PROGRESS_CHARS, LINE_CHARS = 1_500, 900, 300
 FACT_TOKENS = 600  # est., of what was said and is worth keeping word for word
 NAMES_PER_TOOL = 12
-# In smaller windows every part has as much less: with all of its parts a draft takes some 2,200 tokens, and the round
-# that begins with it should be far from critical.
-WHOLE_FROM = 8_192
-LEAST_SHARE = 0.2
 SHORTEST_LINE = 120
 CHARS_PER_TOKEN = 4
 
@@ -67,21 +63,14 @@ class Gathered:
     ledger: Sequence[str] = ()  # key facts that rewrites carry
     answered_questions: Sequence[tuple[str, str]] = ()  # what people decided: question and answer
     open_questions: Sequence[str] = ()
-    window: int | None = None
-
-    @property
-    def share(self) -> float:
-        """Return what a draft takes of the length that it has in a large window."""
-        return 1.0 if self.window is None else min(1.0, max(LEAST_SHARE, self.window / WHOLE_FROM))
+    share: float = 1.0  # of its whole length, that a draft may take
 
 
 def draft(gathered: Gathered) -> str:
     """Fill in the outline that guidance asks an agent for. Sections without anything to say are left out."""
     earlier = _sections_of(gathered.package)
     facts = _facts(gathered)
-    kept = round(
-        FACT_TOKENS * CHARS_PER_TOKEN * gathered.share
-    )  # characters of each list that an earlier draft hands on
+    kept = round(FACT_TOKENS * CHARS_PER_TOKEN * gathered.share)  # characters of each list of an earlier draft
     line = partial(_line, limit=max(SHORTEST_LINE, round(LINE_CHARS * gathered.share)))
     sections = {
         GOAL: _goal(gathered, earlier, line),

@@ -9,6 +9,7 @@ import orjson
 from dialogs.context.limits import thresholds_of
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog, Question, Turn
+from remediation.budget import draft_share
 from remediation.package_drafting import Gathered, Statement, ToolUse, draft
 
 NEWEST_TURNS = 120
@@ -38,7 +39,7 @@ def draft_package(dialog: Dialog, answer: str | None = None) -> str:
             ledger=run.ledger if run else (),
             answered_questions=_questions(dialog, Question.State.ANSWERED),
             open_questions=[text for text, _ in _questions(dialog, Question.State.OPEN)],
-            window=thresholds_of(dialog).context_limit,
+            share=draft_share(thresholds_of(dialog).context_limit),
         )
     )
 

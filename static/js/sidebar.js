@@ -28,20 +28,19 @@ export function readTurns() {
     link.setAttribute("aria-current", "page");
     link.closest(".nav-folder")?.setAttribute("open", "");
   }
+  keepFolders(); // one may have been opened before this script was there
   markNews();
 }
 
 const openFolders = () => new Set(JSON.parse(localStorage.getItem(FOLDERS) ?? "[]"));
-document.addEventListener(
-  "toggle",
-  ({ target }) => {
-    if (!target.matches(".nav-folder")) return;
-    const open = openFolders();
-    open[target.open ? "add" : "delete"](target.dataset.folder);
-    localStorage.setItem(FOLDERS, JSON.stringify([...open]));
-  },
-  true,
-);
+function keepFolders() {
+  const open = openFolders();
+  for (const folder of document.querySelectorAll(".nav-folder"))
+    open[folder.open ? "add" : "delete"](folder.dataset.folder);
+  localStorage.setItem(FOLDERS, JSON.stringify([...open]));
+}
+document.addEventListener("toggle", ({ target }) => target.matches(".nav-folder") && keepFolders(), true);
+document.addEventListener("htmx:beforeSwap", ({ target }) => target.id === "nav-dialogs" && keepFolders());
 
 /** What is new is new to this browser: a dialog that it meets for the first time is not. */
 function markNews() {

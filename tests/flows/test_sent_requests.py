@@ -46,7 +46,8 @@ class Listener(Mind):
         if prompt.required_tools or GUIDANCE in prompt.last.text:
             return super()._act(prompt)
         commands = ("look", "remember this", "remember that", "hello", "please clear", STORY.strip(), FACT, ASKED)
-        events = [message for message in prompt.messages if message.role == "tool" or message.text.strip() in commands]
+        said = [replace(message, text=message.text.partition("[Recalled ")[0].strip()) for message in prompt.messages]
+        events = [message for message in said if message.role == "tool" or message.text in commands]
         return super()._act(replace(prompt, messages=tuple(events))) if events else ("Yes.", ())
 
 

@@ -42,6 +42,7 @@ def open_details(page: Any) -> None:
         page.locator("#ring-button").click()
         page.locator("#context-popover").get_by_role("button", name="Details").click()
     page.locator("#side").wait_for(state="visible")
+    page.locator("#context-panel > *").first.wait_for()  # which moves what stands below it
 
 
 def session_key(user: Any) -> str:

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediation.budget import draft_share
 from remediation.guidance import CLEAR_ONLY
 from remediation.package_drafting import DRAFTED, HEADINGS, Gathered, Statement, ToolUse, draft
 
@@ -93,7 +94,9 @@ def test_in_a_small_window_a_draft_takes_a_third_of_it_again_and_again() -> None
     for window, most in ((2_048, 0.36), (4_096, 0.36), (8_192, 0.36)):
         package = ""
         for _ in range(6):
-            package = draft(Gathered(requests[0] * 5, requests, "go on", talk + said, package=package, window=window))
+            package = draft(
+                Gathered(requests[0] * 5, requests, "go on", talk + said, package=package, share=draft_share(window))
+            )
             assert len(package) / 4 < most * window
 
 
