@@ -113,6 +113,7 @@ def test_stop_ends_a_waiting_retry_and_frees_the_next_message(script: Script, di
     eventually(lambda: refreshed(dialog).wake_at)
     messages.stop(dialog.pk)
     driving.end()
+    drive(dialog.pk)  # whom stopping woke, where the driving had ended already
     assert user_turns(dialog) == [("Hi", "stopped")]
     script({"text": "Hello."})
     send(dialog, "Ho")
