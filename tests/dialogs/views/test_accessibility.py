@@ -1,6 +1,7 @@
 """What axe finds on every kind of page, by day on a desk, by night on a phone, folded open. Nothing."""
 
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ DISTINCT = {
     *("formatted", "long question", "lead", "empty", "answered", "generating", "waiting", "suspended", "refused"),
     *("archived", "rewritten", "with tools", "with files", "without a model", "branched"),
 }
+OFTEN = 3
 WIDE = "a long line of code without an end = " * 12
 FORMATTED = (
     f"# Plan\n\n```python\n{WIDE}\n```\n\n| {' | '.join('a wide column' for _ in range(20))} |\n|{'---|' * 20}\n"
@@ -50,22 +52,31 @@ OPEN = """() => {
     for (const folded of document.querySelectorAll("details")) folded.open = true;
     for (const moving of document.getAnimations()) moving.finish();
 }"""
-# A number for each text that is shown: of its style, and of all elements around it with theirs.
+# A number for each text that is shown: of what its contrast is computed from, which is its own style, and what lies
+# behind it. An element that paints nothing and stays in its place lies behind no text.
 STYLES = """() => {
-    const numbers = new Map([[null, 0]]);
-    const number = element => {
-        if (!numbers.has(element)) {
-            const style = getComputedStyle(element);
-            const off = element.matches(":disabled, [aria-disabled=true], [aria-hidden=true]");
-            const looks = [number(element.parentElement), element.localName, element.classList, off, style.color,
-                style.backgroundColor, style.backgroundImage, style.opacity, style.fontSize, style.fontWeight,
-                style.position, style.textShadow].join();
-            let hash = 0n;
-            for (const letter of looks)
-                hash = BigInt.asUintN(64, (hash ^ BigInt(letter.codePointAt(0))) * 1099511628211n);
-            numbers.set(element, String(hash));
+    const hash = looks => {
+        let number = 0n;
+        for (const letter of looks)
+            number = BigInt.asUintN(64, (number ^ BigInt(letter.codePointAt(0))) * 1099511628211n);
+        return String(number);
+    };
+    const behind = new Map([[null, 0]]);
+    const backdrop = element => {
+        if (!behind.has(element)) {
+            const {backgroundColor, backgroundImage, opacity, position} = getComputedStyle(element);
+            const paints = [backgroundColor, backgroundImage, opacity, position].join();
+            const outer = backdrop(element.parentElement);
+            behind.set(element, paints === "rgba(0, 0, 0, 0),none,1,static" ? outer : hash([outer, paints].join()));
         }
-        return numbers.get(element);
+        return behind.get(element);
+    };
+    const number = element => {
+        const style = getComputedStyle(element);
+        const off = element.closest(":disabled, [aria-disabled=true], [aria-hidden=true]") !== null;
+        const field = element.matches("input, select, textarea");
+        const looks = [field, off, style.color, style.fontSize, style.fontWeight, style.textShadow];
+        return hash([backdrop(element), ...looks].join());
     };
     const isText = node => node.nodeType === Node.TEXT_NODE;
     const own = element => [...element.childNodes].filter(isText).map(node => node.data);
@@ -163,10 +174,12 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
 @dataclass
 class Axe:
     """``styles`` are those of texts whose contrast was told, which takes as long as all other rules together: it is
-    computed again where a text has another one, and on no other page."""
+    computed again where a text has another one, and on no other page. ``untold`` counts where axe could not tell: after
+    three times, such as for the header of each page, nobody asks again."""
 
     page: Page
     styles: set[str] = field(default_factory=set)
+    untold: Counter[str] = field(default_factory=Counter)
 
     def problems(self) -> list[str]:
         if not self.page.evaluate("'axe' in window"):
@@ -174,7 +187,8 @@ class Axe:
         styles = set(self.page.evaluate(STYLES))
         rules = {"color-contrast": {"enabled": not styles <= self.styles}}
         problems, untold = self.page.evaluate(RUN, rules)
-        self.styles |= styles - set(untold)
+        self.untold.update(set(untold))
+        self.styles |= {style for style in styles if style not in untold or self.untold[style] >= OFTEN}
         return list(problems)
 
 
