@@ -124,7 +124,7 @@ def row_of(model: type[models.Model], dialog: Dialog) -> models.Model:
 
 def is_read(model: type[models.Model], column: str, statements: list[str]) -> bool:
     """Whether a statement names the column and its table. Several tables have a ``content``."""
-    name = model._meta.get_field(column).column
+    name = {field.name: field.column for field in model._meta.concrete_fields}[column]
     return any(f'"{model._meta.db_table}"' in sql and f'"{name}"' in sql for sql in statements)
 
 
