@@ -173,7 +173,6 @@ FORMS = (
     "The image was not fetched: its server answered {number}.",
     "The image was not fetched: its server sent something else.",
     "There is no such dialog.",
-    "There is no such side dialog in this team.",
     "There is no such rewrite.",
     "This rewrite was undone already.",
     "This answer names no such image.",

@@ -124,7 +124,8 @@ def row_of(model: type[models.Model], dialog: Dialog) -> models.Model:
 
 def is_read(model: type[models.Model], column: str, statements: list[str]) -> bool:
     """Whether a statement names the column and its table. Several tables have a ``content``."""
-    name = {field.name: field.column for field in model._meta.concrete_fields}[column]
+    fields = model._meta.concrete_fields
+    name = next(field.column for field in fields if column in (field.name, field.attname))
     return any(f'"{model._meta.db_table}"' in sql and f'"{name}"' in sql for sql in statements)
 
 
