@@ -151,6 +151,11 @@ def claude_chat(number: int) -> dict[str, Any]:
     return {"uuid": "a", "name": "Long", "chat_messages": texts}
 
 
+def claude_of_one_id(number: int) -> dict[str, Any]:
+    chat = claude_chat(number)
+    return {**chat, "chat_messages": [{**message, "uuid": "same"} for message in chat["chat_messages"]]}
+
+
 def claude_answer(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     return {"uuid": "a", "name": "Long", "chat_messages": [{"sender": "assistant", "content": blocks}]}
 
@@ -272,6 +277,7 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (lambda given: message_lists.read({"messages": given}), talk, ROWS),
     (message_lists.read, nameless_results, CALLS),
     (claude.read, claude_chat, ROWS),
+    (claude.read, claude_of_one_id, ROWS),
     (claude.read, claude_texts, ROWS),
     (claude.read, claude_calls, CALLS),
     (librechat.read, librechat_tree, ROWS),

@@ -6,10 +6,10 @@ from dialogs.extras.imports.conversation import (
     Builder,
     Conversation,
     Item,
+    entries_by_name,
     items,
     json_text,
     moment_of,
-    named,
     role_of,
     text_of,
 )
@@ -42,7 +42,7 @@ def _path(item: Item, builder: Builder) -> list[Item]:
         times = [moment_of(message.get("created_at")) for message in messages]
         in_order = sorted(range(len(messages)), key=lambda at: times[at] or datetime.max.replace(tzinfo=UTC))
         return messages if None in times else [messages[at] for at in in_order]
-    by_name = named((text_of(one.get("uuid")) or f"message {at}", one) for at, one in enumerate(messages))
+    by_name = entries_by_name((text_of(one.get("uuid")) or f"message {at}", one) for at, one in enumerate(messages))
     nodes = [
         Node(name, message.get("parent_message_uuid") or before, moment_of(message.get("created_at")))
         for (name, message), before in zip(by_name.items(), [None, *by_name], strict=False)

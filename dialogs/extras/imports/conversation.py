@@ -121,18 +121,24 @@ def by_id(value: object) -> dict[str, Item]:
     """Return the mappings of a mapping, or of a list whose entries name their own ids."""
     if isinstance(value, Mapping):
         return {str(name): one for name, one in value.items() if isinstance(one, Mapping)}
-    return named((str(one.get("id")), one) for one in items(value))
+    return entries_by_name((str(one.get("id")), one) for one in items(value))
 
 
-def named(entries: Iterable[tuple[str, Item]]) -> dict[str, Item]:
-    """Return entries by their names. One that is there twice is one; others of the same name get names of their own."""
+def entries_by_name(entries: Iterable[tuple[str, Item]]) -> dict[str, Item]:
+    """Return entries by their names. One that repeats the first or the newest of its name is left out; others of the
+    same name get names of their own.
+    """
     results: dict[str, Item] = {}
-    for given, entry in entries:
-        name, number = given, 1
-        while results.get(name, entry) != entry:
-            number += 1
-            name = f"{given}~{number}"
-        results.setdefault(name, entry)
+    newest: dict[str, Item] = {}
+    numbers = Counter[str]()
+    for name, entry in entries:
+        if name in newest and entry in (results[name], newest[name]):
+            continue
+        own = name
+        while own in results:
+            numbers[name] += 1
+            own = f"{name}~{numbers[name] + 1}"
+        results[own] = newest[name] = entry
     return results
 
 

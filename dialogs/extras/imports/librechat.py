@@ -7,11 +7,11 @@ from dialogs.extras.imports.conversation import (
     Builder,
     Conversation,
     Item,
+    entries_by_name,
     items,
     json_text,
     mapping,
     moment_of,
-    named,
     role_of,
     text_of,
 )
@@ -28,7 +28,9 @@ def recognises(item: Item) -> bool:
 def read(item: Item) -> Conversation:
     builder = Builder()
     flat = _flat(item.get("messagesTree") or item.get("messages"))
-    messages = named((text_of(one.get("messageId")) or f"message {place}", one) for place, one in enumerate(flat))
+    messages = entries_by_name(
+        (text_of(one.get("messageId")) or f"message {place}", one) for place, one in enumerate(flat)
+    )
     nodes = [
         Node(name, message.get("parentMessageId"), moment_of(message.get("createdAt")))
         for name, message in messages.items()
