@@ -201,10 +201,14 @@ def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
         change.act(by, f"called this dialog “{title}”")
 
 
-def stop(dialog_id: UUID, by: User | None = None) -> str:
-    """Stop the answer under way. Its worker sees the flag within half a second; without one the message ends here."""
+def stop(dialog_id: UUID, by: User | None = None, *, only: int | None = None) -> str:
+    """Stop the answer under way; with ``only``, if that is this message. Its worker sees the flag within half a second;
+    without one the message ends here.
+    """
     with open_change(dialog_id) as change:
         dialog = change.dialog
+        if only not in (None, dialog.answering_seq):
+            return dialog.state
         if dialog.is_leased or dialog.state == State.QUEUED:
             change.act(by, "pressed stop")
         if dialog.is_leased:

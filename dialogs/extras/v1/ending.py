@@ -1,12 +1,13 @@
 """How an answer ended: why, with which calls for its program, or with which error."""
 
 import math
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dialogs.context.view import unresolved_calls
+from dialogs.context.view import without_results
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.health import calls_for, calls_of, report_of, report_with, usage_of
 from dialogs.extras.v1.history import Call
@@ -43,6 +44,13 @@ AWAY_SECONDS = 10
 @Select
 def _newest_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
     return calls_for(dialog_id, seq, after).order_by("-pk")
+
+
+@Select
+def _newest_reply(dialog_id: UUID, seq: int, after: int) -> QuerySet[Turn, Any]:
+    replies = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.ASSISTANT)
+    replies = replies.filter(generation__answers_seq=seq, generation__gt=after)
+    return replies.order_by("-seq").values_list("tool_calls", flat=True)[:1]
 
 
 @Select
@@ -110,16 +118,17 @@ def _refusal(last: Generation | None, words: str) -> ApiError | None:
 
 
 def _failure(drive: Drive, last: Generation | None) -> ApiError:
+    words = drive.failure or (last.error if last else "")  # a message that waited behind this one clears the first
     if last is not None and last.error_kind in OVERFLOWS:
-        return ApiError(400, "context_length_exceeded", drive.failure, param="messages")
+        return ApiError(400, "context_length_exceeded", words, param="messages")
     if last is not None and last.error_kind == TooLargeForRate.kind:
-        return ApiError(429, "rate_limit_exceeded", drive.failure)
-    if refusal := _refusal(last, drive.failure):
+        return ApiError(429, "rate_limit_exceeded", words)
+    if refusal := _refusal(last, words):
         return refusal
-    if NOT_CALLED in drive.failure or (last is not None and last.error_kind in AWAY):
+    if NOT_CALLED in words or (last is not None and last.error_kind in AWAY):
         wait = _advised_seconds(drive)
-        return ApiError(503, "provider_unavailable", drive.failure, retry_after_seconds=wait, repeatable=True)
-    return ApiError(500, "generation_failed", drive.failure or "The answer failed.")
+        return ApiError(503, "provider_unavailable", words, retry_after_seconds=wait, repeatable=True)
+    return ApiError(500, "generation_failed", words or "The answer failed.")
 
 
 def _advised_seconds(drive: Drive) -> int:
@@ -129,14 +138,7 @@ def _advised_seconds(drive: Drive) -> int:
 
 
 def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
-    if dialog.answering_seq is not None:
-        return ()
-    result = client_tools.client_calls(dialog, unresolved_calls(dialog))
-    if not result:
-        return ()
-    arguments = {
-        call["id"]: call["arguments"]
-        for turn in Turn.objects.filter(generation__in=calls_of(run), tool_calls__isnull=False)
-        for call in turn.tool_calls or ()
-    }
-    return tuple(Call(call.id, call.name, arguments[call.id]) for call in result if call.id in arguments)
+    """Return the client's calls in the answer, whether or not the dialog has gone on with a message that waited."""
+    made = _newest_reply.first(run.dialog_id, run.seq, run.after_generation)
+    calls = client_tools.client_calls(dialog, without_results(made, frozenset())) if made else ()
+    return tuple(Call(call.id, call.name, call.arguments) for call in calls)

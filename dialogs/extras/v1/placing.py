@@ -60,7 +60,9 @@ class Awaiting:
 
     def hold(self) -> Held | None:
         dialog, conversation = locked(self.dialog_id), self.incoming.conversation
-        if dialog is None or {call.id for call in unresolved_calls(dialog)} != ids_of(conversation):
+        if dialog is None or dialog.answering_seq is not None:
+            return None  # a message that waited is being answered, in the place of these calls
+        if {call.id for call in unresolved_calls(dialog)} != ids_of(conversation):
             return None  # answered long ago: the client goes on from an older place of the conversation
         return Held(dialog, conversation)
 

@@ -6,8 +6,9 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from dialogs.actions import messages
+from dialogs.errors import Conflict
 from dialogs.extras.v1.likeness import answer_key
-from dialogs.models import Client, Turn
+from dialogs.models import Client
 from dominds.db.prepared import update
 
 
@@ -37,9 +38,8 @@ def note_answer(run: Run, answer: str) -> None:
 
 
 def abandon(run: Run) -> None:
-    """End a message whose client has gone, whether it is under way or still waits for its turn."""
-    status = Turn.objects.filter(dialog=run.dialog_id, seq=run.seq).values_list("status", flat=True).first()
-    if status == Turn.Status.QUEUED:
+    """End a message whose client has gone, whether it still waits for its turn or is under way."""
+    try:
         messages.remove_queued(run.dialog_id, run.seq, User.objects.get(pk=run.user_id))
-    elif status == Turn.Status.ANSWERING:
-        messages.stop(run.dialog_id)
+    except Conflict:  # it has begun
+        messages.stop(run.dialog_id, only=run.seq)

@@ -8,14 +8,18 @@ import pytest
 from django.db import connection
 
 from dialogs.actions import messages
+from dialogs.extras.v1 import conversations
 from dialogs.extras.v1.ending import finish
 from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.relay import _read
-from dialogs.extras.v1.runs import Run
-from dialogs.models import Dialog
+from dialogs.extras.v1.runs import Run, abandon
+from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.extras.v1.conversing import tool
+from tests.dialogs.factories import AgentFactory, make_dialog
 
 
 @pytest.mark.django_db(transaction=True)
@@ -81,3 +85,40 @@ def test_what_the_provider_said_is_passed_on_as_what_it_is(
         drive(dialog.pk)
         dialog.refresh_from_db()
         assert (dialog.state, dialog.wake_at) == ("idle", None), "the next message waits for nothing"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_calls_reach_their_client_when_another_message_waited(script: Script, key: ApiKey) -> None:
+    """The dialog goes on with that message before anybody asks how the first one ended."""
+    script({"tool_calls": [{"name": "look", "arguments": {}}]}, {"text": "It is noon."})
+    asked = (ClientMessage("user", "What is in the yard?"),)
+    run = conversations.begin(key, ChatRequest(AgentFactory.create(proxy=True).pk, asked, tools=[tool("look")]))
+    messages.post_message(run.dialog_id, "And what time is it?")
+    drive(run.dialog_id)
+    ended = finish(run, _read(run, 0).status, "")
+    assert (ended.finish_reason, [call.name for call in ended.calls]) == ("tool_calls", ["look"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_keeps_its_words_when_another_message_waited(script: Script) -> None:
+    script({"error": {"kind": "overloaded", "message": "Busy until noon."}}, {"text": "Here."})
+    dialog = make_dialog(proxy=True)
+    Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
+    seq = messages.post_message(dialog.pk, "Hi").seq
+    run = Run(dialog.pk, dialog.agent_id, dialog.owner_id, seq, queued=False, after_event=0, after_generation=0)
+    messages.post_message(dialog.pk, "Are you there?")
+    drive(dialog.pk)
+    with pytest.raises(ApiError, match="Busy until noon") as failed:
+        finish(run, _read(run, 0).status, "")
+    assert failed.value.code == "provider_unavailable"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_client_that_goes_stops_its_own_message_alone(script: Script) -> None:
+    script({"text": "One."})
+    dialog = make_dialog()
+    first, second = (messages.post_message(dialog.pk, text).seq for text in ("Hi", "And now?"))
+    Turn.objects.filter(dialog=dialog, seq=first).update(status=Turn.Status.ANSWERED)
+    Dialog.objects.filter(pk=dialog.pk).update(answering_seq=second)
+    abandon(Run(dialog.pk, dialog.agent_id, dialog.owner_id, first, queued=False, after_event=0, after_generation=0))
+    assert Dialog.objects.get(pk=dialog.pk).answering_seq == second
