@@ -27,8 +27,9 @@ OTHERS = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.jsonl?$", re.I)  # where no fil
 APPLES = "__MACOSX"  # a folder of its own files about the others
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
-    "Known are ChatGPT's, Claude's and DeepSeek's conversations.json (or the ZIP archive that holds it), Open WebUI's "
-    "and LibreChat's exports, Dominds' own in JSON, and lists of messages as model servers take them."
+    "Known are ChatGPT's, Claude's, DeepSeek's and Grok's JSON files (or the ZIP archive that holds them), exports of "
+    "Open WebUI, LibreChat and llama.cpp's web interface, conversations of LM Studio and Jan, sessions of Gemini CLI, "
+    "Claude Code and Codex, Dominds' own exports in JSON, and lists of messages as model servers take them."
 )
 
 
@@ -79,6 +80,9 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
         with zipfile.ZipFile(file) as archive:
             names = [each for each in archive.namelist() if not each.startswith(APPLES)]
             members = [*filter(CONVERSATIONS.search, names)] or [*filter(OTHERS.search, names)]
+            inner = next((each for each in names if each.lower().endswith(".zip")), "")
+            if inner and not members:
+                raise UnknownExport(f"{name} holds another archive, {inner}. Take that out and import it.")
             if len(members) > MOST_MEMBERS:
                 raise UnknownExport(f"{name} has {len(members):,} files of conversations, more than {MOST_MEMBERS:,}.")
             for member in members:

@@ -1,41 +1,62 @@
 """Lists of messages, alone or under ``messages``: in the form of OpenAI's chat completions, or of other protocols of
 model servers, with calls and results as blocks or items. ShareGPT's and Gemini's names for the fields are known, too,
-and the prompts that Google AI Studio saves.
+the prompts that Google AI Studio saves, and what ``stored_messages`` knows.
 """
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
-from dialogs.extras.imports.conversation import Builder, Conversation, Item, items, json_text, mapping, role_of, text_of
+from dialogs.extras.imports.conversation import (
+    Builder,
+    Conversation,
+    Item,
+    entries_by_name,
+    items,
+    json_text,
+    mapping,
+    moment_of,
+    text_of,
+)
+from dialogs.extras.imports.stored_messages import as_messages, block_of, role_in
+from dialogs.extras.imports.tree import Node, current_path
 from dominds.llm.messages import Role
 
 TEXTS = ("text", "input_text", "output_text")
 CALLS = ("function_call", "custom_tool_call", "tool_use")  # items, items, and blocks
 RESULTS = ("function_call_output", "custom_tool_call_output", "tool_result")
 THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
-ANSWERING = ("assistant", "model", "gpt", "ai", "bot")
-CONTENTS = ("content", "parts", "text", "value")
+ANSWERING = ("assistant", "model", "gpt", "ai", "bot", "gemini")
+CONTENTS = ("content", "parts", "text", "value", "message")
+# Fields in which programs keep lists of messages, times, and the ids of a message and of the one before it.
+LISTS = ("messages", "contents", "responses", "history")
+TIMES = ("timestamp", "created_at", "create_time")
+NAMES, PARENTS = ("_id", "id"), ("parent", "parent_response_id")
+FILES = ("extra", "file_attachments")
+UNTOLD = ("thoughts", "thinking", "reasoningContent", "agent_thinking_traces")
 
 
 def recognises(item: Item) -> bool:
-    return any(map(_is_message, _listed(item)))
+    return any(map(_is_message, as_messages(_listed(item))))
 
 
 def _listed(item: Item) -> list[Any]:
     chunks = mapping(item.get("chunkedPrompt")).get("chunks")
-    return next((one for one in (item.get("messages"), item.get("contents"), chunks) if isinstance(one, list)), [])
+    return next((one for one in (*map(item.get, LISTS), chunks) if isinstance(one, list)), [])
 
 
 def _is_message(entry: object) -> bool:
-    return isinstance(entry, dict) and bool(_role_in(entry))
+    return isinstance(entry, dict) and bool(role_in(entry))
 
 
-def _role_in(entry: Item) -> str:
-    return role_of(entry.get("role")) or role_of(entry.get("from"))
+def _first_of(entry: Item, names: Sequence[str]) -> Any:
+    return next((entry[name] for name in names if entry.get(name) is not None), None)
 
 
 def read(item: Item) -> Conversation:
     builder = Builder()
-    for entry in _listed(item):
+    about = {**mapping(item.get("conversation")), **mapping(item.get("conv")), **item}
+    for entry in _path(builder, list(as_messages(_listed(item))), about.get("currNode")):
         kind = mapping(entry).get("type")
         if _is_message(entry):
             _add(builder, entry)
@@ -43,43 +64,80 @@ def read(item: Item) -> Conversation:
             _add_block(builder, entry)
         else:
             builder.left_out["entries that are no messages"] += 1
-    return builder.conversation("messages", item.get("id"), item.get("title"))
+    given, title = _first_of(about, ("id", "sessionId")), _first_of(about, ("title", "name", "summary"))
+    return builder.conversation("messages", given, title)
+
+
+def _path(builder: Builder, entries: list[Any], end: object) -> list[Any]:
+    """Return the entries that lead to the newest one, or to ``end``, where they name the one before them."""
+    if not any(_first_of(entry, PARENTS) for entry in items(entries)):
+        return entries
+    by_name = entries_by_name(
+        (str(_first_of(mapping(entry), NAMES) or f"entry {place}"), mapping(entry))
+        for place, entry in enumerate(entries)
+    )
+    nodes = [
+        Node(name, _first_of(entry, PARENTS), moment_of(_first_of(entry, TIMES)), _is_message(entry))
+        for name, entry in by_name.items()
+    ]
+    path = current_path(nodes, end)
+    builder.left_out["messages of other branches"] += len(nodes) - len(path)
+    return [by_name[node.name] for node in path]
 
 
 def _add(builder: Builder, message: Item) -> None:
-    role = _role_in(message)
-    content = next((message[name] for name in CONTENTS if message.get(name) is not None), None)
+    if message.get("isSidechain") or message.get("isMeta"):  # Claude Code
+        builder.left_out["hidden messages"] += 1
+        return
+    role, at = role_in(message), moment_of(_first_of(message, TIMES))
+    content = _first_of(message, CONTENTS)
     if message.get("isThought"):  # Google AI Studio
         content = [{"type": THOUGHTS[0]}]
-    parts = list(map(_block_of, content)) if isinstance(content, list) else [content]
+    parts = list(map(block_of, content)) if isinstance(content, list) else [content]
     blocks = [part for part in items(parts) if part.get("type") in (*CALLS, *RESULTS, *THOUGHTS)]
     text = text_and_files(builder, [part for part in parts if part not in blocks] if blocks else content)
+    text = "\n\n".join(filter(None, (text, *_attached(builder, message))))
     if role in ("system", "developer"):
-        builder.left_out["instructions"] += 1
-    elif role in ("tool", "function", "observation"):
-        builder.result(text, text_of(message.get("tool_call_id")) or text_of(message.get("name")))
+        builder.left_out["instructions"] += bool(text)
+    elif role in ("tool", "function", "observation") and not blocks:
+        given = _first_of(message, ("tool_call_id", "toolCallId", "name"))
+        builder.result(text, text_of(given), at)
     elif role in ANSWERING:
-        calls = [*_calls(message), *(_call(block) for block in blocks if block.get("type") in CALLS)]
-        if calls:
-            builder.call(text, calls)
-        else:
-            builder.say(Role.ASSISTANT, text)
-        builder.left_out["thoughts"] += sum(block.get("type") in THOUGHTS for block in blocks)
+        _add_answer(builder, message, text, blocks)
     else:
         for block in blocks:
             _add_block(builder, block)
-        builder.say(Role.USER, text)
+        builder.say(Role.USER, text, at)
 
 
-def _block_of(part: object) -> object:
-    """Return a part of Gemini's as the block that it is elsewhere."""
-    inner = mapping(part)
-    if call := mapping(inner.get("functionCall")):
-        return {"type": "function_call", "call_id": call.get("id"), **call, "arguments": call.get("args")}
-    if response := mapping(inner.get("functionResponse")):
-        output = json_text(response.get("response") or "")
-        return {"type": "function_call_output", "call_id": response.get("id"), "output": output}
-    return {"type": THOUGHTS[1]} if inner.get("thought") else part
+def _add_answer(builder: Builder, message: Item, text: str, blocks: Sequence[Item]) -> None:
+    at, listed = moment_of(_first_of(message, TIMES)), _listed_calls(message)
+    made = [block for block in blocks if block.get("type") in CALLS]
+    calls = [*map(_call_in_list, listed), *map(_call, made)]
+    if calls:
+        builder.call(text, calls, at)
+    else:
+        builder.say(Role.ASSISTANT, text, at)
+    for (given, _, _), call in zip(calls, (*listed, *made), strict=True):
+        if (result := _first_of(call, ("result", "response"))) is not None:
+            builder.result(_result_text(builder, result), given, at)
+    for block in blocks:
+        if block.get("type") in RESULTS:
+            _add_block(builder, block)
+    thoughts = sum(block.get("type") in THOUGHTS for block in blocks)
+    builder.left_out["thoughts"] += thoughts + any(map(message.get, UNTOLD))
+
+
+def _attached(builder: Builder, message: Item) -> list[str]:
+    """Return the texts of files that come beside a message. Others are counted and marked."""
+    texts = []
+    for name in FILES:
+        listed = message.get(name)
+        for file in map(mapping, listed if isinstance(listed, list) else ()):
+            content, title = text_of(file.get("content")), text_of(file.get("name")) or "file"
+            builder.left_out["images and files"] += not content
+            texts.append(f"[Attached: {title}]\n{content}" if content else f"[Attached, not imported: {title}]")
+    return texts
 
 
 def _add_block(builder: Builder, block: Item) -> None:
@@ -88,8 +146,20 @@ def _add_block(builder: Builder, block: Item) -> None:
     elif block["type"] in CALLS:
         builder.call("", [_call(block)])
     else:
-        text = text_and_files(builder, block.get("output", block.get("content")))
+        text = _result_text(builder, block.get("output", block.get("content")))
         builder.result(text, text_of(block.get("call_id")) or text_of(block.get("tool_use_id")))
+
+
+def _result_text(builder: Builder, result: Any) -> str:
+    """Return the text of a result: as parts, as one that a call holds itself, or as JSON."""
+    parts = list(map(block_of, result)) if isinstance(result, list) else [result]
+    outputs = [part["output"] for part in items(parts) if part.get("type") in RESULTS and "output" in part]
+    if outputs:
+        return "\n".join(map(json_text, outputs))
+    inner = mapping(result)
+    if inner and not {"content", "text"} & inner.keys():
+        return json_text(result)
+    return text_and_files(builder, inner.get("content", result))
 
 
 def _call(block: Item) -> tuple[str, str, str]:
@@ -98,15 +168,24 @@ def _call(block: Item) -> tuple[str, str, str]:
     return given, text_of(block.get("name")), json_text(arguments)
 
 
-def _calls(message: Item) -> list[tuple[str, str, str]]:
-    results = list(items(message.get("tool_calls")))
+def _listed_calls(message: Item) -> list[Item]:
+    """Return the calls that stand beside a message's content, which llama.cpp's web interface writes as a text."""
+    listed = _first_of(message, ("tool_calls", "toolCalls")) or mapping(message.get("metadata")).get("tool_calls")
+    if isinstance(listed, str):
+        try:
+            listed = json.loads(listed)
+        except ValueError:
+            listed = None
+    results: list[Item] = [{**call, **mapping(call.get("tool"))} for call in items(listed)]  # Jan
     if old := mapping(message.get("function_call")):
         results.append({"id": old.get("name"), "function": old})
-    functions = [(text_of(call.get("id")), mapping(call.get("function") or call)) for call in results]
-    return [
-        (given, text_of(function.get("name")), json_text(function.get("arguments") or "{}"))
-        for given, function in functions
-    ]
+    return results
+
+
+def _call_in_list(call: Item) -> tuple[str, str, str]:
+    function = mapping(call.get("function") or call)
+    arguments = _first_of(function, ("arguments", "args")) or "{}"
+    return text_of(call.get("id")), text_of(function.get("name")), json_text(arguments)
 
 
 def text_and_files(builder: Builder, content: object) -> str:
@@ -120,6 +199,7 @@ def text_and_files(builder: Builder, content: object) -> str:
         inner = mapping(part)
         words = (text_of(inner.get(name)) for name in ("text", "content", "refusal"))
         text = part if isinstance(part, str) else next(filter(None, words), "")
+        text = text or text_of(mapping(inner.get("text")).get("value"))  # as the API of assistants has it, and Jan
         if not text and inner.get("type") not in TEXTS:
             builder.left_out["images and files"] += 1
             text = "[Image or file, not imported]"

@@ -220,3 +220,131 @@ def message_list() -> list[Node]:
         {"role": "tool", "tool_call_id": "call_1", "content": "x = 1"},
         {"role": "assistant", "content": "It sets x."},
     ]
+
+
+def grok() -> Node:
+    """An answer that was made twice, of which the newer one went on."""
+    said = [
+        ("q", None, "human", "Weather in Bern?"),
+        ("old", "q", "ASSISTANT", "I cannot know."),
+        ("a", "q", "assistant", "Rain, 8 degrees."),
+        ("more", "a", "human", "And tomorrow?"),
+    ]
+    responses = [
+        {
+            "response": {
+                "_id": name,
+                "parent_response_id": parent,
+                "sender": sender,
+                "message": message,
+                "create_time": {"$date": {"$numberLong": str(1756000000000 + number * 1000)}},
+                "file_attachments": ["f-1"] if name == "more" else [],
+                "agent_thinking_traces": [{"thinking": "Clouds"}] if name == "a" else [],
+            },
+            "share_link": None,
+        }
+        for number, (name, parent, sender, message) in enumerate(said)
+    ]
+    return {"conversations": [{"conversation": {"id": "g-1", "title": "Weather"}, "responses": responses}]}
+
+
+def llama_cpp() -> Node:
+    said: list[tuple[str, str | None, Node]] = [
+        ("root", None, {"type": "root", "role": "system", "content": ""}),
+        ("q", "root", {"role": "user", "content": "Weather in Bern?"}),
+        ("old", "q", {"role": "assistant", "content": "I cannot know."}),
+        (
+            "call",
+            "q",
+            {
+                "role": "assistant",
+                "content": "",
+                "reasoningContent": "I look.",
+                "toolCalls": '[{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]',
+            },
+        ),
+        ("result", "call", {"role": "tool", "content": "8 C", "toolCallId": "c1"}),
+        ("a", "result", {"role": "assistant", "content": "Rain, 8 degrees."}),
+    ]
+    messages = [
+        {"id": name, "convId": "l-1", "type": "text", "timestamp": 1756000000000 + number, "parent": parent, **more}
+        for number, (name, parent, more) in enumerate(said)
+    ]
+    return {"conv": {"id": "l-1", "name": "Weather", "currNode": "a"}, "messages": messages}
+
+
+def lm_studio() -> Node:
+    call = {"callId": 7, "toolCallRequestId": "c1", "name": "weather"}
+    steps = [
+        {"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": "I look."}]},
+        {"type": "contentBlock", "content": [{"type": "toolCallRequest", **call, "parameters": {}}]},
+        {"type": "toolStatus", "callId": 7, "statusState": {}},
+        {"type": "contentBlock", "content": [{"type": "toolCallResult", **call, "content": "8 C"}]},
+        {"type": "contentBlock", "content": [{"type": "text", "text": "Rain, 8 degrees."}]},
+        {"type": "debugInfoBlock", "debugInfo": "x"},
+    ]
+    asked = {"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "Weather in Bern?"}]}
+    return {
+        "name": "Weather",
+        "messages": [
+            {"versions": [{**asked, "content": []}, asked], "currentlySelected": 1},
+            {"versions": [{"type": "multiStep", "role": "assistant", "steps": steps}], "currentlySelected": 0},
+        ],
+    }
+
+
+def jan() -> list[Node]:
+    call = {"type": "tool_call", "tool_call_id": "c1", "tool_name": "weather", "input": {}, "output": "8 C"}
+    parts = [("user", _value("Weather in Bern?")), ("assistant", call), ("assistant", _value("Rain, 8 degrees."))]
+    return [{"object": "thread.message", "thread_id": "t", "role": role, "content": [part]} for role, part in parts]
+
+
+def _value(said: str) -> Node:
+    return {"type": "text", "text": {"value": said, "annotations": []}}
+
+
+def gemini_cli() -> list[Node]:
+    """A message is written anew with its calls, and another one was taken back."""
+    response = {"functionResponse": {"id": "c1", "name": "weather", "response": {"output": "8 C"}}}
+    call = {"id": "c1", "name": "weather", "args": {}, "result": [response], "status": "success"}
+    answer = {"id": "a1", "type": "gemini", "content": "", "thoughts": [{"subject": "Weather"}]}
+    return [
+        {"sessionId": "s-1", "projectHash": "h", "messages": []},
+        {"id": "i", "type": "info", "content": "Update available."},
+        {"id": "q1", "type": "user", "content": [{"text": "Weather in Bern?"}], "timestamp": "2026-11-01T10:00:00Z"},
+        answer,
+        {**answer, "toolCalls": [call]},
+        {"id": "wrong", "type": "user", "content": "Never mind."},
+        {"$rewindTo": "wrong"},
+        {"$set": {"summary": "Weather"}},
+        {"id": "a2", "type": "gemini", "content": "Rain, 8 degrees."},
+    ]
+
+
+def claude_code() -> list[Node]:
+    call = {"type": "tool_use", "id": "c1", "name": "weather", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "8 C"}]}
+    said: list[tuple[str, Any]] = [
+        ("user", "Weather in Bern?"),
+        ("assistant", [{"type": "thinking", "thinking": "I look."}]),
+        ("assistant", [call]),
+        ("user", [result]),
+        ("assistant", [{"type": "text", "text": "Rain, 8 degrees."}]),
+    ]
+    lines = [{"type": role, "uuid": role, "message": {"role": role, "content": content}} for role, content in said]
+    aside = {**lines[0], "isSidechain": True}
+    return [{"type": "summary", "summary": "Weather"}, *lines, aside]
+
+
+def codex() -> list[Node]:
+    call = {"type": "function_call", "name": "weather", "arguments": "{}", "call_id": "c1"}
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Weather in Bern?"}]},
+        {"type": "reasoning", "summary": [], "encrypted_content": "x"},
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "8 C"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Rain, 8 degrees."}]},
+    ]
+    event = {"type": "event_msg", "payload": {"type": "agent_message", "message": "Rain, 8 degrees."}}
+    meta = {"type": "session_meta", "payload": {"id": "s-1", "cwd": "/"}}
+    return [meta, *({"type": "response_item", "payload": item} for item in items), event]

@@ -151,6 +151,36 @@ def test_lists_of_messages_are_read_in_the_form_of_any_protocol(messages: list[A
         assert "images and files" not in payload.left_out
 
 
+@pytest.mark.parametrize(
+    "export",
+    [exports.llama_cpp, exports.lm_studio, exports.jan, exports.gemini_cli, exports.claude_code, exports.codex],
+    ids=lambda export: export.__name__,
+)
+def test_what_programs_store_is_read_as_it_was_said(export: Callable[[], Any]) -> None:
+    content = export()
+    lines = content if isinstance(content, list) else [content]
+    (payload,) = conversations_in(io.BytesIO(b"\n".join(json.dumps(line).encode() for line in lines)), "a.jsonl")
+    said = spoken(payload)
+    assert said[:2] == [("user", "Weather in Bern?"), ("assistant", "weather")]
+    assert said[2][0] == "tool" and "8 C" in said[2][1]
+    assert said[3:] == [("assistant", "Rain, 8 degrees.")]
+    assert "images and files" not in payload.left_out
+    assert read(content) == [payload]
+
+
+def test_grok_takes_the_newest_branch() -> None:
+    (payload,) = read(exports.grok())
+    assert (payload.source, payload.title) == ("messages:g-1", "Weather")
+    assert spoken(payload) == [
+        ("user", "Weather in Bern?"),
+        ("assistant", "Rain, 8 degrees."),
+        ("user", "And tomorrow?\n\n[Attached, not imported: file]"),
+    ]
+    left_out = ("messages of other branches", "thoughts", "images and files")
+    assert [payload.left_out[kind] for kind in left_out] == [1, 1, 1]
+    assert all(one.at and one.at.year == 2025 for one in payload.messages)
+
+
 def chatgpt_of(*nodes: Any, current: str | None, **more: Any) -> list[dict[str, Any]]:
     return [{"title": "t", "conversation_id": "1", "current_node": current, "mapping": dict(nodes), **more}]
 
@@ -609,6 +639,13 @@ DEEP = b'{"mapping": ' * 50_000
 CHAT = json.dumps([{"role": "user", "content": "word " * 1_000}] * 200).encode()  # a megabyte, like an export
 
 
+def nested() -> io.BytesIO:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("takeout/export.zip", zipped(1, CHAT).getvalue())
+    return packed
+
+
 def broken() -> io.BytesIO:
     content = bytearray(zipped(1, CHAT).getvalue())
     content[200:300] = bytes(100)
@@ -624,6 +661,7 @@ def broken() -> io.BytesIO:
         (lambda: zipped(20, CHAT), "more than"),
         (lambda: zipped(1, DEEP), "is not JSON"),
         (broken, "cannot be read"),
+        (nested, "holds another archive, takeout/export.zip"),
     ],
 )
 def test_what_a_file_becomes_is_bounded(file: Callable[[], io.BytesIO], says: str) -> None:
