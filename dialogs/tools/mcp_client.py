@@ -35,6 +35,7 @@ LIST_SECONDS = 15
 CALL_SECONDS = 60
 GRACE_SECONDS = 5  # the loop may answer so long after its own time-outs
 MAX_TOOL_PAGES = 20
+WITHOUT_WORDS = "Server returned an error response"  # the SDK's sentence for an HTTP error that is none of the protocol
 SESSION_CODES = (-32000, -32001)  # of servers' own errors about their transport
 
 T = TypeVar("T")
@@ -124,15 +125,27 @@ class _Sessions:
 
     async def list_tools(self, place: Place, changed: Callable[[], object]) -> list[Tool]:
         async def ask(client: Client) -> list[Tool]:
-            tools: list[Tool] = []
-            cursor: str | None = None
-            for _ in range(MAX_TOOL_PAGES):
-                page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-                tools += page.tools
-                cursor = page.next_cursor
-                if not cursor:
+            tools: dict[str, Tool] = {}
+            cursors: list[str | None] = [None]
+            while len(cursors) <= MAX_TOOL_PAGES:
+                try:
+                    page = await client.list_tools(cursor=cursors[-1], cache_mode="refresh")
+                except MCPError as error:
+                    if not tools or error.code == CONNECTION_CLOSED:
+                        raise
+                    reason = f"the next page of the server's list failed: {error}"
                     break
-            return tools
+                tools = {tool.name: tool for tool in page.tools} | tools
+                if not page.next_cursor:
+                    return list(tools.values())
+                if page.next_cursor in cursors:
+                    reason = "the server's list goes on with a page that it had before"
+                    break
+                cursors.append(page.next_cursor)
+            else:
+                reason = f"the server's list has more than {MAX_TOOL_PAGES} pages"
+            mcp_config.leave_out(place.server.server_id, "any further one", reason)
+            return list(tools.values())
 
         tools = await self._work(place, ask, LIST_SECONDS, repeatable=True)
         self._session(place).changed = changed
@@ -191,7 +204,7 @@ class _Sessions:
             self._drop(session)
             raise McpFailed(f"The MCP server '{server_id}' did not answer within {seconds} seconds.") from None
         except Exception as error:
-            reason = f"The MCP server '{server_id}' failed: {session.too_much or _reason(error)}"
+            reason = f"The MCP server '{server_id}' failed: {_reason(error, session)}"
             if session.too_much:
                 self._drop(session)
                 raise McpFailed(reason) from error
@@ -231,7 +244,7 @@ class _Sessions:
                 finally:
                     listening.cancel()
         except Exception as error:  # noqa: BLE001  whatever a transport raises ends this session and nothing else
-            reason = session.too_much or _reason(error)
+            reason = _reason(error, session)
             if session.client.done():
                 log.warning("mcp_session_ended", server=server_id, error=redact(reason))
             else:
@@ -270,8 +283,10 @@ def _tells_forgotten(error: Exception) -> bool:
     return isinstance(error, MCPError) and error.code in SESSION_CODES and says_forgotten(str(error).encode())
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, session: Session) -> str:
     """Return the innermost reason, since task groups wrap each error in a group of one."""
+    if session.too_much:
+        return session.too_much
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     if ASKS_PERSON in str(error):
@@ -281,7 +296,8 @@ def _reason(error: BaseException) -> str:
         )
     if isinstance(error, httpx2.ConnectTimeout):
         return f"it did not accept a connection within {ACCEPT_SECONDS:g} seconds"
-    return plain_reason(str(error)) or type(error).__name__
+    said = session.refusal if str(error) == WITHOUT_WORDS else str(error)
+    return plain_reason(said) or type(error).__name__
 
 
 _sessions = _Sessions()

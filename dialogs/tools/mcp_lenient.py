@@ -1,28 +1,42 @@
 """Repair of MCP servers' answers before the SDK judges them.
 
 For one tool that it cannot read the SDK refuses a whole list, and for one block, or for data of another shape than the
-tool declared, a whole result. Here a list loses only that tool, with a reason, and a result goes through as it came.
+tool declared, a whole result. Here a list loses only that tool, with a reason, and a result goes through as it came. An
+error that names no request belongs to the one that waits.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCRequest, JSONRPCResponse
+from mcp.types import (
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
 Received = SessionMessage | Exception
+Waiting = dict[RequestId, str]  # the methods of requests without an answer
 LeaveOut = Callable[[str, str], None]  # hears a tool's name, and why it is left out
 
 # The strictest revision: what it reads, the others read.
 REVISION = "2025-11-25"
 OPTIONAL = ("title", "description", "annotations", "execution")
 BESIDE = ("_meta", "isError", "resultType", "content", "structuredContent", "ttlMs", "cacheScope")
-NO_RESULT = {"inputRequests", "requestState", "task"}  # what a server answers that goes on later
+LATER = {"inputRequests", "requestState"}  # what a server answers that goes on when a person has answered
+TASK = "it answered with a task of the protocol, whose result would come later, which is not offered here"
+TRUE = ("true", "1", "yes")
 USED = ("name", "inputSchema", *OPTIONAL)
 
 
@@ -31,20 +45,23 @@ async def lenient(
     transport: AbstractAsyncContextManager[tuple[Any, Any]], leave_out: LeaveOut
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], Any]]:
     """Open the transport, and mend each list of tools and each result on its way."""
-    calls: set[str | int] = set()
+    waiting: Waiting = {}
     async with transport as (received, sending):
-        yield _MendedMessages(received, calls, leave_out), _NotedCalls(sending, calls)
+        yield _MendedMessages(received, waiting, leave_out), _NotedRequests(sending, waiting)
 
 
-class _NotedCalls(ObjectSendStream[SessionMessage]):
-    """The messages to a server, of which the ids of calls are noted: what answers one is the result of a tool."""
+class _NotedRequests(ObjectSendStream[SessionMessage]):
+    """The messages to a server, of which the requests are noted that wait for an answer."""
 
-    def __init__(self, sending: Any, calls: set[str | int]) -> None:
-        self._sending, self._calls = sending, calls
+    def __init__(self, sending: Any, waiting: Waiting) -> None:
+        self._sending, self._waiting = sending, waiting
 
     async def send(self, item: SessionMessage) -> None:
-        if isinstance(item.message, JSONRPCRequest) and item.message.method == "tools/call":
-            self._calls.add(item.message.id)
+        match item.message:
+            case JSONRPCRequest(id=number, method=method):
+                self._waiting[coerce_request_id(number)] = method
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": number}):
+                self._waiting.pop(coerce_request_id(number), None)
         await self._sending.send(item)
 
     async def aclose(self) -> None:
@@ -54,19 +71,38 @@ class _NotedCalls(ObjectSendStream[SessionMessage]):
 class _MendedMessages(ObjectReceiveStream[Received]):
     """A server's messages, with mended lists of tools and results."""
 
-    def __init__(self, received: ObjectReceiveStream[Received], calls: set[str | int], leave_out: LeaveOut) -> None:
-        self._received, self._calls, self._leave_out = received, calls, leave_out
+    def __init__(self, received: ObjectReceiveStream[Received], waiting: Waiting, leave_out: LeaveOut) -> None:
+        self._received, self._waiting, self._leave_out = received, waiting, leave_out
 
     async def receive(self) -> Received:
         received = await self._received.receive()
-        if isinstance(received, SessionMessage) and isinstance(received.message, JSONRPCResponse):
-            result = received.message.result
-            if isinstance(result.get("tools"), list):
-                result["tools"] = list(readable_tools(result["tools"], self._leave_out))
-            elif received.message.id in self._calls and not NO_RESULT & result.keys():
-                result.update(readable_content(result))
-            self._calls.discard(received.message.id)
+        if isinstance(received, SessionMessage):
+            match received.message:
+                case JSONRPCResponse() as answer:
+                    return replace(received, message=self._mended(answer))
+                case JSONRPCError() as error:
+                    if error.id is None and len(self._waiting) == 1:  # the server could not read whose error it is
+                        error.id = next(iter(self._waiting))
+                    self._method_of(error)
         return received
+
+    def _method_of(self, answer: JSONRPCResponse | JSONRPCError) -> str:
+        return "" if answer.id is None else self._waiting.pop(coerce_request_id(answer.id), "")
+
+    def _mended(self, answer: JSONRPCResponse) -> JSONRPCResponse | JSONRPCError:
+        method, result = self._method_of(answer), answer.result
+        if not isinstance(result.get("_meta", {}), dict):
+            del result["_meta"]
+        if method == "tools/list":
+            result["tools"] = list(readable_tools(result.get("tools") or [], self._leave_out))
+            cursor = result.pop("nextCursor", None)
+            if isinstance(cursor, str | int):
+                result["nextCursor"] = str(cursor)
+        elif method == "tools/call" and ("task" in result or result.get("resultType") == "task"):
+            return JSONRPCError(jsonrpc="2.0", id=answer.id, error=ErrorData(code=INVALID_REQUEST, message=TASK))
+        elif method == "tools/call" and not LATER & result.keys():
+            result.update(readable_content(result))
+        return answer
 
     async def aclose(self) -> None:
         await self._received.aclose()
@@ -91,8 +127,9 @@ def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str,
 
 
 def readable_content(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's ``content`` and ``structuredContent`` as the SDK reads them: a block that it does not know
-    becomes text, and so does all of a result that has neither."""
+    """Return a result's ``content``, ``structuredContent`` and ``isError`` as the SDK reads them: a block that it does
+    not know becomes text, and so does all of a result that has neither."""
+    is_error = str(result.get("isError")).lower() in TRUE
     content, data = result.get("content"), result.get("structuredContent")
     if content is None and data is None:
         beside = {name: value for name, value in result.items() if name not in BESIDE}
@@ -100,8 +137,8 @@ def readable_content(result: dict[str, Any]) -> dict[str, Any]:
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     readable = [block if _is_readable("tools/call", {"content": [block]}) else _text_block(block) for block in blocks]
     if data is not None and not isinstance(data, dict):
-        return {"content": [*readable, _text_block(data)], "structuredContent": None}
-    return {"content": readable}
+        return {"content": [*readable, _text_block(data)], "structuredContent": None, "isError": is_error}
+    return {"content": readable, "isError": is_error}
 
 
 def _text_block(value: Any) -> dict[str, Any]:

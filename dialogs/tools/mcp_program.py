@@ -10,16 +10,18 @@ from contextlib import asynccontextmanager, suppress
 from typing import TextIO
 
 import anyio
+import orjson
 from anyio.abc import ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.stdio import get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from dialogs.tools.mcp_config import Server, resolve_values
 from dominds import budgets
 
+LONGEST_QUOTE = 1_000  # characters
 EXIT_SECONDS = 2  # a program may take so long to end once its input is closed, and again after SIGTERM
 
 Received = SessionMessage | Exception
@@ -82,11 +84,21 @@ async def _read(
 
 
 def _parse(line: bytes) -> Received:
-    """Parse a line. A line that is no message is reported to the session, which goes on."""
+    """Parse a line. A line that is no message is reported to the session, which goes on; one that answers a request in
+    another form is its error, so that nobody waits for another.
+    """
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
-        return error
+        try:
+            answer = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return error
+        if not isinstance(answer, dict) or "method" in answer or type(answer.get("id")) not in (int, str):
+            return error
+        words = f"its answer has not the form of the protocol: {orjson.dumps(answer).decode()[:LONGEST_QUOTE]}"
+        refusal = JSONRPCError(jsonrpc="2.0", id=answer["id"], error=ErrorData(code=PARSE_ERROR, message=words))
+        return SessionMessage(refusal)
 
 
 async def _write(

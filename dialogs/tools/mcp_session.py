@@ -35,6 +35,8 @@ FORGOTTEN = re.compile(
     rb"|\bsession( id)? (was |is |has )?(not (found|valid)|invalid|unknown|expired|terminated|closed|required|missing)",
     re.I,
 )
+TAG = re.compile(r"<(style|script)\b.*?</\1>|<[^<>]+>", re.S)  # of pages that stand for an error
+LONGEST_QUOTE = 300
 ACCEPT_SECONDS = 10.0  # a host may take so long to accept a connection
 REST_SECONDS = 600  # a single dialog's session is closed after so long without work
 SEND_SECONDS = 30.0  # a host may take so long to receive a request
@@ -69,6 +71,7 @@ class Session:
     users: int = 0
     dropped: bool = False
     too_much: str = ""  # says which bound an answer passed, since the SDK reports only a closed connection
+    refusal: str = ""  # what the server said with its last HTTP error, of which the SDK keeps no word
     forgotten: bool = False  # the server answered 404: it knows this session no more, and did nothing in it
     asking: list[Asking] = field(default_factory=list)  # by calls under way
     changed: Callable[[], object] = lambda: None  # hears that the server's list of tools is another one now
@@ -161,9 +164,13 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
             raise McpFailed(session.too_much)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Counted(response.stream, session)
-        if asked.method == "POST" and "mcp-session-id" in asked.headers:
-            words = await response.aread() if response.status_code == 400 else b""
-            session.forgotten = session.forgotten or response.status_code in (404, 410) or says_forgotten(words)
+        if asked.method == "POST" and response.status_code >= 400:
+            words, status = await response.aread(), response.status_code
+            said = " ".join(TAG.sub(" ", words.decode(errors="replace")).split())[:LONGEST_QUOTE]
+            session.refusal = f"it answered with HTTP {status}: {said}" if said else f"it answered with HTTP {status}"
+            if "mcp-session-id" in asked.headers:
+                is_over = status in (404, 410) or (status == 400 and says_forgotten(words))
+                session.forgotten = session.forgotten or is_over
 
     return httpx2.AsyncClient(
         headers={**resolve_values(session.server.headers), "Accept-Encoding": "identity"},

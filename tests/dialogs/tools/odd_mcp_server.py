@@ -1,4 +1,5 @@
-"""An MCP server over standard input and output whose answers the SDK would refuse: ``python odd_mcp_server.py NOTES``.
+"""An MCP server over standard input and output whose answers the SDK would refuse: ``python odd_mcp_server.py NOTES
+[PAGES]``. Its list of tools goes on behind the last tool as PAGES says.
 
 It writes a line to the file NOTES for each call that it runs, and speaks the protocol without the SDK,
 which could not say any of this.
@@ -26,6 +27,11 @@ TOOLS: list[Any] = [
     {"name": "same_twice", "inputSchema": ANY},
     {"name": "no_content", "inputSchema": ANY},
     {"name": "nothing", "inputSchema": ANY},
+    {"name": "linked", "inputSchema": ANY},
+    {"name": "odd_fields", "inputSchema": ANY},
+    {"name": "as_a_string", "inputSchema": ANY},
+    {"name": "task_unasked", "inputSchema": ANY},
+    {"name": "nameless_error", "inputSchema": ANY},
     {"name": "refused", "inputSchema": ANY},
     {"name": "count", "inputSchema": ANY},
     {"name": "dies", "inputSchema": ANY},
@@ -65,6 +71,10 @@ RESULTS: dict[str, Any] = {
     "blank_text": {"content": [{"type": "text", "text": " "}], "structuredContent": {"status": "there"}},
     "list_as_data": {"content": [], "structuredContent": ["ALPHA", "BETA"]},
     "unknown_block": {"content": [{"type": "table", "rows": [[1, "ALPHA"]]}, {"type": "text", "text": "one row"}]},
+    "linked": {"content": [{"type": "resource_link", "name": "log", "uri": "file:///log"}, {"type": "resource_link"}]},
+    "odd_fields": {"content": [{"type": "text", "text": "all the same"}], "_meta": [], "isError": None},
+    "as_a_string": "said without an object",
+    "task_unasked": {"task": {"taskId": "t-1", "status": "working", "createdAt": "2026-11-26T00:00:00Z", "ttl": None}},
     "no_content": {"toolResult": {"x": 7}, "isError": False},
     "nothing": {},
     "plain_string": {"content": "said without a block"},
@@ -73,7 +83,7 @@ RESULTS: dict[str, Any] = {
         "structuredContent": {"a": "é", "b": [1, True]},
     },
 }
-notes = Path(sys.argv[1])
+notes, pages = Path(sys.argv[1]), "".join(sys.argv[2:])
 calls = itertools.count(1)
 
 
@@ -88,6 +98,9 @@ def call(number: Any, name: str, arguments: Any) -> None:
         file.write(f"{name}\n")
     if name in ("dies", "dies_reading") and notes.read_text().count(name) == 1:
         os._exit(1)
+    if name == "nameless_error":
+        say({"id": None, "error": {"code": -32700, "message": "cannot parse that"}})
+        return
     if name == "refused":
         say({"id": number, "error": {"code": -32602, "message": "not like this"}})
         return
@@ -104,8 +117,10 @@ def call(number: Any, name: str, arguments: Any) -> None:
     if name == "grow":
         TOOLS.append({"name": "grown", "inputSchema": ANY})
         say({"method": "notifications/tools/list_changed"})
+    sys.stdout.write("\nStarting...\n\xff\n[1, 2]\n")  # as programs that log to their standard output do
+    say({"method": "notifications/progress", "params": {"progress": 1}})
     said = str(calls_so_far) if name == "count" else json.dumps(arguments)
-    say({"id": number, "result": RESULTS.get(name, {"content": [{"type": "text", "text": said}]})})
+    say({"id": str(number), "result": RESULTS.get(name, {"content": [{"type": "text", "text": said}]})})
 
 
 for line in sys.stdin:
@@ -118,7 +133,13 @@ for line in sys.stdin:
             about = {"name": "odd", "version": "1"}
             say({"id": number, "result": {"protocolVersion": version, "capabilities": offered, "serverInfo": about}})
         case "tools/list":
-            say({"id": number, "result": {"tools": TOOLS}})
+            cursor = message.get("params", {}).get("cursor", "")
+            if cursor and pages == "refused":
+                say({"id": number, "error": {"code": -32602, "message": "invalid cursor"}})
+                continue
+            following = {"again": 7, "refused": "next", "endless": f"{cursor}x"}.get(pages)
+            tools = [{"name": f"page_{len(cursor)}", "inputSchema": ANY}] if pages == "endless" else TOOLS
+            say({"id": number, "result": {"tools": tools, "nextCursor": following}})
         case "tools/call":
             call(number, message["params"]["name"], message["params"].get("arguments"))
         case _ if number is not None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialogs.tools import mcp
-from dialogs.tools.mcp_config import McpFailed
+from dialogs.tools.mcp_config import McpFailed, current_config, left_out_of
 from dialogs.tools.mcp_lenient import readable_content, readable_tools
 from dialogs.tools.tool import AsksPerson, Invocation, Tool, ToolArgumentsInvalid, read_arguments
 from tests.dialogs.tools.conftest import Minds
@@ -41,24 +41,33 @@ def call(name: str, dialog: UUID | None = None, **arguments: Any) -> str:
 # What a tool did
 
 
-@pytest.mark.parametrize(
-    ("tool", "text"),
-    [
-        ("text_alone", "x is 7"),
-        ("other_shape", "x is seven"),
-        ("summary", '2 projects.\n{"names":["ALPHA","BETA"]}'),
-        ("data_alone", '{"status":"there"}'),
-        ("blank_text", '{"status":"there"}'),
-        ("list_as_data", '["ALPHA","BETA"]'),
-        ("unknown_block", '{"type":"table","rows":[[1,"ALPHA"]]}\none row'),
-        ("plain_string", "said without a block"),
-        ("no_content", '{"toolResult":{"x":7}}'),
-        ("nothing", "[The tool answered nothing.]"),
-        ("same_twice", '{"a": "é", "b": [1, true]}'),
-    ],
-)
-def test_text_and_data_are_each_told_once(odd: dict[str, Any], tool: str, text: str) -> None:
-    assert call(tool) == text
+TOLD = {
+    "text_alone": "x is 7",
+    "other_shape": "x is seven",
+    "summary": '2 projects.\n{"names":["ALPHA","BETA"]}',
+    "data_alone": '{"status":"there"}',
+    "blank_text": '{"status":"there"}',
+    "list_as_data": '["ALPHA","BETA"]',
+    "unknown_block": '{"type":"table","rows":[[1,"ALPHA"]]}\none row',
+    "plain_string": "said without a block",
+    "no_content": '{"toolResult":{"x":7}}',
+    "nothing": "[The tool answered nothing.]",
+    "same_twice": '{"a": "é", "b": [1, true]}',
+    "linked": '[resource log: file:///log]\n{"type":"resource_link"}',
+    "odd_fields": "all the same",
+}
+
+
+def test_text_and_data_are_each_told_once(odd: dict[str, Any]) -> None:
+    assert {tool: call(tool) for tool in TOLD} == TOLD
+
+
+def test_an_answer_that_is_no_result_fails_at_once_with_its_words(odd: dict[str, Any]) -> None:
+    said = {"as_a_string": "said without an object", "task_unasked": "a task", "nameless_error": "cannot parse that"}
+    for tool, words in said.items():
+        with pytest.raises(McpFailed, match=words):
+            call(tool)
+    assert call("text_alone") == "x is 7"
 
 
 json_values = st.recursive(
@@ -68,11 +77,11 @@ json_values = st.recursive(
 )
 
 
-@given(content=json_values, data=json_values)
-def test_whatever_a_result_holds_can_be_read(content: Any, data: Any) -> None:
+@given(content=json_values, data=json_values, error=json_values)
+def test_whatever_a_result_holds_can_be_read(content: Any, data: Any, error: Any) -> None:
     from mcp.types import CallToolResult
 
-    result = {"content": content, "structuredContent": data}
+    result = {"content": content, "structuredContent": data, "isError": error}
     answer = CallToolResult.model_validate({**result, **readable_content(result)})
     assert mcp.text_of(answer)
 
@@ -95,6 +104,18 @@ def test_tools_that_cannot_be_read_leave_the_others(odd: dict[str, Any]) -> None
     names = {name.removeprefix("odd_") for name in mcp.tools_named("mcp:odd")}
     assert {"without_type", "php", "odd_extras", "odd_execution", "task_or_call", "count", "optional"} <= names
     assert not {"array", "task_alone"} & names
+
+
+@pytest.mark.parametrize(
+    ("pages", "words"), [("again", "had before"), ("refused", "invalid cursor"), ("endless", "more than 20 pages")]
+)
+def test_a_list_that_does_not_end_is_read_as_far_as_it_goes(
+    odd: dict[str, Any], minds: Minds, pages: str, words: str
+) -> None:
+    minds(odd={**odd, "args": [*odd["args"], pages]})
+    names = [name for name, _ in mcp.tools_of_server(current_config().servers["odd"], ask=True) or ()]
+    assert len(names) == len(set(names)) >= 20
+    assert any(words in sentence for sentence in left_out_of("odd"))
 
 
 # Arguments
@@ -242,3 +263,11 @@ def test_a_forgotten_session_is_opened_again_at_once(forgetful: type[_Forgetful]
     forgetful.sessions.clear()
     mcp.forget_lists()
     assert list(mcp.tools_named("mcp:odd")) == ["odd_ping"]
+
+
+def test_what_an_http_error_says_is_told(forgetful: type[_Forgetful]) -> None:
+    assert call("ping") == "pong"
+    forgetful.refusal = (403, {"code": "quota", "message": None})
+    forgetful.sessions.clear()
+    with pytest.raises(McpFailed, match=r"HTTP 403.*quota"):
+        call("ping")
