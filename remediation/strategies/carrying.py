@@ -7,10 +7,10 @@ from remediation.context import Toolbox, UnitKind, UnitRole, Units
 from remediation.strategies.digest import plainness
 from remediation.strategies.masking import values_of_results
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
-from remediation.strategies.said import said_in
+from remediation.strategies.said import Talk, talk_of
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
-from remediation.text.ledger import Results, key_facts, render_ledger
+from remediation.text.ledger import Results, facts_of, lines_read_back, render_ledger
 
 LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this
 TALK_SHARE, TALK_LEDGER = 0.2, 100  # of its budget, and at least so many tokens: a ledger of nothing but talk
@@ -51,8 +51,18 @@ def ledger_lines(units: Units) -> tuple[str, ...]:
     return tuple(line.removeprefix("- ") for line in lines if line.startswith("- "))
 
 
-def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox, for_values: int = 0) -> Carried:
-    """Return ``after`` with one ledger: the facts carried so far and those that ``before`` loses, except what
+def lost_talk(before: Units, after: Units) -> Talk:
+    """Read what was said in the units that ``after`` no longer shows as they were, beside what it shows. Important
+    units come first: there may not be room for all in a ledger.
+    """
+    lost = sorted(removed_from(before, after), key=lambda unit: unit.priority)
+    return talk_of(lost, after, lines_read_back(ledger_lines(before)))
+
+
+def carry(
+    before: Units, after: Units, talk: Talk, budget_tokens: int, toolbox: Toolbox, for_values: int = 0
+) -> Carried:
+    """Return ``after`` with one ledger: the facts carried so far and those of ``talk`` that are lost, except what
     still stands. Values of results may take ``for_values`` tokens beside the budget.
     """
     view = tuple(unit for unit in after if not is_ledger(unit))
@@ -61,16 +71,9 @@ def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox, for
     if room < SMALLEST_LEDGER or not lost:
         return Carried(view, ())
     shown = Shown(text_of(view))
-    speakers = sorted(lost, key=lambda unit: unit.priority)  # important units first: room may not suffice for all
-    ledger = key_facts(
-        said_in(speakers),
-        room,
-        text_counter(toolbox),
-        earlier=ledger_lines(before),
-        is_in_sight=shown.says,
-        beside=said_in(view),
-        tools=Results(tuple(values_of_results(lost, toolbox, shown)), for_values),
-    )
+    values = Results(tuple(values_of_results(lost, toolbox, shown)), for_values)
+    count, earlier = text_counter(toolbox), ledger_lines(before)
+    ledger = facts_of(talk.lost_statements, room, count, earlier, shown.says, values)
     if not ledger:
         return Carried(view, ())
     unit = stand_in(UnitKind.SUMMARY, render_ledger(ledger), lost, toolbox, view, LEDGER_PREFIX)

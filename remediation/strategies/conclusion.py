@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from remediation.budget import LEAST_GAIN, most_filled
 from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
-from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, removed_from
+from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, lost_talk, removed_from
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.outcome import STAND_INS, first_user, is_ledger, touchable
-from remediation.strategies.said import find_superseded, is_by_rule
+from remediation.strategies.said import Talk, find_superseded, is_by_rule
 from remediation.strategies.stand_ins import with_text
 
 
@@ -30,10 +30,11 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     answered = with_answers(attempt.before, after, toolbox)
     if total_tokens(answered) <= attempt.limit or total_tokens(after) > attempt.limit:
         after = answered  # where a few tokens decide, the limit comes first
-    after = _with_marks(after, toolbox)
+    talk = lost_talk(attempt.before, after)
+    after = _with_marks(after, talk, toolbox)
     room = _ledger_room(attempt, after)
     spare = _aim_of(attempt) - sum(unit.est_tokens for unit in after if not is_ledger(unit)) - room
-    carried = carry(attempt.before, after, room, toolbox, for_values=max(0, min(room, spare)))
+    carried = carry(attempt.before, after, talk, room, toolbox, for_values=max(0, min(room, spare)))
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
@@ -54,11 +55,11 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     )
 
 
-def _with_marks(units: Units, toolbox: Toolbox) -> Units:
+def _with_marks(units: Units, talk: Talk, toolbox: Toolbox) -> Units:
     """Mark what a newer message supersedes, in those units that may be changed at all; the message that the dialog
     began with is the task, and stays as it was written.
     """
-    gone = find_superseded(units)
+    gone = find_superseded(talk)
     first = first_user(units)
     if any(unit.kind in STAND_INS for unit in units[: max(0, first)]):
         first = -1  # an earlier one has gone

@@ -10,12 +10,11 @@ from itertools import chain, groupby
 
 from remediation.context import Toolbox, Unit, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS
-from remediation.strategies.said import OMITTED, labelled, said_in
+from remediation.strategies.said import OMITTED, Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
 from remediation.text.marks import BY_RULE, disarm
-from remediation.text.statements import SPELLED, Kind, Said, Statement, statements_of
-from remediation.text.supersession import mark_superseded
+from remediation.text.statements import SPELLED, Kind, Statement
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
@@ -38,8 +37,8 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     supersede what these say.
     """
     count = text_counter(toolbox)
-    talk = said_in(units)
-    statements = mark_superseded(statements_of(talk), statements_of(said_in(remaining)))
+    talk = talk_of(units, remaining)
+    statements = talk.lost_statements
     plain = plainness(units)
     has_calls = any(unit.role is UnitRole.TOOL for unit in units)
     talk_share = plain if has_calls else (1 + plain) / 2
@@ -64,7 +63,7 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     return text if chosen else ""
 
 
-def _join(talk: Sequence[Said], statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
+def _join(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
     lines = _lines(talk, statements, {place for places in chosen for place in places})
     return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=lambda pair: pair[0]))))
 
@@ -208,7 +207,7 @@ def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_who
     return candidates
 
 
-def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
+def _lines(talk: Talk, statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
     """Write one line for each text with a chosen sentence, with a mark where sentences between others are left
     out.
     """
@@ -219,5 +218,6 @@ def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[in
         for place in group:
             parts += [OMITTED, statements[place].marked] if parts and place > last + 1 else [statements[place].marked]
             last = place
-        lines.append((talk[source].turn, labelled(talk[source], disarm(" ".join(parts)))))
+        said = talk.texts[source][1]
+        lines.append((said.turn, labelled(said, disarm(" ".join(parts)))))
     return lines

@@ -9,13 +9,36 @@ from remediation.context import Unit, UnitKind, UnitRole
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
 from remediation.text.marks import BY_RULE
-from remediation.text.statements import Said, statements_of
+from remediation.text.statements import Said, Statement, statements_of
 from remediation.text.supersession import mark_superseded
 
 OMITTED = "[…]"
 ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|instructions): (.*)", re.S)
 LABELS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {label: role for role, label in LABELS.items()}
+
+
+class Stale(NamedTuple):
+    """A message some of which no longer holds: its text with the marks, and whether anything of it holds."""
+
+    text: str
+    holds: bool
+
+
+class Talk(NamedTuple):
+    """What was said in some units: each text beside its unit, and their statements, marked where they no longer hold.
+
+    A statement's ``source`` is the place of its text, negative for a line of an earlier ledger. The first ``lost``
+    texts are those that a rewrite takes away.
+    """
+
+    texts: Sequence[tuple[Unit, Said]]
+    statements: Sequence[Statement]
+    lost: int
+
+    @property
+    def lost_statements(self) -> list[Statement]:
+        return [one for one in self.statements if one.source < self.lost]
 
 
 def said_in(units: Sequence[Unit]) -> list[Said]:
@@ -27,22 +50,30 @@ def said_in(units: Sequence[Unit]) -> list[Said]:
     return [said for unit in units for said in _said_by(unit)]
 
 
-class Stale(NamedTuple):
-    """A message some of which no longer holds: its text with the marks, and whether anything of it holds."""
-
-    text: str
-    holds: bool
-
-
-def find_superseded(units: Sequence[Unit]) -> dict[str, Stale]:
-    """Map the ids of units to the messages that no longer hold. Texts that stand for others bear their marks
-    already.
+def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[Statement] = ()) -> Talk:
+    """Read what was said in the ``lost`` units, in those ``beside`` them and in the lines of an earlier ``ledger``, and
+    decide what of it still holds.
     """
-    entries = [(unit, said) for unit in units for said in _said_by(unit)]
+    gone = [(unit, said) for unit in lost for said in _said_by(unit)]
+    stays = [(unit, said) for unit in beside for said in _said_by(unit)]
+    statements = (
+        *ledger,
+        *statements_of([said for _, said in gone]),
+        *statements_of([said for _, said in stays], len(gone)),
+    )
+    return Talk([*gone, *stays], mark_superseded(statements), len(gone))
+
+
+def find_superseded(talk: Talk) -> dict[str, Stale]:
+    """Map the ids of units that are not lost to their messages that no longer hold. Texts that stand for others bear
+    their marks already.
+    """
     stale: dict[str, Stale] = {}
     holding: set[str] = set()
-    for statement in mark_superseded(statements_of([said for _, said in entries])):
-        unit, said = entries[statement.source]
+    for statement in talk.statements:
+        if statement.source < talk.lost:
+            continue
+        unit, said = talk.texts[statement.source]
         if unit.kind is UnitKind.SUMMARY:
             continue
         if statement.holds:
@@ -53,16 +84,20 @@ def find_superseded(units: Sequence[Unit]) -> dict[str, Stale]:
     return {unit_id: one._replace(holds=unit_id in holding) for unit_id, one in stale.items()}
 
 
-def _said_by(unit: Unit) -> Iterator[Said]:
+def _said_by(unit: Unit) -> Sequence[Said]:
     if unit.kind is UnitKind.PLACEHOLDER or is_ledger(unit):
-        return
+        return ()
     if unit.kind is UnitKind.SUMMARY:
-        yield from _read_back(own_text(unit))
-        return
-    for place, message in enumerate(unit.messages):
-        turn = unit.source[min(place, len(unit.source) - 1)] if unit.source else 0
-        if message.text.strip() and message.role is not Role.TOOL:
-            yield Said("system" if unit.role is UnitRole.SYSTEM else message.role.value, message.text, turn)
+        return list(_read_back(own_text(unit)))
+    return [
+        Said(
+            "system" if unit.role is UnitRole.SYSTEM else message.role.value,
+            message.text,
+            unit.source[min(place, len(unit.source) - 1)] if unit.source else 0,
+        )
+        for place, message in enumerate(unit.messages)
+        if message.role is not Role.TOOL and message.text.strip()
+    ]
 
 
 def is_by_rule(summary: str) -> bool:

@@ -110,22 +110,23 @@ class Tokens:
     worths: tuple[tuple[str, str, float], ...]
     folded: frozenset[str]
     exact: tuple[str, ...]  # identifiers, values and quantities as written, without those that lie inside others
-    kinds: frozenset[str]  # the names of their shapes
+    places: tuple[tuple[str, int, int], ...]  # the names of all their shapes, each with its beginning and end
+    shapes: frozenset[str]  # these names
 
 
 @lru_cache(maxsize=REMEMBERED)
 def tokens_in(text: str) -> Tokens:
     """Find all tokens of a sentence in one pass over it, since that pass is most of the work."""
-    shaped = [(match.group(), str(match.lastgroup)) for match in places_of_tokens(text)]
-    folded = ((token.strip().lower(), WORTH[shape]) for token, shape in shaped)
-    worths = tuple((token, shape_of(token), worth) for token, worth in folded if REDACTED not in token)
-    exact = tuple(token.strip(INSIDE) for token, shape in shaped if shape in EXACT)
+    found = [(match.group(), str(match.lastgroup), *match.span()) for match in places_of_tokens(text)]
+    folded = [(token.strip().lower(), WORTH[key]) for token, key, *_ in found]
+    worths = tuple([(token, shape_of(token), worth) for token, worth in folded if REDACTED not in token])
     return Tokens(
         shape=shape_of(text),
         worths=worths,
-        folded=frozenset(token for token, _, _ in worths),
-        exact=exact,
-        kinds=frozenset(NAMES[shape] for _, shape in shaped),
+        folded=frozenset([token for token, _, _ in worths]),
+        exact=tuple([token.strip(INSIDE) for token, key, *_ in found if key in EXACT]),
+        places=tuple([(NAMES[key], start, end) for _, key, start, end in found]),
+        shapes=frozenset([NAMES[key] for _, key, *_ in found]),
     )
 
 
@@ -139,8 +140,11 @@ def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str
     """
     if not values:
         return 0.0
-    worths = [worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values]
-    return float(sum(worth * 0.5**place for place, worth in enumerate(sorted(worths, reverse=True)[:8])))
+    total, share = 0.0, 1.0
+    for worth in sorted([worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values], reverse=True)[:8]:
+        total += worth * share
+        share /= 2
+    return total
 
 
 def shape_of(text: str) -> str:

@@ -81,29 +81,44 @@ def key_facts(
     left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
     stay. The values of what ``tools`` brought come last.
     """
-    listed = [line for line in earlier if FROM_TOOL.search(line)]
-    earlier = [line for line in earlier if not FROM_TOOL.search(line)]
-    alike = Counter(shape_of(_words_of(line)) for line in earlier)
-    carried = [
-        _read_back(line, place - len(earlier), alike[shape_of(_words_of(line))]) for place, line in enumerate(earlier)
-    ]
-    statements = statements_of([text for text in texts if text[0] != "tool"])
-    everything = mark_superseded([*carried, *statements], statements_of(beside))
-    lasting = [
-        one
-        for one in everything
+    gone = [text for text in texts if text[0] != "tool"]
+    statements = (*lines_read_back(earlier), *statements_of(gone), *statements_of(beside, len(gone)))
+    removed = [one for one in mark_superseded(statements) if one.source < len(gone)]
+    return facts_of(removed, budget_tokens, count, earlier, is_in_sight, tools)
+
+
+def facts_of(
+    removed: Sequence[Statement],
+    budget_tokens: int,
+    count: Count,
+    earlier: Sequence[str],
+    is_in_sight: Callable[[str, Sequence[str]], bool],
+    tools: Results,
+) -> tuple[str, ...]:
+    """Return the same of statements that were read before, those of the ``earlier`` ledger among them."""
+    facts = [
+        _fact_of(one)
+        for one in removed
         if one.holds
         and one.worth >= LEAST_WORTH
         and not _asks(one)
         and not ELLIPTIC.match(one.text)
         and not is_in_sight(one.text, one.tokens.exact)
     ]
-    facts = _fitting([*map(_fact_of, lasting)], budget_tokens, count)
+    chosen = _fitting(facts, budget_tokens, count)
     room = budget_tokens + tools.tokens
-    values = _fit_values(listed, tools.results, room - count(render_ledger(facts) or HEADING), count)
-    while values and count(render_ledger([*facts, *values])) > room:
+    listed = [line for line in earlier if FROM_TOOL.search(line)]
+    values = _fit_values(listed, tools.results, room - count(render_ledger(chosen) or HEADING), count)
+    while values and count(render_ledger([*chosen, *values])) > room:
         values.pop(0)
-    return (*facts, *values)
+    return (*chosen, *values)
+
+
+def lines_read_back(ledger: Sequence[str]) -> list[Statement]:
+    """Read the lines of a ledger as statements, but for values of results. Their ``source`` is negative."""
+    lines = [line for line in ledger if not FROM_TOOL.search(line)]
+    alike = Counter(shape_of(_words_of(line)) for line in lines)
+    return [_read_back(line, place - len(lines), alike[shape_of(_words_of(line))]) for place, line in enumerate(lines)]
 
 
 def _read_back(line: str, order: int, alike: int) -> Statement:

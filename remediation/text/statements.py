@@ -118,9 +118,9 @@ QUOTE_MARK = re.compile(r"\(quoting ([^()\n]{1,80})\) ")
 _read = Bounded[tuple[Statement, ...]](REMEMBERED_CHARS)
 
 
-def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
-    """Return all statements of ``texts`` in order, without secrets, source code, injected orders and empty talk.
-    A sentence that quotes another text is left out here, since it stands there.
+def statements_of(texts: Sequence[RoleText], first: int = 0) -> list[Statement]:
+    """Return all statements of ``texts`` in order, without secrets, source code and empty talk. A sentence that quotes
+    another text is left out here, since it stands there. ``first`` is the place of the first text.
     """
     read = [(Said(*entry), _read_text(entry[0], entry[1])) for entry in texts]
     own = {one.text for _, statements in read for one in statements if not one.speaker}
@@ -138,7 +138,7 @@ def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
             * shapes[one.tokens.shape] ** -0.5
             * _share_of(one),
             order=order,
-            source=source,
+            source=first + source,
             turn=entry.turn,
             settled=entry.settled,
         )

@@ -11,13 +11,14 @@ the agent, a tool or the instructions say.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 from math import inf, log
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from dominds.weighted_cache import Bounded
 from remediation.text.coverage import stems_of
-from remediation.text.exact_tokens import NAMES, places_of_tokens, shape_of
+from remediation.text.exact_tokens import tokens_in
 from remediation.text.statements import Kind, Statement
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
@@ -54,18 +55,18 @@ BOUND = re.compile(
     re.I,
 )
 CLAUSE = re.compile(r"[,;，；]\s|\s(?:and|but|so|und|aber)\s")
-FORMER = re.compile(r"\bfrom\s+$|\binstead of\s+$|\bno longer\s+$")  # before the value that an older statement has
-ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|[ECMP][SD]T)\b|\b[A-Z][a-z]+ [Tt]ime\b(?! ?out)")
-MONEY = re.compile(r"\b(?:\w+ )?(?:hundred|thousand|million)s? (?:dollars|euros|pounds|francs)\b", re.I)
-UNITS = re.compile(r"\b(?:metric|imperial)\b", re.I)
-TONGUE = re.compile(
-    r"\bin (?:English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Chinese|Japanese|Korean)\b"
-    r"|\bauf (?:Deutsch|Englisch|Französisch|Spanisch)\b|用(?:中文|英文|英语|德语|日语|法语)",
-    re.I,
+FORMER = re.compile(r"\b(?:from|instead of|no longer)\s+$")  # before the value that an older statement has
+FORMER_CHARS = 16  # that these words take
+# Values in plain words. Of those but money an agent's answers can hold only one: a newer directive resets it, whatever
+# its other words.
+WRITTEN = re.compile(
+    r"(?P<zone>\b(?:UTC|GMT|CES?T|[ECMP][SD]T)\b|\b[A-Z][a-z]+ [Tt]ime\b(?! ?out))"
+    r"|(?P<units>\b(?i:metric|imperial)\b)"
+    r"|(?P<tongue>(?i:\bin (?:English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Chinese|Japanese"
+    r"|Korean)\b|\bauf (?:Deutsch|Englisch|Französisch|Spanisch)\b)|用(?:中文|英文|英语|德语|日语|法语))"
+    r"|(?P<money>(?i:\b(?:\w+ )?(?:hundred|thousand|million)s? (?:dollars|euros|pounds|francs)\b))"
 )
-# What only one of can hold for an agent's answers: a newer directive resets it, whatever its other words.
-AXES = {"zone": ZONE, "units": UNITS, "tongue": TONGUE}
-WRITTEN = (*AXES.items(), ("money", MONEY))  # values in plain words
+AXES = frozenset({"zone", "units", "tongue"})
 IDENTIFIERS = frozenset({"code", "path", "host", "hash", "url", "address"})
 NO_VALUES = frozenset({"name", "quoted", "snake", "camel", "flag"})  # what a statement is about
 SETTINGS = frozenset({"setting", "assignment", "pair"})
@@ -79,30 +80,28 @@ NOISE = frozenset(  # words that tell nothing of what changed
 WORD = re.compile(r"[^\W\d_]+")
 
 
-def mark_superseded(statements: Sequence[Statement], beside: Sequence[Statement] = ()) -> list[Statement]:
+def mark_superseded(statements: Sequence[Statement]) -> list[Statement]:
     """Return the statements, those that no longer hold marked with the turn that says so.
 
-    A statement that supersedes another is worth at least as much, and is a rule if that one was. Statements
-    ``beside`` these are not returned but may supersede them.
+    A statement that supersedes another is worth at least as much, and is a rule if that one was.
     """
-    both = [*statements, *beside]
-    newer = dict(_find_superseded(both))
+    last = {(one.role, one.text): place for place, one in enumerate(statements)}
     results = [
-        one._replace(worth=0.0, again=True) if again else one
-        for one, again in zip(statements, _said_again(both), strict=False)
+        one if last[one.role, one.text] == place else one._replace(worth=0.0, again=True)
+        for place, one in enumerate(statements)
     ]
+    newer = _find_superseded(statements)
     for older, place in newer.items():
-        if older < len(results):
-            results[older] = both[older]._replace(
-                kind=Kind.FACT,
-                strength=0.0,
-                worth=FADED * both[older].worth,
-                until=both[place].turn,
-                holds=False,
-            )
+        results[older] = statements[older]._replace(
+            kind=Kind.FACT,
+            strength=0.0,
+            worth=FADED * statements[older].worth,
+            until=statements[place].turn,
+            holds=False,
+        )
     for older, place in newer.items():
-        if place < len(results) and results[place].holds:
-            one, former = results[place], both[older]
+        if results[place].holds:
+            one, former = results[place], statements[older]
             is_rule = former.kind is Kind.RULE
             results[place] = one._replace(
                 worth=max(one.worth, former.worth) + PASSED_ON,
@@ -111,12 +110,6 @@ def mark_superseded(statements: Sequence[Statement], beside: Sequence[Statement]
                 corrects=True,
             )
     return results
-
-
-def _said_again(statements: Sequence[Statement]) -> list[bool]:
-    """Tell for each statement whether the same words follow later."""
-    last = {(one.role, one.text): place for place, one in enumerate(statements)}
-    return [last[one.role, one.text] != place for place, one in enumerate(statements)]
 
 
 class _Value(NamedTuple):
@@ -131,19 +124,25 @@ class _Value(NamedTuple):
     is_bound: bool  # it is a limit or an aim, and not what was seen
 
 
-# Of a statement they are the same in every rewrite.
-_known = Bounded[tuple[_Value, ...]](REMEMBERED)
+class _Reading(NamedTuple):
+    """The values of a statement. Of several of a kind nobody knows which one changed, so only ``sole`` ones may be
+    superseded. ``new`` are those that the statement says are new, ``former`` the texts of those that it says are gone.
+    """
+
+    values: tuple[_Value, ...]
+    sole: tuple[_Value, ...]
+    new: tuple[_Value, ...]
+    former: tuple[str, ...]
+    stems: frozenset[str]  # around the sole ones
 
 
-def _find_superseded(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Return pairs of places, older and newer."""
-    places = [place for place, one in enumerate(statements) if _may_take_part(one)]
-    places.sort(key=lambda place: (_time_of(statements[place]), place))
-    pairs = dict(_find_repeated(statements, places)) | dict(_find_reset(statements, places))
-    news = {place: values for place in places if (values := _new_values(statements[place]))}
-    if news:
-        pairs = dict(_find_changed(statements, places, news)) | pairs
-    yield from pairs.items()
+def _find_superseded(statements: Sequence[Statement]) -> Mapping[int, int]:
+    """Map the places of older statements to those of the newer ones that supersede them."""
+    readings = {place: _read(one.text) for place, one in enumerate(statements) if _may_take_part(one)}
+    places = sorted(readings, key=lambda place: (_time_of(statements[place]), place))
+    readings = {place: readings[place] for place in places if readings[place].values}
+    pairs = dict(_find_repeated(statements, readings)) | dict(_find_reset(statements, readings))
+    return dict(_find_changed(statements, readings)) | pairs
 
 
 def _time_of(one: Statement) -> float:
@@ -154,11 +153,11 @@ def _time_of(one: Statement) -> float:
 def _may_take_part(one: Statement) -> bool:
     return (
         one.role == "user"
-        and bool(one.tokens.kinds or any(pattern.search(one.text) for _, pattern in WRITTEN))
-        and not one.speaker
         and one.holds
+        and not one.speaker
         and not one.again
         and not one.text.endswith(("?", "？"))
+        and (not NO_VALUES.issuperset(one.tokens.shapes) or bool(WRITTEN.search(one.text)))
     )
 
 
@@ -168,25 +167,33 @@ def _may_supersede(one: Statement, older: Statement) -> bool:
     return is_other and not (one.settled and older.settled)
 
 
-def _find_repeated(statements: Sequence[Statement], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _find_repeated(statements: Sequence[Statement], readings: Mapping[int, _Reading]) -> Iterator[tuple[int, int]]:
     """Pair sentences that are the same but for one value. Several of a kind in one message are a series."""
     alike: dict[str, list[int]] = defaultdict(list)
-    for place in places:
-        alike[shape_of(statements[place].text).lower()].append(place)
+    for place in readings:
+        alike[statements[place].tokens.shape.lower()].append(place)
     for group in alike.values():
         if len({statements[place].source for place in group}) == len(group):
             for older, newer in pairwise(group):
-                if _one_value_differs(statements[newer], statements[older]):
+                is_newer = _may_supersede(statements[newer], statements[older])
+                if is_newer and _one_value_differs(statements[newer].text, readings[newer], readings[older]):
                     yield older, newer
 
 
-def _find_reset(statements: Sequence[Statement], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _one_value_differs(text: str, newer: _Reading, older: _Reading) -> bool:
+    if len(newer.values) != len(older.values):
+        return False
+    differing = [new for new, old in zip(newer.values, older.values, strict=True) if new.text != old.text]
+    return len(differing) == 1 and bool(SAID_OF.search(text[: differing[0].start]))
+
+
+def _find_reset(statements: Sequence[Statement], readings: Mapping[int, _Reading]) -> Iterator[tuple[int, int]]:
     """Pair directives that set the same axis of the answers, such as their time zone, to another value."""
     last: dict[str, tuple[int, str]] = {}
-    for place in places:
+    for place, reading in readings.items():
         if statements[place].kind is not Kind.RULE:
             continue
-        for value in _sole_values(statements[place]):
+        for value in reading.sole:
             if value.kind in AXES:
                 older, text = last.get(value.kind, (place, value.text))
                 if text != value.text and _may_supersede(statements[place], statements[older]):
@@ -194,47 +201,34 @@ def _find_reset(statements: Sequence[Statement], places: Sequence[int]) -> Itera
                 last[value.kind] = place, value.text
 
 
-def _one_value_differs(one: Statement, older: Statement) -> bool:
-    if one.text == older.text or not _may_supersede(one, older):
-        return False
-    differing = [(new, old) for new, old in zip(_values(one), _values(older), strict=False) if new.text != old.text]
-    return (
-        len(differing) == 1
-        and len(_values(one)) == len(_values(older))
-        and bool(SAID_OF.search(one.text[: differing[0][0].start]))
-    )
-
-
-def _find_changed(
-    statements: Sequence[Statement], places: Sequence[int], news: Mapping[int, tuple[_Value, ...]]
-) -> Iterator[tuple[int, int]]:
+def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Reading]) -> Iterator[tuple[int, int]]:
     """Pair each statement that says that something changed with the older one that tells most of the same thing, and
     with all others that say the same value of it.
     """
-    sole = {place: _sole_values(statements[place]) for place in places}
-    holding = Counter(stem for values in sole.values() for stem in {stem for value in values for stem in value.stems})
-    weights = {stem: log(1 + len(sole) / number) for stem, number in holding.items() if number <= MOST_HOLDING}
+    if not any(map(attrgetter("new"), readings.values())):
+        return
+    holding = Counter(chain.from_iterable([reading.stems for reading in readings.values()]))
+    weights = {stem: log(1 + len(readings) / number) for stem, number in holding.items() if number <= MOST_HOLDING}
     earlier: dict[tuple[str, str], list[tuple[int, _Value]]] = defaultdict(list)  # by kind and stem
     gone: set[int] = set()
-    for place in places:
-        one = statements[place]
-        former = (
-            [value.text for value in _values(one) if FORMER.search(one.text[: value.start])] if place in news else []
-        )
+    for place, reading in readings.items():
         alike = [
             (share, other, old.text)
-            for new in news.get(place, ())
+            for new in reading.new
             for other, old in {pair for stem in new.stems for pair in earlier[new.kind, stem]}
-            if other not in gone and _is_other_value(new, old, former) and _may_supersede(one, statements[other])
+            if other not in gone
+            and _is_other_value(new, old, reading.former)
+            and _may_supersede(statements[place], statements[other])
             if (share := _share_of_words(new, old, weights)) >= LEAST_SHARED
         ]
         nearest = max(alike)[2] if alike else ""
         for older in sorted({other for _, other, value in alike if value == nearest}):
             gone.add(older)
             yield older, place
-        for value in sole[place]:
-            for stem in value.clause & weights.keys():
-                earlier[value.kind, stem].append((place, value))
+        for value in reading.sole:
+            for stem in value.clause:
+                if stem in weights:
+                    earlier[value.kind, stem].append((place, value))
 
 
 def _is_other_value(new: _Value, old: _Value, former: Sequence[str]) -> bool:
@@ -254,75 +248,66 @@ def _share_of_words(new: _Value, old: _Value, weights: Mapping[str, float]) -> f
     return sum(common) / (sum(weights.get(stem, 0.0) for stem in new.clause or new.stems) or 1.0)
 
 
-def _new_values(one: Statement) -> tuple[_Value, ...]:
+@lru_cache(maxsize=REMEMBERED)
+def _read(text: str) -> _Reading:
+    values = tuple(_read_values(text))
+    former = [value for value in values if FORMER.search(text, max(0, value.start - FORMER_CHARS), value.start)]
+    kinds = Counter(value.kind for value in values)
+    sole = tuple(value for value in values if kinds[value.kind] == 1)
+    stems = frozenset(chain.from_iterable(value.stems for value in sole))
+    new = _new_values(text, values, former) if values else ()
+    return _Reading(values, sole, new, tuple(value.text for value in former) if new else (), stems)
+
+
+def _new_values(text: str, values: Sequence[_Value], former: Sequence[_Value]) -> tuple[_Value, ...]:
     """Return the value nearest to the words by which a statement says that something changed, and what stands for it
     directly behind it, as in "06-28 (June 28)".
     """
-    changes = [change for change in CHANGE.finditer(one.text) if not UNREAL.search(one.text[: change.start()])]
-    values = _values(one) if changes else ()
     near = [
         (max(value.start - change.end(), change.start() - value.end), place)
-        for change in changes
+        for change in CHANGE.finditer(text)
+        if not UNREAL.search(text[: change.start()])
         for place, value in enumerate(values)
-        if not FORMER.search(one.text[: value.start])
+        if value not in former
     ]
     distance, first = min(near, default=(NEAR + 1, 0))
     if distance > NEAR:
         return ()
     last = first + 1
-    while last < len(values) and one.text[values[last - 1].end : values[last].start].strip(" (-/") == "":
+    while last < len(values) and text[values[last - 1].end : values[last].start].strip(" (-/") == "":
         last += 1
-    return values[first:last]
-
-
-def _sole_values(one: Statement) -> tuple[_Value, ...]:
-    """Return the values of which a statement has no other of the kind: of several nobody knows which one changed."""
-    values = _values(one)
-    kinds = Counter(value.kind for value in values)
-    return tuple(value for value in values if kinds[value.kind] == 1)
-
-
-def _values(one: Statement) -> tuple[_Value, ...]:
-    values = _known.get(one.text)
-    if values is None:
-        values = tuple(_read_values(one.text))
-        _known.put(one.text, values, weight=1)
-    return values
+    return tuple(values[first:last])
 
 
 def _read_values(text: str) -> Iterator[_Value]:
-    shapes = [(NAMES[str(match.lastgroup)], match) for match in places_of_tokens(text)]
-    written = [(kind, match) for kind, pattern in WRITTEN for match in pattern.finditer(text)]
-    taken = [match.span() for _, match in written]
-    shapes = [
-        (shape, match)
-        for shape, match in shapes
-        if shape not in NO_VALUES and not any(start <= match.start() < end for start, end in taken)
+    written = [(str(match.lastgroup), *match.span()) for match in WRITTEN.finditer(text)]
+    places = [
+        (shape, start, end)
+        for shape, start, end in tokens_in(text).places
+        if shape not in NO_VALUES and not any(first <= start < last for _, first, last in written)
     ]
-    for shape, match in sorted((*shapes, *written), key=lambda pair: pair[1].start()):
-        start, end = match.span()
-        before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
-        own = f"{CLAUSE.split(before)[-1]} {CLAUSE.split(after)[0]} {match.group().partition('/')[0]}"
+    for shape, start, end in sorted((*places, *written), key=itemgetter(1)):
+        value, before, after = text[start:end], text[max(0, start - AROUND) : start], text[end : end + AROUND]
+        own = f"{CLAUSE.split(before)[-1]} {CLAUSE.split(after)[0]} {value.partition('/')[0]}"
         around = f"{before} {after} {own}"
-        kind = _kind_of(shape, match, text)
+        kind = _kind_of(shape, value, before, after)
         is_bound = kind.startswith(("number", "money")) and bool(BOUND.search(around))
-        yield _Value(kind, match.group().lower(), start, end, _telling_stems(around), _telling_stems(own), is_bound)
+        yield _Value(kind, value.lower(), start, end, _telling_stems(around), _telling_stems(own), is_bound)
 
 
 def _telling_stems(text: str) -> frozenset[str]:
     return frozenset(stem for stem in stems_of(text) if stem not in NOISE and not any(map(str.isdigit, stem)))
 
 
-def _kind_of(shape: str, match: re.Match[str], text: str) -> str:
+def _kind_of(shape: str, value: str, before: str, after: str) -> str:
     """Name a value's kind: a number or a measure with its unit, a version with what has it, a setting with its name."""
     if shape in IDENTIFIERS:
         return "identifier"
     if shape in SETTINGS:
-        return re.split(r"\s?[=:]", match.group(), maxsplit=1)[0].lower()
+        return re.split(r"\s?[=:]", value, maxsplit=1)[0].lower()
     if shape == "version":
-        before = WORD.findall(text[: match.start()])
-        return f"version {before[-1].lower() if before else ''}"
+        return f"version {''.join(WORD.findall(before)[-1:]).lower()}"
     if shape in ("measure", "number"):
-        unit = WORD.findall(match.group()) or WORD.findall(text[match.end() : match.end() + 20])[:1]
-        return f"number {unit[0].lower().rstrip('s') if unit else '%' if '%' in match.group() else ''}"
+        unit = WORD.findall(value) or WORD.findall(after[:20])[:1]
+        return f"number {unit[0].lower().rstrip('s') if unit else '%' if '%' in value else ''}"
     return shape

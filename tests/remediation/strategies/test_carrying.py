@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from remediation.context import UnitKind
-from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, ledger_reserve, removed_from
+from remediation.context import Toolbox, UnitKind, Units
+from remediation.strategies.carrying import (
+    Carried,
+    carry,
+    ledger_budget,
+    ledger_lines,
+    ledger_reserve,
+    lost_talk,
+    removed_from,
+)
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import stand_in
@@ -18,8 +26,12 @@ FACTS = numbered(
 )
 
 
+def carried_by(before: Units, after: Units, budget: int, box: Toolbox) -> Carried:
+    return carry(before, after, lost_talk(before, after), budget, box)
+
+
 def test_what_is_lost_is_carried() -> None:
-    carried = carry(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox())
+    carried = carried_by(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox())
     text = "\n".join(carried.ledger)
     assert all(needle in text for needle in ("Never push to main", "48151", "E1042"))
     assert is_ledger(carried.units[1])
@@ -27,19 +39,19 @@ def test_what_is_lost_is_carried() -> None:
 
 
 def test_what_stands_is_not_carried() -> None:
-    assert carry(FACTS, FACTS[:-1], 100, toolbox()).ledger == ()
+    assert carried_by(FACTS, FACTS[:-1], 100, toolbox()).ledger == ()
 
 
 def test_a_ledger_is_read_back() -> None:
-    carried = carry(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox())
+    carried = carried_by(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox())
     assert ledger_lines(carried.units) == carried.ledger
 
 
 def test_an_earlier_ledger_is_merged_and_replaced() -> None:
     box = toolbox()
-    once = carry(FACTS, (FACTS[0], FACTS[-1]), 100, box).units
+    once = carried_by(FACTS, (FACTS[0], FACTS[-1]), 100, box).units
     more = (*once, *numbered(model("Host db7.example.org has the data."), user("and now")))
-    twice = carry(more, (more[0], more[-1]), 100, box)
+    twice = carried_by(more, (more[0], more[-1]), 100, box)
     assert sum(is_ledger(u) for u in twice.units) == 1
     text = "\n".join(twice.ledger)
     assert "48151" in text
@@ -49,7 +61,7 @@ def test_an_earlier_ledger_is_merged_and_replaced() -> None:
 @pytest.mark.parametrize("budget", [0, 10, 20, 40, 80])
 def test_the_budget_is_kept_the_message_included(budget: int) -> None:
     units = numbered(system(), *(model(f"Host db{i}x{i}.example.org answers.") for i in range(60)), user("now"))
-    carried = carry(units, (units[0], units[-1]), budget, toolbox())
+    carried = carried_by(units, (units[0], units[-1]), budget, toolbox())
     assert sum(u.est_tokens for u in carried.units if is_ledger(u)) <= budget
 
 
@@ -57,12 +69,12 @@ def test_it_follows_a_new_summary() -> None:
     box = toolbox()
     summary = stand_in(UnitKind.SUMMARY, "Long ago.", FACTS[1:4], box, FACTS)
     after = (FACTS[0], summary, FACTS[-1])
-    assert is_ledger(carry(FACTS, after, 100, box).units[2])
+    assert is_ledger(carried_by(FACTS, after, 100, box).units[2])
 
 
 def test_without_a_summary_it_follows_the_system_prompt() -> None:
-    assert is_ledger(carry(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox()).units[1])
-    assert is_ledger(carry(FACTS, (), 100, toolbox()).units[0])
+    assert is_ledger(carried_by(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox()).units[1])
+    assert is_ledger(carried_by(FACTS, (), 100, toolbox()).units[0])
 
 
 def test_a_changed_unit_counts_as_removed() -> None:
@@ -77,7 +89,7 @@ def test_important_units_speak_first() -> None:
         model("The key file is /etc/app/first.pem now.", priority=1),
         user("now"),
     )
-    assert "/etc/app/first.pem" in "\n".join(carry(units, (units[0], units[-1]), 60, toolbox()).ledger)
+    assert "/etc/app/first.pem" in "\n".join(carried_by(units, (units[0], units[-1]), 60, toolbox()).ledger)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +114,7 @@ def test_a_tenth_of_the_limit() -> None:
 def test_an_earlier_digest_is_carried_with_its_speakers() -> None:
     text = f"[Summary of earlier turns]\n{BY_RULE}\n3 person: Write to mail@ledger.example.org. […]\n"
     digest = stand_in(UnitKind.SUMMARY, text, FACTS[1:3], toolbox(), FACTS)
-    carried = carry((digest, *FACTS[4:]), FACTS[4:], 100, toolbox())
+    carried = carried_by((digest, *FACTS[4:]), FACTS[4:], 100, toolbox())
     assert carried.ledger == ("Write to mail@ledger.example.org. [3 person]",)
 
 
@@ -111,7 +123,7 @@ def test_a_line_that_stands_for_old_output_is_no_fact() -> None:
     done = replace(
         tool("short"), messages=(*tool("short").messages[:1], replace(tool("short").messages[1], text=shown))
     )
-    assert carry((done, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ()
+    assert carried_by((done, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ()
 
 
 def test_a_ledger_takes_little_beside_an_account_of_plain_talk_by_rule() -> None:
