@@ -166,8 +166,8 @@ def main(kind: str) -> int:
     except MemoryError:
         sys.stdout.write("takes too much memory to be read. Split it")
         return 1
-    except Exception as error:  # noqa: BLE001  a damaged file may raise anything of its library
-        sys.stdout.write(f"is damaged, or of a kind that is not known ({type(error).__name__}). Save it anew")
+    except Exception:  # noqa: BLE001  a damaged file may raise anything of its library
+        sys.stdout.write("is damaged, or of a kind that is not known. Save it again, and attach that")
         return 1
     return 0
 

@@ -87,6 +87,10 @@ class DialogPage:
         return str(self.viewer.pk)
 
     @property
+    def is_own(self) -> bool:
+        return self.dialog.owner_id == self.viewer.pk
+
+    @property
     def state(self) -> str:
         return self.dialog.state
 
@@ -138,7 +142,7 @@ class DialogPage:
             return _("Stopping…")
         if self.state == State.QUEUED:
             if not self.dialog.wake_at:
-                return _("Waiting for a worker…")
+                return _("Waiting for its turn…")
             return _("Waiting for the provider…") if self.awaited_kind else _("Waiting for results…")
         if self.state != State.GENERATING:
             return ""
@@ -254,6 +258,14 @@ class DialogPage:
     def by_hand(self) -> list[ByHand]:
         """Return the rewrites that people can request."""
         return [policy.by_hand for policy in by_hand() if policy.by_hand]
+
+    @property
+    def ways_by_hand(self) -> list[tuple[ByHand, str]]:
+        """Return these rewrites, each with what it would free now where that was weighed, those that help first."""
+        if self.room is None:
+            return [(hand, "") for hand in self.by_hand]
+        ways = (*self.room.helpful, *self.room.idle)
+        return [(way.hand, way.frees or _("would change nothing now")) for way in ways]
 
     @property
     def may_rewrite(self) -> bool:

@@ -125,6 +125,14 @@ class Entry:
         return not (self.turn.text or self.calls or self.asked or self.reasoning)
 
     @property
+    def shows_usage(self) -> bool:
+        """Check whether the size of its request stands below it. Between tools it would be a number without a text."""
+        turn = self.turn
+        assert turn is not None
+        is_generated = turn.role == Turn.Role.ASSISTANT and turn.generation_id is not None
+        return is_generated and bool(turn.text or not turn.tool_calls)
+
+    @property
     def template(self) -> str:
         if self.run is not None:
             return "dialogs/_run.html"

@@ -192,8 +192,8 @@ def _est_sizes(before: int, after: int) -> str:
 
 def words_of_undo(run: RemediationRun, before: int | None, after: int | None) -> str:
     """Return a sentence about what an undo brought back into the model's sight."""
-    back = {seq for item in run.removed if item["kind"] != UnitKind.SUMMARY for seq in item["turns"]}
-    return _words_of_undo(len(back), before, after)
+    back = sum(item["kind"] != UnitKind.SUMMARY for item in run.removed)
+    return _words_of_undo(back, before, after)
 
 
 def words_of_clear_undone(run: RemediationRun) -> str:

@@ -16,6 +16,7 @@ from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import is_valid_path
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
@@ -126,6 +127,13 @@ def changed_pieces(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     return HttpResponse("".join(frame.get("html", "") for frame in frames), headers={"X-Dominds-Seq": last_seq})
 
 
+def show_piece(request: PersonRequest, template: str, context: dict[str, Any], **alone: Any) -> HttpResponse:
+    """Render a piece of a dialog's page, or a page with it alone, for browsers without scripts."""
+    if request.htmx:
+        return render(request, template, context)
+    return render(request, "dialogs/alone.html", {"template": template, "section": "dialogs", **context, **alone})
+
+
 def refuse(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
     """Answer a refusal: by a toast for htmx, or by a message on the page for a plain form."""
     if not request.htmx:
@@ -151,13 +159,19 @@ def with_retry_after(answer: HttpResponse, refusal: Refusal) -> HttpResponse:
     return answer
 
 
+def _page_above(path: str) -> str:
+    above = f"{path.rstrip('/').rpartition('/')[0]}/"
+    return above if is_valid_path(above) else _page_above(above)
+
+
 def _dialog_of(question_id: UUID | None) -> UUID | None:
     return Question.objects.filter(pk=question_id).values_list("dialog", flat=True).first() if question_id else None
 
 
 class SaysWhatIsWrong:
     """A middleware that explains errors over stored values: of one dialog on a page about that dialog, of other rows on
-    a page of its own. A form's text that PostgreSQL cannot hold is answered by a sentence.
+    a page of its own. A form's text that PostgreSQL cannot hold is answered by a sentence. Whoever opens the address of
+    a form, as after the login that it led to, gets the page above it.
     """
 
     sync_capable, async_capable = True, False
@@ -166,7 +180,9 @@ class SaysWhatIsWrong:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)
+        answer = self.get_response(request)
+        is_opened = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+        return redirect(_page_above(request.path)) if answer.status_code == 405 and is_opened else answer
 
     def process_exception(self, request: PersonRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, DataError) and "NUL" in str(error):

@@ -280,12 +280,10 @@ def menu(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Show the navigation's menu of a dialog. Without scripts the dialog's own menu serves."""
     if not request.htmx:
         return redirect("dialog", dialog_id=dialog.pk)
-    named = Dialog.objects.filter(owner=request.user, archived_at=None, folder__isnull=False)
     context = {
         "dialog": dialog,
         "own": dialog.owner_id == request.user.pk,
         "may_act": may_act(request.user, dialog),
-        "folders": named.order_by("folder").values_list("folder", flat=True).distinct(),
     }
     return render(request, "dialogs/_nav_menu.html", context)
 

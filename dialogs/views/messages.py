@@ -5,7 +5,8 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -17,7 +18,14 @@ from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.home import choosable_models
 from dialogs.pages.remote_image import remote_image as fetched_image
 from dialogs.templatetags.stored_sentences import in_plain_words
-from dialogs.views.answers import PersonRequest, changed_pieces, dialog_action, dialog_page, with_retry_after
+from dialogs.views.answers import (
+    PersonRequest,
+    changed_pieces,
+    dialog_action,
+    dialog_page,
+    show_piece,
+    with_retry_after,
+)
 from dialogs.views.dialogs import show_page
 from dialogs.views.forms import MessageForm, RegenerateForm, clean
 from dominds.budgets import ATTACHMENT_BYTES
@@ -108,8 +116,9 @@ def move(request: PersonRequest, dialog: Dialog) -> None:
 def models(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """List the models that could answer in the dialog, on a page of its own for browsers without scripts."""
     page = DialogPage(dialog, request.user, request=request)
-    context = {"page": page, "models": choosable_models(dialog.provider_id), "section": "dialogs"}
-    return render(request, "dialogs/_models.html" if request.htmx else "dialogs/models.html", context)
+    context = {"page": page, "models": choosable_models(dialog.provider_id)}
+    up, heading = reverse("dialog", args=[dialog.pk]), _("Choose the model")
+    return show_piece(request, "dialogs/_models.html", context, heading=heading, up=up, holder="picker-list")
 
 
 @dialog_action

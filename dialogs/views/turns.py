@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
@@ -21,7 +21,7 @@ from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
 from dialogs.pages.recalled import recalled_turns
 from dialogs.templatetags.stored_sentences import in_plain_words
-from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_page, refuse, with_toast
+from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_page, refuse, show_piece, with_toast
 from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, clean
 
 
@@ -45,7 +45,6 @@ def _menu(request: PersonRequest, dialog: Dialog, seq: int, text: str = "", prob
     context = {
         "page": page,
         "turn": turn,
-        "place": address_of(dialog, turn.position or 0, f"turn-{seq}"),
         "may_act": _may_act(dialog, request),
         "is_pinned": dialog.recall_choices.filter(seq=seq, choice="pinned").exists(),
         "is_copied": (turn.position or 0) < dialog.own_from,
@@ -53,9 +52,9 @@ def _menu(request: PersonRequest, dialog: Dialog, seq: int, text: str = "", prob
         "request_id": str(uuid4()),
         "text": text or text_typed(turn.text, turn.attachments),
         "problem": problem,
-        "section": "dialogs",
     }
-    return render(request, "dialogs/_turn_menu.html" if request.htmx else "dialogs/turn.html", context)
+    up = address_of(dialog, turn.position or 0, f"turn-{seq}")
+    return show_piece(request, "dialogs/_turn_menu.html", context, heading=_("One turn"), up=up, holder="menu")
 
 
 def _may_act(dialog: Dialog, request: PersonRequest) -> bool:
@@ -153,6 +152,10 @@ def _list_recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -
         "page": DialogPage(dialog, request.user, request=request),
         "generation": generation,
         "recalled": recalled_turns(dialog, generation),
-        "section": "dialogs",
     }
-    return render(request, "dialogs/_recalled.html" if request.htmx else "dialogs/recalled.html", context)
+    lead = _(
+        "The model no longer saw these turns. The runtime showed them again in one request, because they bear on the "
+        "message that was answered."
+    )
+    up = reverse("dialog", args=[dialog.pk])
+    return show_piece(request, "dialogs/_recalled.html", context, heading=_("Recalled passages"), up=up, lead=lead)

@@ -1,10 +1,11 @@
 // On every page: pieces from htmx, toasts, confirmations, keys, badges.
 import { showBadges } from "./badges.js";
 import "./palette.js";
-import { applyPieces, failureOf, isPage, localTimes, toast, wasLoggedOut } from "./page.js";
+import { applyPieces, csrfToken, failureOf, isPage, localTimes, toast, wasLoggedOut } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { Connection } from "./socket.js";
 import "./time.js";
+import "./typed.js";
 import { language, tr } from "./words.js";
 
 localTimes(document);
@@ -49,6 +50,11 @@ document.addEventListener("submit", (event) => {
   if (words && !confirm(words)) event.preventDefault();
   // Said by an event of its own: htmx would keep a form from being sent whose "submit" triggers something.
   else event.target.querySelector("[data-on-sent]")?.dispatchEvent(new Event("sent"));
+});
+
+document.addEventListener("formdata", ({ target, formData }) => {
+  // A piece that came by the socket has no token.
+  if (target.method === "post") formData.set("csrfmiddlewaretoken", csrfToken());
 });
 
 document.addEventListener("click", async (event) => {

@@ -1,5 +1,5 @@
 // Theme and text size: of the person, and of this browser.
-import { toast } from "./page.js";
+import { csrfToken, toast } from "./page.js";
 import { tr } from "./words.js";
 
 const root = document.documentElement;
@@ -7,10 +7,9 @@ export const THEMES = { system: tr("system"), light: tr("light"), dark: tr("dark
 export const SIZES = { small: tr("small"), normal: tr("normal"), large: tr("large") };
 
 export async function wear(theme) {
-  const { "X-CSRFToken": token } = JSON.parse(document.body.getAttribute("hx-headers"));
   const answer = await fetch("/api/settings", {
     method: "PATCH",
-    headers: { "X-CSRFToken": token, "Content-Type": "application/json" },
+    headers: { "X-CSRFToken": csrfToken(), "Content-Type": "application/json" },
     body: JSON.stringify({ theme }),
   }).catch(() => null);
   if (!answer?.ok) return toast(tr("Not saved: the server could not be asked."), "error");

@@ -16,7 +16,8 @@ export function showBadges(frame) {
     toast(tr("Dominds was updated. Reload this page."), "ask", location.href);
   }
   navigator.setAppBadge?.(frame.questions).catch(() => {}); // of the installed app's icon
-  document.title = (frame.questions ? `(${frame.questions}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+  const isSaid = !frame.questions || document.querySelector("[aria-current] > #badge"); // by the page itself
+  document.title = (isSaid ? "" : `(${frame.questions}) `) + document.title.replace(/^\(\d+\) /, "");
   const isNew = known !== null && frame.newest && frame.questions > known.count && frame.newest.id !== known.newest;
   known = { count: frame.questions, newest: frame.newest?.id };
   if (isNew) tell(frame.newest);

@@ -8,14 +8,24 @@ export class Choices {
     this.active = 0;
     field.setAttribute("aria-controls", list.id);
     field.setAttribute("aria-autocomplete", "list");
-    list.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
+    list.addEventListener("pointerdown", (event) => {
+      event.preventDefault(); // the field keeps the focus
+      this.isPressed = true;
+    });
+    addEventListener("pointerup", () => {
+      this.isPressed = false;
+      setTimeout(() => this.later && this.show(this.later)); // after the click
+    });
     list.addEventListener("click", (event) => {
+      this.later = null;
       const option = event.target.closest("[role='option']");
       if (option) take(this.items[Number(option.dataset.number)]);
     });
   }
 
   show(items) {
+    this.later = this.isPressed ? items : null; // else what is pressed would go before its click
+    if (this.isPressed) return;
     this.items = items;
     const parts = [];
     items.forEach((item, number) => {

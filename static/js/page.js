@@ -6,6 +6,10 @@ import { language, tr } from "./words.js";
 // left.
 const OUTCOMES = ["htmx:beforeOnLoad", "htmx:sendError", "htmx:responseError", "dominds:toast"];
 
+const GAP_PX = 6; // between a menu and what it belongs to
+
+export const csrfToken = () => JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+
 export const iconUrl = (name) => `${document.body.dataset.icons}#${name}`;
 
 export const iconOf = (name) => `<svg class="icon" aria-hidden="true"><use href="${iconUrl(name)}"/></svg>`;
@@ -49,7 +53,7 @@ function replace(old, piece) {
     old.addEventListener(kind, (event) => document.dispatchEvent(new CustomEvent(kind, { detail: event.detail })));
   if (shown) piece.showPopover();
   if (scrolled) piece.querySelector("[data-scrolls]")?.scrollTo(0, scrolled);
-  if (focused) sameControl(focused)?.focus({ preventScroll: true });
+  if (focused) (sameControl(focused) ?? piece.closest("[tabindex]"))?.focus({ preventScroll: true });
   return true;
 }
 
@@ -165,6 +169,23 @@ export function localTimes(root) {
     element.textContent = (element.dataset.form === "time" ? TIME : DATE).format(moment);
     element.title = DATE.format(moment);
   }
+}
+
+/** Put a menu below an element, or above it where there is more room; always within the window. */
+export function standBeside(menu, element) {
+  const { left, top, bottom } = element.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = menu;
+  const down = bottom + GAP_PX;
+  const start = down + height <= innerHeight ? down : top - GAP_PX - height;
+  menu.style.top = `${Math.max(GAP_PX, Math.min(start, innerHeight - height - GAP_PX))}px`;
+  menu.style.left = `${Math.max(GAP_PX, Math.min(left, innerWidth - width - GAP_PX))}px`;
+}
+
+export function duration(milliseconds) {
+  const seconds = Math.round(milliseconds / 1000);
+  return seconds < 60
+    ? tr("{number} s", { number: seconds })
+    : tr("{minutes} min {seconds} s", { minutes: Math.floor(seconds / 60), seconds: seconds % 60 });
 }
 
 /** A random id, also on plain HTTP, where crypto.randomUUID is missing. */

@@ -1,5 +1,5 @@
 // The dialogs in the navigation: how they stand, and which have something that this browser has not shown.
-import { fetchPiece, iconOf, textOf } from "./page.js";
+import { fetchPiece, iconOf, standBeside, textOf } from "./page.js";
 import { tr } from "./words.js";
 
 const SEEN = "dominds:seen"; // id of a dialog: how many turns it had when it was last looked at
@@ -84,26 +84,17 @@ more.addEventListener("click", async () => {
   menu.innerHTML = piece;
   window.htmx?.process(menu);
   menu.showPopover();
-  standBeside(row);
+  standBeside(menu, row);
   menu.querySelector("button, summary, a")?.focus();
 });
 
-/** Below the row, or higher where it would leave the window. */
-function standBeside(row) {
-  const place = row.getBoundingClientRect();
-  const top = Math.min(place.bottom, innerHeight - menu.offsetHeight - 8);
-  Object.assign(menu.style, {
-    top: `${Math.max(8, top)}px`,
-    left: `${Math.max(8, Math.min(place.left + 24, innerWidth - menu.offsetWidth - 8))}px`,
-  });
-}
-
 menu?.addEventListener(
   "toggle",
-  (event) => {
-    if (!event.target.matches("details")) return;
-    event.target.querySelector("input")?.select();
-    if (more.isConnected) standBeside(more.closest("li"));
+  ({ target, newState }) => {
+    if (target === menu && newState === "closed") menu.replaceChildren(); // its commands are of another dialog than the page's
+    if (!target.matches("details")) return;
+    target.querySelector("input")?.select();
+    if (more.isConnected) standBeside(menu, more.closest("li"));
   },
   true,
 );

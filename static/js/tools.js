@@ -1,6 +1,6 @@
 // A row of tool calls is one sentence once something follows it: what was done, how long it took, and whether any
 // failed.
-import { iconOf } from "./page.js";
+import { duration, iconOf } from "./page.js";
 import { tr } from "./words.js";
 
 const LEAST = 3;
@@ -40,7 +40,7 @@ function fold(row) {
   button.setAttribute("aria-expanded", "false");
   button.innerHTML = `${iconOf("tool")}<strong></strong><span class="hint cut"></span><span class="failed"></span>`;
   button.querySelector("strong").textContent = sentence(calls);
-  button.querySelector(".hint").textContent = duration(row);
+  button.querySelector(".hint").textContent = timeOf(row);
   if (failed) button.querySelector(".failed").textContent = tr("{number} failed", { number: failed });
   const show = (shown) => {
     button.setAttribute("aria-expanded", shown);
@@ -69,14 +69,10 @@ function sentence(calls) {
 }
 
 /** From the answer that made the first call to the last result, where that is a second or more. */
-function duration(row) {
+function timeOf(row) {
   const begun = row[0].previousElementSibling?.querySelector("time")?.dateTime;
-  const ended = row.findLast((entry) => entry.dataset.at)?.dataset.at;
-  const seconds = Math.round((new Date(ended) - new Date(begun)) / 1000);
-  if (!(seconds >= 1)) return "";
-  return seconds < 60
-    ? tr("{number} s", { number: seconds })
-    : tr("{number} min", { number: Math.round(seconds / 60) });
+  const took = new Date(row.findLast((entry) => entry.dataset.at)?.dataset.at) - new Date(begun);
+  return took >= 1000 ? duration(took) : "";
 }
 
 /** The newest line of a running tool, beside its name; it says more of the call than the arguments do. */

@@ -1,8 +1,7 @@
 // What one does with a turn: its menu, copies of it, and how long a tool runs.
-import { fetchPiece, iconOf, localTimes, toast } from "./page.js";
+import { duration, fetchPiece, iconOf, localTimes, standBeside, toast } from "./page.js";
+import { lost, refill } from "./typed.js";
 import { tr } from "./words.js";
-
-const GAP_PX = 6;
 
 export function startTurns() {
   const menu = document.getElementById("turn-menu");
@@ -28,7 +27,7 @@ export function startTurns() {
   function show(link) {
     menu.showPopover();
     beside = link;
-    standBeside(beside);
+    standBeside(menu, beside);
     menu.querySelector("a, button, summary")?.focus();
   }
 
@@ -39,6 +38,10 @@ export function startTurns() {
     const form = menu.querySelector("form[action$='/edit/']");
     form ? editInPlace(link.closest(".turn"), form) : show(link);
   });
+  if (lost.isLost && lost.action?.endsWith("/edit/")) {
+    history.replaceState(null, "", `#turn-${lost.texts.seq}`); // the page begins there
+    document.querySelector(`#turn-${lost.texts.seq} [data-edit-turn]`)?.click();
+  }
 
   // One button under the newest answer does what its menu offers as well.
   const again = Object.assign(document.createElement("button"), {
@@ -72,7 +75,7 @@ export function startTurns() {
     (event) => {
       // what unfolds may need more room
       if (!event.target.matches("details")) return;
-      standBeside(beside);
+      standBeside(menu, beside);
       event.target.querySelector("textarea, select")?.focus();
     },
     true,
@@ -93,19 +96,9 @@ export function startTurns() {
     if (menu.contains(button)) menu.hidePopover();
   });
 
-  /** Below the link, or above it where there is more room; always within the window. */
-  function standBeside(link) {
-    const place = link.getBoundingClientRect();
-    const { offsetWidth: width, offsetHeight: height } = menu;
-    const below = place.bottom + GAP_PX;
-    const top = below + height <= innerHeight ? below : place.top - GAP_PX - height;
-    menu.style.top = `${Math.max(GAP_PX, Math.min(top, innerHeight - height - GAP_PX))}px`;
-    menu.style.left = `${Math.max(GAP_PX, Math.min(place.left, innerWidth - width - GAP_PX))}px`;
-  }
-
   setInterval(() => {
     for (const place of document.querySelectorAll("[data-since]"))
-      place.textContent = elapsed(new Date(place.dataset.since));
+      place.textContent = duration(Math.max(0, Date.now() - new Date(place.dataset.since)));
   }, 1000);
 }
 
@@ -133,6 +126,7 @@ function editInPlace(turn, form) {
     event.preventDefault();
   });
   turn.querySelector("header").after(form);
+  refill(form);
   turn.classList.add("editing");
   field.focus();
   field.setSelectionRange(field.value.length, field.value.length);
@@ -151,11 +145,4 @@ function copyRich(body) {
   return navigator.clipboard.write([
     new ClipboardItem({ "text/html": as("text/html", body.innerHTML), "text/plain": as("text/plain", body.innerText) }),
   ]);
-}
-
-function elapsed(since) {
-  const seconds = Math.max(0, Math.round((Date.now() - since) / 1000));
-  return seconds < 60
-    ? tr("{number} s", { number: seconds })
-    : tr("{minutes} min {seconds} s", { minutes: Math.floor(seconds / 60), seconds: seconds % 60 });
 }

@@ -24,6 +24,10 @@ def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
     expect(elsewhere.locator(".toast")).to_contain_text("A question waits")
     expect(elsewhere.locator("#badge")).to_have_text("Needs you 1")
     expect(elsewhere).to_have_title("(1) Models · Dominds")
+    waits = page.locator("main").get_by_text(re.compile("wait|needs you", re.I)).filter(visible=True)
+    said = waits.evaluate_all("all => all.filter(one => !one.closest('[data-card]')).map(one => one.id)")
+    assert said == ["state"] and page.locator(".foot:not(.card-away) [data-card]").count() == 1
+    expect(page.locator(".turn-usage")).to_have_count(0)  # no number between cards
     page.fill("#text", "EUR")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Thank you.")).to_be_visible()

@@ -28,6 +28,7 @@ def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, 
     page.goto(f"{stack.base_url}/q4h/")
     reader, chosen = page.locator("#reader"), page.locator(".inbox [aria-current]")
     expect(reader).to_contain_text("Please ask")
+    expect(page).to_have_title("Needs you · Dominds")
     expect(chosen).to_have_attribute("data-row", str(newest.pk))
     page.keyboard.press("j")
     expect(chosen).to_have_attribute("data-row", str(oldest.pk))

@@ -120,6 +120,9 @@ def test_dialogs_are_archived_and_renamed_by_keyboard(
     page.fill("#new-title", "Three and a half")
     page.keyboard.press("Enter")
     expect(page.locator("#heading")).to_have_text("Three and a half")
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Pin", exact=True).click()  # in a menu that came by the socket
+    expect(page.locator("#nav-dialogs h2").first).to_have_text("Pinned")
 
 
 def test_pages_begin_at_one_edge_and_are_of_two_widths(

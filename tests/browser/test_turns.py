@@ -392,8 +392,10 @@ def fork_on_a_phone(page: Page) -> None:
     answered(page, 2)
 
 
-def test_a_message_is_edited_where_it_stands(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
-    """By keys alone, on a phone, day and night; Escape leaves it as it was."""
+def test_a_message_is_edited_where_it_stands(
+    open_dialog: Opener, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    """By keys alone, on a phone, day and night; Escape leaves it as it was, and so does the end of the session."""
     first = open_dialog("short")
     send(page, "What do you say?")
     answered(page)
@@ -415,7 +417,13 @@ def test_a_message_is_edited_where_it_stands(open_dialog: Opener, page: Page, co
     expect(field).to_be_focused()
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("In two lines.")
+    page.context.clear_cookies(name="sessionid")
     page.keyboard.press("Enter")
+    expect(page.locator("#id_username")).to_be_visible()
+    log_in(page.context, person)
+    page.goto(page.url.replace("/login/?next=", ""))
+    expect(field).to_have_value("What do you say?\nIn two lines.")
+    field.press("Enter")
     page.wait_for_url(lambda url: str(first.pk) not in url)
     expect(page.locator("#turn-1 .body")).to_have_text("What do you say?\nIn two lines.")
     answered(page)

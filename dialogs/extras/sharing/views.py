@@ -77,7 +77,8 @@ def show_shared(request: HttpRequest, token: str) -> HttpResponse:
     """Show the conversation to any holder of the link, without navigation or buttons, even if they are logged in."""
     dialog = sharing.dialog_of_link(token)
     entries, older = all_entries(dialog, before_of(request))
-    context = {"dialog": dialog, "token": token, "entries": entries, "older": older, "user": AnonymousUser()}
+    context = {"dialog": dialog, "entries": entries, "older": older, "user": AnonymousUser()}
+    context["images_at"] = f"{request.path}images/"
     answer = render(request, "dialogs/shared.html", context)
     answer["Cache-Control"] = "no-store"
     answer["X-Robots-Tag"] = "noindex, nofollow"

@@ -69,7 +69,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         ),
         label=_("Ask before a tool runs"),
         help_text=_(
-            "A person allows each call, and sees its arguments. Which tools only read is what their server says."
+            "A person sees each call with its arguments, and allows it. Its server says whether a tool only reads."
         ),
     )
     suggestions = Lines(label=_("Suggestions"), help_text=_("First messages that a new dialog offers, one a line."))
@@ -82,7 +82,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         "tokens",
         required=False,
         label=_("Budget in tokens"),
-        help_text=_("For policies that keep to one. Empty: the limit of the site."),
+        help_text=_("For policies with a budget. Empty: the limit of the site."),
     )
 
     class Meta:
@@ -105,17 +105,17 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "llm_type": _("LLM type"),
             "priority": _("Priority"),
             "recall": _("Recall earlier passages"),
-            "prepare_rewrites": _("Prepare the next rewrite while a dialog rests"),
+            "prepare_rewrites": _("Prepare the next summary while nobody writes"),
             "proxy": _("For programs only: add nothing to what they send"),
-            "is_default": _("Answers where nobody chose an agent"),
+            "is_default": _("The default: it answers where nobody chose an agent"),
         }
         help_texts = {
             "description": _("What it is good for, in the choice of agents."),
             "instructions": _("What the model reads before every conversation."),
-            "model_params": _('By kind of API, or under general, such as {"general": {"effort": "low"}}.'),
+            "model_params": _('Sent with each request, by kind of API or for all: {"general": {"effort": "low"}}.'),
             "dialog_budget_usd": _("What one dialog may cost before a person is asked. Empty: no budget."),
-            "llm_type": _("Whose limit of the site's it has, by its name on the page of limits."),
-            "priority": _("Priority 1 has a fifth more room."),
+            "llm_type": _("Under “Context limits” each type has a limit: the agent has that of the type named here."),
+            "priority": _("Agents of priority 1 get a fifth more room."),
             "recall": _("Bring back what is out of sight and bears on the newest message."),
         }
         widgets = {

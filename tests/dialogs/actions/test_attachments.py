@@ -37,7 +37,7 @@ def test_all_other_text_is_text(text: str) -> None:
     [
         (b"", "“a.png” is empty. Leave it out."),
         (b"\x7fELF\x00\xff", "“a.png” is neither a PNG, JPEG, WebP or GIF image nor a PDF, Word, Excel or PowerPoint"),
-        (b"%PDF-1.7\n\x00\xff", "“a.png” is damaged, or of a kind that is not known ("),
+        (b"%PDF-1.7\n\x00\xff", "“a.png” is damaged, or of a kind that is not known. Save it again"),
         ("Grüße".encode("latin-1"), "“a.png” is neither"),
         (b"plain\x07bell", "“a.png” is neither"),
         (

@@ -237,10 +237,11 @@ def test_the_menu_of_a_row_offers_what_its_reader_may_do() -> None:
     sharing.share(dialog.pk, "Pilots", dialog.owner)
     address, script = f"/d/{dialog.pk}/menu/", {"HX-Request": "true"}
     page = in_one_line(owner.get(address, headers=script).content.decode())
-    assert all(words in page for words in ("Pin", "Rename…", '<option value="Harbour dues">', "Archive dialog"))
+    assert all(words in page for words in ("Pin", "Rename…", 'value="Harbour dues"', "Archive dialog"))
     page = in_one_line(browser_of(member).get(address, headers=script).content.decode())
     assert "Rename…" in page and "Export as Markdown" in page
     assert not any(words in page for words in ("Pin<", "Move to folder…", "Archive dialog"))
     assert browser_of(UserFactory.create()).get(address, headers=script).status_code == 404
     assert owner.get(address)["Location"] == f"/d/{dialog.pk}/"
-    assert "Archive dialog" in in_one_line(owner.get(f"/d/{dialog.pk}/").content.decode())
+    page = in_one_line(owner.get(f"/d/{dialog.pk}/").content.decode())
+    assert "Archive dialog" in page and '<option value="Harbour dues">' in page

@@ -245,7 +245,7 @@ def test_llm_yaml_goes_before_what_is_typed(browser: Client, cloud: ChatDouble, 
     browser.post(USE, typed(cloud, model="gpt-5.6"))
     model = limits.model_of(Agent.objects.get())
     assert (model.provider_id, model.context_length, key_of(model)) == ("workshop", 1000, KEY)
-    assert "configuration speaks of it" in notice_of(browser.get(PAGE))
+    assert "configuration names it too" in notice_of(browser.get(PAGE))
     write(minds, {**entry, "apiKeyEnvVar": "WORKSHOP_KEY"})
     with pytest.raises(AuthFailed, match="WORKSHOP_KEY"):
         key_of(limits.model_of(Agent.objects.get()))

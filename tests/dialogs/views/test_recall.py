@@ -80,11 +80,11 @@ def test_a_person_finds_passages_and_is_led_to_their_place(dialog: Dialog) -> No
         shown = in_one_line(browser.get(address, {"q": "my aunt"}).content.decode())
         assert "&lt;b&gt;hives&lt;/b&gt; of my <mark>aunt</mark> stand" in shown
         assert f'href="/d/{dialog.pk}/#turn-1"' in shown
-        assert ("Beside it: Noted." in shown) is (address == here), (
+        assert ("Next to it: Noted." in shown) is (address == here), (
             "of all dialogs only turns that hold a word are read"
         )
-        assert "Nothing holds these words." in in_one_line(browser.get(address, {"q": "zebra"}).content.decode())
-        assert "Nothing holds" not in in_one_line(browser.get(address).content.decode())
+        assert "No message has these words." in in_one_line(browser.get(address, {"q": "zebra"}).content.decode())
+        assert "No message has" not in in_one_line(browser.get(address).content.decode())
     assert stranger.get(here, {"q": "aunt"}).status_code == 404
     assert "aunt</mark>" not in in_one_line(stranger.get(everywhere, {"q": "aunt"}).content.decode())
 

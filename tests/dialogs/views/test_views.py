@@ -35,6 +35,14 @@ def dialog_addresses() -> list[str]:
     return sorted(addresses)
 
 
+def test_the_address_of_a_form_leads_to_the_page_above_it(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    browser = browser_of(dialog.owner)
+    answer = browser.get(f"/q4h/{question.pk}/answer/", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer["Location"]) == (302, f"/q4h/{question.pk}/")
+    assert browser.get(f"/q4h/{question.pk}/answer/").status_code == 405
+
+
 def test_a_strangers_dialog_does_not_exist(script: Script) -> None:
     dialog, question = asked_dialog(script)
     reminder = reminders.add(dialog.pk, "keep")

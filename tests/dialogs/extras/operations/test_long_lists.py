@@ -117,13 +117,13 @@ def test_words_are_searched_among_the_newest_by_default(monkeypatch: pytest.Monk
     rows = titled(30)
     Turn.objects.create(dialog=rows[1], seq=1, position=1, round_number=1, role="user", status="answered", text="heron")
     browser = browser_of(make_operator())
-    assert "looked through" not in browser.get("/dialogs/?whose=all&q=0+of+many").content.decode()
+    assert "were searched" not in browser.get("/dialogs/?whose=all&q=0+of+many").content.decode()
     monkeypatch.setattr(bounded, "MOST_ROWS", 20)
     for words, title in (("2 of many", "2 of many"), ("heron", "1 of many")):
         page = browser.get("/dialogs/", {"whose": "all", "q": words}).content.decode()
-        assert f'<strong class="cut">{title}<' not in page and "Look through all" in page
+        assert f'<strong class="cut">{title}<' not in page and "Search all" in page
         page = browser.get("/dialogs/", {"whose": "all", "q": words, "all": "1"}).content.decode()
-        assert f'<strong class="cut">{title}<' in page and "Look through all" not in page
+        assert f'<strong class="cut">{title}<' in page and "Search all" not in page
     assert '<strong class="cut">29 of many<' in browser.get("/dialogs/?whose=all&q=29+of").content.decode()
 
 

@@ -104,7 +104,7 @@ def test_a_policy_is_tried_on_past_dialogs_while_it_is_chosen(operator: Client, 
 def test_what_the_file_names_is_read_only_and_says_so(operator: Client) -> None:
     agent = AgentFactory.create(is_listed=True)
     page = operator.get(f"/agents/{agent.pk}/").content.decode()
-    assert "names this agent" in page and "disabled" in page and "Save</button>" not in page
+    assert "comes from the server" in page and "disabled" in page and "Save</button>" not in page
     refused = operator.post(f"/agents/{agent.pk}/", WRITER)
     assert refused.status_code == 400 and "Change it there, or copy it." in refused.content.decode()
     agent.refresh_from_db()
