@@ -202,7 +202,8 @@ def test_a_dry_run_shows_what_would_go_and_then_it_goes(
     page.locator("#ring-button").click()
     story = page.locator("#story")
     expect(story.locator(".sizes")).to_have_text(f"est. {run.est_before:,} → {run.est_after:,} tokens")
-    story.get_by_role("button", name="Undo").click()
+    story.get_by_role("button", name="Undo").press("Enter")
     expect(page.locator(".toast", has_text="back.")).to_contain_text(f"est. {run.est_after:,} → ")
     expect(story).to_contain_text(", undone")
+    expect(page.locator("section", has=story)).to_be_focused()  # whoever works by keys is not sent to the top
     expect(panel).to_have_attribute("data-state", "warning")
