@@ -112,8 +112,8 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
         for extension in installed_extensions():
             extension.dialogs_deleted(gone)
     sentence = ngettext(
-        "{number:,} dialog deleted: for {days} days found under the state “deleted”.",
-        "{number:,} dialogs deleted: for {days} days found under the state “deleted”.",
+        "{number:,} dialog deleted. For {days} days the filter “deleted” of the list shows it.",
+        "{number:,} dialogs deleted. For {days} days the filter “deleted” of the list shows them.",
         len(chosen),
     ).format(number=len(chosen), days=DELETED_DAYS)
     if stayed := Dialog.objects.filter(owner=owner, pk__in=ids).count():
