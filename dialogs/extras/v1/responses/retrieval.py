@@ -61,10 +61,13 @@ def _run_of(stored: Stored) -> Run:
 
 
 def _json(stored: Stored, run: Run) -> dict[str, Any]:
+    # The status is read before the turns, so that an answer that has ended is told whole.
+    status, question = status_and_question.one(run.dialog_id, run.seq)
+    if not stored.ends_its_message:
+        status, question = Turn.Status.COMPLETE, None
     writer = ResponseWriter({"instructions": stored.instructions or None}, Tools(), encrypts=False, run=run)
     if text := "\n\n".join(filter(None, map(text_of, stored.turns))):
         writer.piece(Text(text))
-    status, question = status_and_question.one(run.dialog_id, run.seq) if stored.is_head else ("", "")
     if question:
         writer.piece(Text(f"\n\n{question}" if text else question))
     calls = tuple(Call(**call) for turn in stored.turns for call in stored.calls(turn))

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -50,16 +51,27 @@ class Stored(Telling):
         if message is None:
             raise NotFound
         self.message: Turn = message
-        self.turns = self._answers()
 
-    def _answers(self) -> list[Turn]:
+    @property
+    def turns(self) -> list[Turn]:
+        return self._answer[0]
+
+    @property
+    def ends_its_message(self) -> bool:
+        """Check whether no later response to the same message, with a result of the client's, has begun."""
+        return self._answer[1]
+
+    @cached_property
+    def _answer(self) -> tuple[list[Turn], bool]:
         results: list[Turn] = []
         for turn in self._turns_behind(self.message):
-            if turn.role == Turn.Role.USER or (results and self.is_from_client(turn)):
+            if turn.role == Turn.Role.USER:
                 break
+            if results and self.is_from_client(turn):
+                return results, False
             if turn.role == Turn.Role.ASSISTANT and (turn.generation_id or 0) > self.place.after_generation:
                 results.append(turn)
-        return results
+        return results, True
 
     def _turns_behind(self, turn: Turn) -> Any:
         return self.placed_turns(turn.position) if turn.position is not None else self.dialog.turns.none()

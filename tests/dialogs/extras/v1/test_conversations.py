@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from dialogs.accounts import api_keys
+from dialogs.actions.messages import post_message
 from dialogs.errors import Refusal
 from dialogs.extras.v1 import chat, conversations
 from dialogs.extras.v1.chat import ChatWriter
 from dialogs.extras.v1.history import Call, ClientMessage
 from dialogs.extras.v1.messages.answer import MessageWriter
 from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.extras.v1.responses import retrieval
 from dialogs.extras.v1.responses.answer import ResponseWriter
+from dialogs.extras.v1.responses.stored import Place
 from dialogs.extras.v1.responses.tools import Tools
 from dialogs.extras.v1.wire import Sent
 from dialogs.models import ApiKey, ConnectedProvider, Dialog, Turn
@@ -71,6 +74,21 @@ def test_results_go_to_the_dialog_of_their_call_whatever_its_state(key: ApiKey, 
     drive(dialog.pk)
     assert Dialog.objects.count() == 1
     assert dialog.turns.filter(text="It is warm.").exists()
+
+
+def test_a_response_keeps_its_own_state_whatever_is_said_after_it(key: ApiKey, script: Script) -> None:
+    script({"match": "slow", "error": {"kind": "refused_for_good", "message": "Gone."}}, {"text": "Fine."})
+    agent = AgentFactory.create().pk
+    run = conversations.begin(key, ChatRequest(model=agent, messages=(ClientMessage("user", "slow"),)))
+    response = Place.of_run(run).id("resp")
+    post_message(run.dialog_id, "Another one")
+    assert retrieval.response_of(key, response)["status"] == "in_progress", "a message behind it is no end"
+    drive(run.dialog_id)
+    ended = retrieval.response_of(key, response)
+    assert (ended["status"], ended["output"], ended["usage"]) == ("failed", [], None)
+    with open_change(run.dialog_id) as change:
+        change.dialog.failure = ""
+    assert retrieval.response_of(key, response)["status"] == "failed", "also when nobody knows why any more"
 
 
 def test_each_answer_of_a_tool_loop_has_an_id_of_its_own(key: ApiKey, agent: str) -> None:
