@@ -1,7 +1,6 @@
 """Rows for tests, and a folder of minds whose models follow a script."""
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 
 PASSWORD = "a long enough password"
-hashed = cache(make_password)  # half a second of CPU each time: that is the point of it, but once is enough
 
 
 class UserFactory(factory.django.DjangoModelFactory[User]):
@@ -27,7 +25,7 @@ class UserFactory(factory.django.DjangoModelFactory[User]):
         skip_postgeneration_save = True
 
     username = declarations.Sequence(lambda number: f"person-{number}")
-    password = declarations.LazyFunction(lambda: hashed(PASSWORD))
+    password = declarations.LazyFunction(lambda: make_password(PASSWORD))
 
 
 class AgentFactory(factory.django.DjangoModelFactory[Agent]):
