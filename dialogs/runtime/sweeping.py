@@ -4,10 +4,11 @@ jobs."""
 import itertools
 import threading
 from datetime import timedelta
+from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, close_old_connections
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from redis import RedisError
 
@@ -17,6 +18,7 @@ from dialogs.models import Dialog
 from dialogs.state import State
 from dialogs.store import discarded_log, wakeups
 from dialogs.store.lease import LEASE_SECONDS, free_leases_of
+from dominds.db.prepared import Select
 from dominds.worker import heartbeats
 
 log = structlog.get_logger(__name__)
@@ -25,6 +27,7 @@ SWEEP_SECONDS = 5
 APART_SECONDS = 1  # between the sweeps of different processes; one that vanished is replaced within six
 GRACE_SECONDS = 1  # a fresh wake-up may still be on its way
 MOST_AT_ONCE = 1_000
+LONGEST = Now() + timedelta(seconds=LEASE_SECONDS)
 TIDY_EVERY = 3600 // SWEEP_SECONDS
 
 
@@ -85,18 +88,29 @@ def sweep() -> int:
 
     A lease never counts for longer than leases are given, even if the clock was set back.
     """
-    longest = Now() + timedelta(seconds=LEASE_SECONDS)
-    Dialog.objects.filter(state=State.GENERATING.value, lease_until__gt=longest).update(lease_until=longest)
-    overdue = Q(state=State.QUEUED.value, active_at__lt=Now() - timedelta(seconds=GRACE_SECONDS)) | Q(
-        state=State.GENERATING.value, lease_until__lt=Now()
-    )
-    awake = Q(wake_at__isnull=True) | Q(wake_at__lte=Now())
-    ids = list(Dialog.objects.filter(overdue, awake).order_by("active_at").values_list("pk", flat=True)[:MOST_AT_ONCE])
+    if too_long := _leased_too_long():
+        Dialog.objects.filter(pk__in=too_long, lease_until__gt=LONGEST).update(lease_until=LONGEST)
+    ids = _overdue()
     for dialog_id in ids:
         wakeups.wake(dialog_id)
     if ids:
         log.info("woken", dialogs=len(ids))
     return len(ids)
+
+
+@Select
+def _leased_too_long() -> QuerySet[Dialog, UUID]:
+    rows = Dialog.objects.filter(state=State.GENERATING.value, lease_until__gt=LONGEST)
+    return rows.values_list("pk", flat=True)[:MOST_AT_ONCE]
+
+
+@Select
+def _overdue() -> QuerySet[Dialog, UUID]:
+    overdue = Q(state=State.QUEUED.value, active_at__lt=Now() - timedelta(seconds=GRACE_SECONDS)) | Q(
+        state=State.GENERATING.value, lease_until__lt=Now()
+    )
+    awake = Q(wake_at__isnull=True) | Q(wake_at__lte=Now())
+    return Dialog.objects.filter(overdue, awake).order_by("active_at").values_list("pk", flat=True)[:MOST_AT_ONCE]
 
 
 def tidy() -> None:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tests.faults import simulation
@@ -68,7 +67,7 @@ def start_worker(number: int) -> Process:
     return process
 
 
-def simulate(folder: Path, seed: int) -> list[str]:
+def simulate(seed: int) -> list[str]:
     """Return what was broken in the team of this seed, by sentences."""
     from django.contrib.auth.models import User
     from django.db import OperationalError
@@ -78,7 +77,7 @@ def simulate(folder: Path, seed: int) -> list[str]:
     from dialogs.models import Dialog, Question
     from tests.dialogs.factories import AgentFactory
 
-    start_world(folder, seed)
+    start_world(seed)
     bounds = {"side_dialogs": {"at_work": 64}}
     for name, colleagues in (("leaf", []), ("middle", ["leaf"]), ("lead", ["middle"])):
         AgentFactory.create(id=name, recall=False, extras={"colleagues": colleagues, **bounds})

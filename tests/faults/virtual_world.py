@@ -1,9 +1,9 @@
 """One seeded scheduler with a virtual clock, and what of the product it takes the place of.
 
-Exchanged are clocks, threads and the transport of wakes: names of the standard library in a few modules, Celery's
-``send_task`` and SQLite's ``STRFTIME``. Of all threads only one runs at a time: it hands over before each transaction,
-before each statement outside of one and wherever it sleeps, and the seed says who goes on. So a seed that fails fails
-again.
+Exchanged are clocks, threads and what goes to Redis: names of the standard library in a few modules, Celery's
+``send_task`` and SQLite's ``STRFTIME``. Threads are greenlets, of which one runs at a time: it hands over before each
+transaction, before each statement outside of one and wherever it sleeps, and the seed says who goes on. So a seed that
+fails fails again. All share one connection to a database in memory.
 
 A transaction happens at once here, as on SQLite, whose writers wait for each other. What two transactions of PostgreSQL
 see of each other is left to ``dialogs/runtime/test_schedules.py``.
@@ -13,7 +13,7 @@ import heapq
 import itertools
 import os
 import random
-import threading
+import sqlite3
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -21,23 +21,18 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
-import redis
+from greenlet import GreenletExit, getcurrent, greenlet  # Playwright brings it
 
 BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
 POLL_SECONDS = 1.0  # of the keeper, in place of 0.25: most of a world's processor time goes into its looks
 
 
-class Killed(BaseException):
+class Killed(GreenletExit):  # type: ignore[misc]  # which has no types
     """The process is gone: whatever its threads would still do does not happen."""
-
-
-def locked() -> "threading.Lock":
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
 
 
 @dataclass(eq=False)
@@ -49,23 +44,30 @@ class Process:
     clock_seconds: float = 0.0  # how far its own clock is off; the database's is right
 
 
-@dataclass(eq=False)
-class Actor:
+class Actor(greenlet):  # type: ignore[misc]
     """A thread of a process."""
 
-    process: Process
-    work: Callable[[], object]
-    turn: "threading.Lock"
-    has_ended: bool = False
-    is_parked: bool = False
-    due: int = 0  # the number of its place in the schedule; what stands there under an older one is void
+    def __init__(self, process: Process, work: Callable[[], object]) -> None:
+        super().__init__(parent=world.scheduler)
+        self.process, self._work = process, work
+        self.is_parked = False
+        self.due = 0  # the number of its place in the schedule; what stands there under an older one is void
+
+    def run(self) -> None:
+        try:
+            if self.process.alive:
+                self._work()
+        except Exception as error:  # noqa: BLE001  a bug of the simulation, or of the product
+            world.failures.append(f"{self.process.name}: {type(error).__name__}: {error}")
 
     def is_alive(self) -> bool:
-        return self.process.alive and not self.has_ended
+        return self.process.alive and not self.dead
 
 
 class World:
-    """The scheduler. Its methods but ``run`` are called by the one thread whose turn it is."""
+    """The scheduler. ``run`` and ``let_all_end`` give turns; the other methods are called by whose turn it is."""
+
+    empty: sqlite3.Connection  # a database with all tables and no rows
 
     def __init__(self) -> None:
         self.begin(0)
@@ -80,9 +82,8 @@ class World:
         self.workers: list[Process] = []
         self.switches = 0
         self.done: Counter[str] = Counter()  # troubles, by kind
-        self._back = locked()
+        self.scheduler = getcurrent()
         self._actors: list[Actor] = []
-        self._idle: list[Hand] = []
         self._due: list[tuple[float, int, Actor]] = []
         self._number = itertools.count()
 
@@ -109,24 +110,18 @@ class World:
             self.switches += 1
             self.current = actor
             os.environ["DOMINDS_WORKER"] = actor.process.name
-            actor.turn.release()
-            self._back.acquire()
+            actor.switch()
+        self.current = None
 
     def let_all_end(self) -> None:
         """Let the threads of processes that are gone come to their end."""
         for actor in self._actors:
-            if not actor.has_ended:
-                self.current = actor
-                actor.turn.release()
-                self._back.acquire()
+            self.current = actor
+            actor.throw(Killed)
         self.current = None
-        for hand in self._idle:
-            hand.actor = None
-            hand.turn.release()
 
     def spawn(self, process: Process, work: Callable[[], object], after: float = 0.0) -> Actor:
-        hand = self._idle.pop() if self._idle else Hand(self)
-        hand.actor = actor = Actor(process, work, hand.turn)
+        actor = Actor(process, work)
         self._actors.append(actor)
         self._later(actor, self.now + after)
         return actor
@@ -165,31 +160,10 @@ class World:
         heapq.heappush(self._due, (at, actor.due, actor))
 
     def _hand_over(self, actor: Actor) -> None:
-        self._back.release()
-        actor.turn.acquire()
+        assert not self._in_transaction(), "somebody waits within a transaction"
+        self.scheduler.switch()
         if not actor.process.alive:
             raise Killed
-
-    def live(self, hand: "Hand") -> None:
-        """Do what one actor after another does, in a thread that keeps its connection: opening one costs the most."""
-        from django.db import connection
-
-        connection.execute_wrappers.append(self._before_statement)
-        while True:
-            hand.turn.acquire()
-            if (actor := hand.actor) is None:
-                break
-            try:
-                if actor.process.alive:
-                    actor.work()
-            except Killed:
-                pass
-            except Exception as error:  # noqa: BLE001  a bug of the simulation, or of the product
-                self.failures.append(f"{actor.process.name}: {type(error).__name__}: {error}")
-            actor.has_ended = True
-            self._idle.append(hand)
-            self._back.release()
-        close_connection(connection)
 
     def before_transaction(self) -> None:
         from django.db import OperationalError
@@ -199,28 +173,19 @@ class World:
             if self.random.random() < self.conflicts:
                 raise OperationalError("database is locked")
 
-    def _before_statement(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        from django.db import connection
-
-        if not self.me().process.alive:
+    def before_statement(self, sql: str) -> None:
+        if self.current is None:
+            return
+        if not self.current.process.alive:
             raise Killed
-        if not connection.in_atomic_block and not sql.startswith("BEGIN") and self.random.random() < 0.3:
+        if not self._in_transaction() and not sql.startswith("BEGIN") and self.random.random() < 0.3:
             self.sleep(self.random.random() * 0.01)
-        return execute(sql, params, many, context)
 
+    @staticmethod
+    def _in_transaction() -> bool:
+        from django.db import connections
 
-class Hand:
-    """A thread that lends itself to actors, one after another."""
-
-    def __init__(self, world: World) -> None:
-        self.turn = locked()
-        self.actor: Actor | None = None
-        threading.Thread(target=world.live, args=(self,), daemon=True).start()
-
-
-def close_connection(connection: Any) -> None:
-    """Really close a connection: the product's ``close`` only gives it back here."""
-    connection.close_at_last()
+        return connections["default"].in_atomic_block
 
 
 world = World()
@@ -277,22 +242,14 @@ def _sleep_of_keeper(seconds: float) -> None:
     world.sleep(seconds)
 
 
-class NoRedis:
-    """A client of a Redis that is gone: pages miss what is new, and answers are none the worse for it."""
+class Nowhere:
+    """What goes to pages by Redis, when there is none: they miss what is new, and answers are none the worse for it."""
 
-    def pipeline(self, **_: Any) -> "NoRedis":
-        return self
+    losses = 0
 
-    def __enter__(self) -> "NoRedis":
-        return self
+    def add(self, *_: object) -> None: ...
 
-    def __exit__(self, *_: object) -> None: ...
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: None
-
-    def execute(self) -> None:
-        raise redis.ConnectionError
+    def wait_for(self, text: object) -> None: ...
 
 
 class AtOnce:
@@ -310,6 +267,7 @@ def exchange() -> None:
     """Put the virtual clock, threads and transport in the place of the real ones. Once, before anything runs."""
     import stamina
     from django.db.backends.signals import connection_created
+    from django.db.backends.sqlite3.base import SQLiteCursorWrapper
     from django.utils import timezone
 
     from dialogs.context.tool_calls import Result
@@ -326,11 +284,11 @@ def exchange() -> None:
     for module in (lease, stream_reply):
         vars(module)["time"] = clock
     vars(lease)["POLL_SECONDS"] = POLL_SECONDS
-    vars(lease)["threading"] = SimpleNamespace(Thread=Thread, Lock=threading.Lock)
+    vars(lease)["threading"] = SimpleNamespace(Thread=Thread, Lock=Lock)
     vars(scripted)["threading"] = SimpleNamespace(Event=Event)
     vars(lease)["keeper"] = vars(auxiliary_calls)["keeper"] = Keepers()
     vars(wakeups)["_wakes"] = AtOnce()
-    vars(wakeups)["client"] = vars(live_text)["client"] = NoRedis
+    vars(wakeups)["_publisher"] = vars(live_text)["_writer"] = Nowhere()
     vars(app)["send_task"] = lambda task, given: send(*given)
     vars(timezone)["now"] = lambda: (
         BEGAN + timedelta(seconds=world.now + (world.current.process.clock_seconds if world.current else 0.0))
@@ -343,9 +301,8 @@ def exchange() -> None:
         begin(connection)
 
     setattr(DatabaseWrapper, begin.__name__, begin_when_it_is_its_turn)
-    vars_of = {"close_at_last": DatabaseWrapper.close, "close": lambda connection: None}
-    for name, function in vars_of.items():
-        setattr(DatabaseWrapper, name, function)
+    for owner, name in ((DatabaseWrapper, "run"), (SQLiteCursorWrapper, "execute")):
+        setattr(owner, name, _when_it_is_its_turn(getattr(owner, name)))
     stamina.set_testing(True, attempts=4)
 
     def charge(call: Any) -> Any:
@@ -359,6 +316,14 @@ def exchange() -> None:
 
 runs: Counter[tuple[str, str]] = Counter()  # of the tool, by dialog and call
 ids = random.Random(0)
+
+
+def _when_it_is_its_turn(execute: Callable[..., Any]) -> Callable[..., Any]:
+    def execute_then(owner: Any, sql: str, *params: Any) -> Any:
+        world.before_statement(sql)
+        return execute(owner, sql, *params)
+
+    return execute_then
 
 
 def _by_virtual_clock(connection: Any, **_: Any) -> None:
