@@ -168,7 +168,7 @@ class Person:
         for name, text in Turn.objects.filter(client_message_id__in=self.accepted).values_list(
             "client_message_id", "text"
         ):
-            stored[name].append(text)
+            stored[name or ""].append(text)
         for name, text in self.accepted.items():
             if stored[name] != [text]:
                 yield f"message {name} was accepted, its turns are {stored[name]}"
