@@ -53,18 +53,18 @@ FORMS = (
     "again, type the key under Models, or choose another model.",
     "{model} is not called for now: its last {number} calls failed.",
     "{host} did not accept a connection within {seconds} s.",
-    "No connection to {host}: {reason}. Check that the server runs, and its address (under Models, or baseUrl in "
-    "llm.yaml).",
+    "No connection to {host}: {reason}. Check that the server runs, and its address (under Models, or in the "
+    "server's configuration).",
     "The connection to {host} failed: {reason}.",
     "The connection to {host} failed during the answer: {reason}.",
     "{host} broke off its answer: {reason}.",
     "{host} closed its answer without saying that it was finished.",
     "The answer took longer than {seconds} seconds and was cut off.",
     "The provider's stream ended without its explicit end.",
-    "Check its address (under Models, or baseUrl in llm.yaml), which mostly ends in /v1.",
-    "Check the provider's key: the one that was typed under Models, or the variable that apiKeyEnvVar names.",
+    "Check its address (under Models, or in the server's configuration), which mostly ends in /v1.",
+    "Check the provider's key: the one typed under Models, or that of the server's configuration.",
     "Check the account, or choose another model.",
-    "Check the model under Models, or its settings in llm.yaml.",
+    "Check the model under Models, or in the server's configuration.",
     # notices beside answers
     "The answer was cut off where the output that was asked for ended.",
     "output_length of its model, or max_tokens of the agent, allows more.",
@@ -117,8 +117,8 @@ FORMS = (
     "Shorten the instructions, offer fewer tools, or choose a model with a larger window.",
     "Send less at once, clear the agent's mind, or choose a model with a larger window.",
     "it was a call to shorten texts; what it was shown is not kept with the call, only its hash",
-    "No answer from {words} at {host}: {reason}. Start its server, or correct its address (under Models, or baseUrl in "
-    "llm.yaml).",
+    "No answer from {words} at {host}: {reason}. Start its server, or correct its address (under Models, or in the "
+    "server's configuration).",
     # what the page that connects servers found
     "No connection to {host}: {reason}.",
     "{host} did not answer within {seconds} s.",

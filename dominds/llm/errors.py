@@ -56,8 +56,7 @@ LEAST_ROOM = 16  # tokens of output that are worth another try
 
 # Whether a call is tried again is the driver's to say: it alone knows how often it was.
 ADVICE: dict[type[ProviderError], str] = {
-    AuthFailed: "Check the provider's key: the one that was typed under Models, or the variable that apiKeyEnvVar "
-    "names.",
+    AuthFailed: "Check the provider's key: the one typed under Models, or that of the server's configuration.",
     AccessDenied: "The key may not use this: give it access, or choose another model.",
     TooLargeForRate: "The request has to become shorter, or the account's quota larger.",
     OutputAboveMaximum: "Set output_length of the model in llm.yaml to what it allows.",
@@ -67,7 +66,7 @@ ADVICE: dict[type[ProviderError], str] = {
     ForcingRefused: "Set supports_tool_choice to false for this model in llm.yaml.",
     SystemRefused: "It is sent again with these as the user's.",
     StaleReasoning: "It is sent again without what the model thought before.",
-    RequestRefused: "Check the model under Models, or its settings in llm.yaml.",
+    RequestRefused: "Check the model under Models, or in the server's configuration.",
 }
 
 

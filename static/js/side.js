@@ -20,7 +20,8 @@ function tell() {
 
 /** The bar of the meter again, narrow, below the header: how full it is can be seen from wherever one reads. */
 function drawStrip() {
-  const bar = document.querySelector("#meter .meter-bar");
+  const isKnown = document.getElementById("ring").dataset.level !== "unknown"; // else it would look full
+  const bar = isKnown && document.querySelector("#meter .meter-bar");
   document.getElementById("strip").replaceChildren(...(bar ? [bar.cloneNode(true)] : []));
 }
 

@@ -159,13 +159,13 @@ class Exchange:
             why = getattr(error.certificate_error, "verify_message", "") or readable(str(error.certificate_error))
             return RequestRefused(
                 f"The certificate of {endpoint.host} is not trusted: {why}. Check its address (under Models, or "
-                "baseUrl in llm.yaml), or name the file of its authority in SSL_CERT_FILE and start again."
+                "in the server's configuration), or name the file of its authority in SSL_CERT_FILE and start again."
             )
         if isinstance(error, aiohttp.ClientConnectorError):
             reason = plain_reason(readable(reason_of(error.os_error)))
             return NetworkFailed(
                 f"No connection to {endpoint.host}: {reason}. Check that the server runs, and its address (under "
-                "Models, or baseUrl in llm.yaml)."
+                "Models, or in the server's configuration)."
             )
         if isinstance(error, aiohttp.ClientResponseError) and (bound := _header_bound(error)):
             return AnswerTooLarge(bound.sentence(f"{endpoint.host} answered with"))

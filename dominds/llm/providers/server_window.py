@@ -19,7 +19,7 @@ from dominds.llm.http.exchange import PIECE_BYTES, reason_of
 from dominds.llm.json_text import NotJson, dump, parse
 
 ANSWER_SECONDS = 3.0
-ADDRESS = "its address (under Models, or baseUrl in llm.yaml)"
+ADDRESS = "its address (under Models, or in the server's configuration)"
 CACHE_SECONDS = 2.0  # a model may be reloaded with another window at any moment
 FAILURE_SECONDS = 60.0  # longest wait before a server is asked again for what it did not tell
 ANTHROPIC_VERSION = "2023-06-01"

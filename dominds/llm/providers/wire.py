@@ -16,7 +16,7 @@ from dominds.llm.providers.reading import Complained, Reader, is_keep_alive
 from dominds.llm.stream import Finished, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 
 HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
-CHECK_ADDRESS = "Check its address (under Models, or baseUrl in llm.yaml), which mostly ends in /v1."
+CHECK_ADDRESS = "Check its address (under Models, or in the server's configuration), which mostly ends in /v1."
 WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # errors of readers over a field that is not what the format says
 
 

@@ -217,7 +217,7 @@ def test_the_wait_that_a_server_asks_for_is_handed_on(server: ModelServer) -> No
 
 
 def test_no_server_is_a_failure_of_the_network_that_names_it() -> None:
-    with pytest.raises(NetworkFailed, match=r"No connection to 127\.0\.0\.1:9.*under Models, or baseUrl in llm"):
+    with pytest.raises(NetworkFailed, match=r"No connection to 127\.0\.0\.1:9.*under Models, or in the server"):
         ask(OpenAIChat(Endpoint("http://127.0.0.1:9/v1"), info(OPENAI_COMPATIBLE)))
 
 
