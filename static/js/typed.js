@@ -6,7 +6,7 @@ const addressOf = (form) => form.getAttribute("action");
 
 document.addEventListener("submit", ({ target }) => {
   if (!target.querySelector("textarea")) return;
-  const texts = [...target.querySelectorAll("textarea, [name='seq']")].map(({ name, value }) => [name, value]);
+  const texts = [...target.querySelectorAll("textarea, [name='seq']")].map((field) => [field.name, field.value]);
   const kept = { page: location.pathname, action: addressOf(target), texts: Object.fromEntries(texts) };
   sessionStorage.setItem(KEPT, JSON.stringify(kept));
 });
@@ -22,7 +22,7 @@ else if (!lost.isLost || lost.page === location.pathname) sessionStorage.removeI
 /** Fill a form with what was lost of it. */
 export function refill(form) {
   if (!lost.isLost || lost.page !== location.pathname || lost.action !== addressOf(form)) return;
-  for (const [name, text] of Object.entries(lost.texts)) form.elements.namedItem(name).value = text;
+  for (const area of form.querySelectorAll("textarea")) area.value = lost.texts[area.name] ?? area.value;
   for (let at = form.parentElement; at; at = at.parentElement) if (at.matches("details")) at.open = true;
   lost.isLost = false;
 }
