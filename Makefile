@@ -21,7 +21,8 @@ run: setup
 WORKERS ?= 4
 # Tests run on PostgreSQL. What asks the database for most is tried once more on the one of a new install, with every
 # extension off. That the product starts and chats so is tests/platform/test_extensions.py.
-CORE_ON_SQLITE := tests/dialogs/actions tests/dialogs/admin tests/dialogs/api tests/dialogs/views --ignore tests/dialogs/views/test_crawl.py
+CORE_ON_SQLITE := tests/dialogs/actions tests/dialogs/admin tests/dialogs/api \
+	tests/dialogs/views/test_{bulk_actions,context,home,questions,turns,views}.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: setup-dev browser proxies
 	$(PYTEST) $(ARGS)

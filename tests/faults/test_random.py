@@ -18,7 +18,7 @@ from tests.faults.pages import all_right, pages_on
 from tests.faults.proxy import Toxics
 from tests.harness.stack import eventually
 
-SECONDS = int(os.environ.get("DOMINDS_FAULT_SECONDS", "25"))
+SECONDS = int(os.environ.get("DOMINDS_FAULT_SECONDS", "12"))
 LEAST = int(os.environ.get("DOMINDS_FAULT_COUNT", "0"))
 PEOPLE = 4  # each with a page open
 SHOWN_SECONDS = 60  # for pages to come back and be right
