@@ -13,6 +13,7 @@ from dialogs.context.images import sendable
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.reminder_statements import Statements, in_order, placed, statements_of
 from dialogs.models import Dialog
+from dominds.llm.json_text import dump
 from dominds.llm.messages import ANY_TOOL, Message, Request, Role, ToolSpec, chars_of
 from dominds.llm.models.model import Forcing, ModelInfo
 
@@ -135,4 +136,4 @@ def tools_in(offered: str) -> tuple[ToolSpec, ...]:
 
 def _tools_json(tools: Sequence[ToolSpec]) -> str:
     specs = [[tool.name, tool.description, dict(tool.parameters), *([True] if tool.strict else [])] for tool in tools]
-    return orjson.dumps(specs).decode()
+    return dump(specs).decode()

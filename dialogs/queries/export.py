@@ -6,7 +6,6 @@ from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 from uuid import UUID
 
-import orjson
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 
@@ -17,6 +16,7 @@ from dialogs.extension import installed_extensions
 from dialogs.models import Dialog, Round, Turn
 from dialogs.queries import context_report, overviews
 from dialogs.store import json_shapes
+from dominds.llm.json_text import dump
 
 BATCH = 200
 Row = TypeVar("Row", bound=Model)
@@ -93,7 +93,7 @@ def as_json(dialog: Dialog) -> Iterator[str]:
         ],
         "remediations": [_readable(context_report.remediation_json, run) for run in dialog.remediations.order_by("pk")],
     }
-    yield orjson.dumps(head).decode()[:-1]
+    yield dump(head).decode()[:-1]
     yield ',"turns":['
     yield from _array(_readable(json_shapes.turn, turn) for turn in _in_batches(_turns(dialog), "seq"))
     yield '],"generations":['
@@ -127,7 +127,7 @@ def _readable(shape: Callable[[Any], dict[str, Any]], row: Any) -> dict[str, Any
 def _array(items: Iterator[dict[str, Any]]) -> Iterator[str]:
     comma = ""
     for item in items:
-        yield comma + orjson.dumps(item).decode()
+        yield comma + dump(item).decode()
         comma = ","
 
 

@@ -18,6 +18,7 @@ from jsonschema.exceptions import SchemaError
 from dialogs.context.tool_calls import Result
 from dialogs.tools.mcp_config import McpFailed, Server, current_config, leave_out
 from dialogs.tools.tool import Invocation, Tool
+from dominds.llm.json_text import dump
 from dominds.llm.messages import ToolSpec
 from dominds.llm.models.model import Form
 from dominds.llm.providers.outgoing import fit_tools
@@ -238,7 +239,7 @@ def text_of(answer: "CallToolResult") -> str:
     texts = [text for block in answer.content if (text := _block_text(block)).strip()]
     data = answer.structured_content
     if data is not None and not _says("\n".join(texts), data):
-        texts.append(orjson.dumps(data).decode())
+        texts.append(dump(data).decode())
     return "\n".join(texts) or "[The tool answered nothing.]"
 
 
@@ -263,7 +264,7 @@ def _values(data: Any) -> Iterator[Any]:
 
 def _forms(value: Any) -> tuple[str, ...]:
     """Return the forms in which a value may stand in a text: plain, or as JSON."""
-    written = orjson.dumps(value).decode()
+    written = dump(value).decode()
     return (value, written, json.dumps(value)) if isinstance(value, str) else (written, str(value))
 
 

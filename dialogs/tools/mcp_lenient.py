@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-import orjson
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
@@ -25,6 +24,8 @@ from mcp.types import (
 )
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
+
+from dominds.llm.json_text import dump
 
 Received = SessionMessage | Exception
 Waiting = dict[RequestId, str]  # the methods of requests without an answer
@@ -142,7 +143,7 @@ def readable_content(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text_block(value: Any) -> dict[str, Any]:
-    return {"type": "text", "text": value if isinstance(value, str) else orjson.dumps(value).decode()}
+    return {"type": "text", "text": value if isinstance(value, str) else dump(value).decode()}
 
 
 def _object_schema(schema: Any) -> Any:

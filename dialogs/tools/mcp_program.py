@@ -20,6 +20,7 @@ from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adap
 
 from dialogs.tools.mcp_config import Server, resolve_values
 from dominds import budgets
+from dominds.llm.json_text import dump
 
 LONGEST_QUOTE = 1_000  # characters
 EXIT_SECONDS = 2  # a program may take so long to end once its input is closed, and again after SIGTERM
@@ -96,7 +97,7 @@ def _parse(line: bytes) -> Received:
             return error
         if not isinstance(answer, dict) or "method" in answer or type(answer.get("id")) not in (int, str):
             return error
-        words = f"its answer has not the form of the protocol: {orjson.dumps(answer).decode()[:LONGEST_QUOTE]}"
+        words = f"its answer has not the form of the protocol: {dump(answer).decode()[:LONGEST_QUOTE]}"
         refusal = JSONRPCError(jsonrpc="2.0", id=answer["id"], error=ErrorData(code=PARSE_ERROR, message=words))
         return SessionMessage(refusal)
 

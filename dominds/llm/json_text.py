@@ -38,11 +38,13 @@ def _refuse(constant: str) -> Any:
 
 
 def dump(value: Any) -> bytes:
-    """Serialise to JSON fast. A lone surrogate in any text becomes U+FFFD."""
+    """Serialise to JSON fast. A lone surrogate in any text becomes U+FFFD. Integers may have any size: PostgreSQL gives
+    back 1e308, the largest number of many schemas, as one of 309 digits.
+    """
     try:
         return orjson.dumps(value)
     except TypeError:
-        return orjson.dumps(_without_surrogates(value))
+        return json.dumps(_without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _without_surrogates(value: Any) -> Any:

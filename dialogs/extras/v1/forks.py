@@ -106,7 +106,9 @@ def take_place(dialog: Dialog, source: Dialog) -> None:
     same = shown.filter(
         Exact(Subquery(asked.filter(dialog=OuterRef("pk"))[:1]), Subquery(asked.filter(dialog=source.pk)[:1]))
     )
-    Dialog.objects.filter(pk__in=list(same.values_list("pk", flat=True))).update(archived_at=Now())
+    # One that another request holds now, which may wait for this one, stays as it is.
+    free = same.select_for_update(skip_locked=True).values_list("pk", flat=True)
+    Dialog.objects.filter(pk__in=list(free)).update(archived_at=Now())
 
 
 def title_of(message: str) -> str:

@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import orjson
-
 from dialogs.extras.v1.errors import ApiError, invalid
 from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.json_text import dump
 from dominds.llm.models.params import faults_of_asked
 from dominds.llm.providers.kinds import KINDS
 
@@ -82,7 +81,7 @@ def check_known(value: Mapping[str, Any], known: Collection[str], param: str) ->
 
 
 def _storable(value: Any, name: str) -> Any:
-    if b"\\u0000" in orjson.dumps(value):
+    if b"\\u0000" in dump(value):
         raise invalid(f"{name} holds a NUL character, which cannot be stored.", name)
     return value
 

@@ -17,6 +17,7 @@ from dialogs.extras.v1.notices import without_notices
 from dialogs.extras.v1.options import check_offered, params_in
 from dialogs.store.text import unstorable_reason
 from dominds.budgets import CONVERSATION_MESSAGES
+from dominds.llm.json_text import dump
 from dominds.llm.messages import ANY_TOOL
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -362,7 +363,7 @@ def _tool(value: Any, param: str) -> dict[str, Any]:
     if not isinstance(description, str):
         raise invalid("description must be text.", f"{param}.function.description")
     parameters = _mapping(function.get("parameters"), f"{param}.function.parameters")
-    if "\\u0000" in orjson.dumps(parameters).decode():
+    if "\\u0000" in dump(parameters).decode():
         raise invalid("parameters hold a NUL character, which cannot be stored.", f"{param}.function.parameters")
     strict = _flag(function.get("strict"), f"{param}.function.strict")
     return {

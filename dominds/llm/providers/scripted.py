@@ -1,6 +1,7 @@
 """A provider without a model: it answers by a script, see ``script_file``.
 For demos, tests and anyone without a key."""
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -135,7 +136,10 @@ class ScriptedStream:
             "max_output_tokens": asked.max_output_tokens,
             "conversation": asked.conversation,
         }
-        return orjson.dumps(shown, default=repr)
+        try:
+            return orjson.dumps(shown, default=repr)
+        except TypeError:  # an integer beyond 64 bits
+            return json.dumps(shown, default=repr).encode()
 
     def abort(self) -> None:
         self._aborted.set()

@@ -46,6 +46,7 @@ TOLD = {
     "other_shape": "x is seven",
     "summary": '2 projects.\n{"names":["ALPHA","BETA"]}',
     "data_alone": '{"status":"there"}',
+    "large_number": '{"id":100000000000000000000}',
     "blank_text": '{"status":"there"}',
     "list_as_data": '["ALPHA","BETA"]',
     "unknown_block": '{"type":"table","rows":[[1,"ALPHA"]]}\none row',

@@ -137,7 +137,7 @@ def _end_user(given: Any) -> str:
     except orjson.JSONDecodeError:
         named = None
     if isinstance(named, dict):
-        text = orjson.dumps({name: value for name, value in named.items() if name != "session_id"}).decode()
+        text = dump({name: value for name, value in named.items() if name != "session_id"}).decode()
     text = text.partition("_session_")[0]
     if len(text) > MAX_END_USER or unstorable_reason(text):
         raise invalid(f"user_id must be a text of at most {MAX_END_USER} characters, without NUL.", "metadata.user_id")
@@ -272,7 +272,7 @@ def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str,
 
 def _call(block: dict[str, Any], param: str) -> dict[str, Any]:
     check_offered("call", block, param)
-    arguments = orjson.dumps(read_object(block.get("input"), f"{param}.input")).decode()
+    arguments = dump(read_object(block.get("input"), f"{param}.input")).decode()
     return {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": arguments}}
 
 

@@ -409,3 +409,10 @@ def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> N
         "Observation: enough",
         "It is warm.",
     ]
+
+
+def test_a_schema_may_name_the_largest_number(key: ApiKey, agent: str) -> None:
+    """PostgreSQL gives it back as an integer of 309 digits."""
+    schema = {"type": "object", "properties": {"x": {"type": "number", "maximum": 1.7976931348623157e308}}}
+    dialog = posted(key, agent, "Hello", tools=[{**tool("look"), "parameters": schema}])
+    assert texts_in(dialog)[-1] == noted("Hello")
