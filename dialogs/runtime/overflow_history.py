@@ -33,12 +33,12 @@ class RecentContext:
 
 def recent_context(dialog: Dialog, view: View) -> RecentContext:
     over_hits = _over_hits_since_recovery(dialog)
-    return RecentContext(over_hits, _loop(dialog, _replies_since(dialog, view), min(over_hits, 2)))
+    return RecentContext(over_hits, _loop(dialog, _replies_since(dialog, view.base_position), min(over_hits, 2)))
 
 
-def loop_in(dialog: Dialog, view: View) -> Loop:
-    """Look for a loop of the agent's calls, in any state of its context."""
-    return _loop(dialog, _replies_since(dialog, view), 0)
+def loop_in(dialog: Dialog, after: int) -> Loop:
+    """Look for a loop of the agent's calls behind this position, in any state of its context."""
+    return _loop(dialog, _replies_since(dialog, after), 0)
 
 
 def _loop(dialog: Dialog, replies: list[list[dict[str, str]]], over_hits: int) -> Loop:
@@ -78,9 +78,11 @@ def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
     return events.filter(code__in=codes).values_list("code", flat=True)[:10]
 
 
-def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
-    """Return each reply's tool calls since the newest rewrite, oldest first. Earlier ones must not trigger the next."""
-    newest = _newest_calls(dialog.pk, dialog.round_number, view.base_position)
+def _replies_since(dialog: Dialog, after: int) -> list[list[dict[str, str]]]:
+    """Return each reply's tool calls behind a position, oldest first. Those before the newest rewrite must not trigger
+    the next one.
+    """
+    newest = _newest_calls(dialog.pk, dialog.round_number, after)
     return [list(calls) for calls in reversed(newest) if calls]
 
 

@@ -23,7 +23,7 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
     counted = sizes.under(counting) if counting else None
     watched = overflow_history.recent_context(dialog, view) if served.policy.watches_past else None
     loop = _loop_of(dialog, view, watched)
-    is_long, near = dialog.generations_for_message >= ENDLESS_CALLS, _near_limit(served, sizes)
+    endless, near = _endless_loop(dialog), _near_limit(served, sizes)
     return Context(
         level=_level_of(dialog, served.thresholds),
         budget=counted.budget if counted else NO_BUDGET,
@@ -39,9 +39,9 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
         is_proxy=not dialog.agent.kind.is_guided,
         countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
         over_hits_last_hour=watched.over_hits if watched else 0,
-        loop_detected=bool(watched and watched.loop.action is LoopAction.RECOVER),
+        loop_detected=bool(watched and watched.loop.action is LoopAction.RECOVER and not endless),
         nudge=nudge(loop, prompts_folder()) if loop.calls else "",
-        endless_loop=loop.failure if loop.is_endless and is_long else "",
+        endless_loop=endless,
         interrupted=view.interrupted,
         spending=spending_of(dialog),
         last_rewrite=overflow_history.last_rewrite(dialog) if near else None,
@@ -68,7 +68,16 @@ def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext
         return NO_LOOP
     if watched:
         return watched.loop
-    return overflow_history.loop_in(dialog, view) if dialog.generations_for_message >= NUDGE_REPEATS else NO_LOOP
+    is_long = dialog.generations_for_message >= NUDGE_REPEATS
+    return overflow_history.loop_in(dialog, view.base_position) if is_long else NO_LOOP
+
+
+def _endless_loop(dialog: Dialog) -> str:
+    """Return why the message has to end, if all its newest calls are one loop, whatever was rewritten meanwhile."""
+    if dialog.generations_for_message < ENDLESS_CALLS or not dialog.agent.kind.is_guided:
+        return ""
+    loop = overflow_history.loop_in(dialog, 0)
+    return loop.failure if loop.is_endless else ""
 
 
 def economy_near_limit(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> Economy | None:

@@ -12,6 +12,7 @@ from dialogs.runtime.materials import materials_of
 from dialogs.runtime.oversized_results import fit, judge_results
 from dialogs.runtime.policy_context import context_of
 from remediation.decisions import ForceClear, Rewrite
+from remediation.models import RemediationRun
 from remediation.policies import decide
 from tests.dialogs.factories import make_dialog, send
 
@@ -40,6 +41,14 @@ def test_a_policy_goes_before_a_clear_where_the_report_is_critical(script: Scrip
     decision = next_decision(script, policy, reported=7_300, words=3_600)
     assert isinstance(decision, Rewrite) and decision.policy == policy
     assert isinstance(next_decision(script, policy, reported=7_300, words=1_200), ForceClear), "it would not help"
+
+
+@pytest.mark.parametrize(("tool", "rewrites"), [("list_files", 3), ("complete_milestone", 15)])
+def test_a_loop_that_fresh_starts_do_not_end_fails_its_message(script: Script, tool: str, rewrites: int) -> None:
+    script({"tool_calls": [{"name": tool, "arguments": {"summary": "Port"}}]}, context_length=32_000)
+    dialog = send(make_dialog(context_policy="breaking", tools=["list_files"]), "Look until there is something new.")
+    assert dialog.state == "failed" and "made the same calls 15 times" in dialog.failure
+    assert RemediationRun.objects.filter(dialog=dialog).count() <= rewrites
 
 
 RESULT = Result("The cart of wool came late. " * 900)  # 25,200 characters, some 6,300 tokens
