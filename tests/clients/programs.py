@@ -13,7 +13,7 @@ from tests.harness.stack import ROOT
 
 PACKAGES = ROOT / "var/clients"  # laid there by .ci/clients
 NODE, PYTHON, AIDER = PACKAGES / "node_modules/.bin", PACKAGES / "python/bin", PACKAGES / "aider/bin"
-AGENTS, OPEN_WEBUI = PACKAGES / "agents/bin", PACKAGES / "open_webui/bin"
+AGENTS, OPEN_WEBUI, DEEP = PACKAGES / "agents/bin", PACKAGES / "open_webui/bin", PACKAGES / "deep/bin"
 OPENCODE = PACKAGES / "node_modules/opencode-linux-x64/bin/opencode"  # what its package's own script would put in place
 SCRIPTS = Path(__file__).with_name("scripts")
 QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -146,6 +146,56 @@ def gemini_cli(place: Place, texts: Sequence[str]) -> list[str]:
         options = [*goes_on, "--yolo", "--skip-trust", "-m", place.model]
         answers.append(place.run([NODE / "gemini", *options, "-p", text], environment))
     return answers
+
+
+def pi(place: Place, texts: Sequence[str]) -> list[str]:
+    folder = place.folder / "pi"
+    folder.mkdir(parents=True)
+    about = {"baseUrl": f"{place.url}/v1", "api": "openai-completions", "apiKey": place.key}
+    models = [{"id": place.model, "contextWindow": WINDOW, "maxTokens": 8_000}]
+    (folder / "models.json").write_text(json.dumps({"providers": {"dominds": {**about, "models": models}}}))
+    options = ["--provider", "dominds", "--model", place.model, "-p"]
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["-c"] if number else []
+        environment = {"PI_CODING_AGENT_DIR": str(folder), "PI_OFFLINE": "1"}
+        answers.append(place.run([NODE / "pi", *goes_on, *options, text], environment))
+    return answers
+
+
+def continue_cli(place: Place, texts: Sequence[str]) -> list[str]:
+    place.folder.mkdir(parents=True, exist_ok=True)
+    config = place.folder / "config.yaml"
+    about = {"name": place.model, "model": place.model, "apiBase": f"{place.url}/v1", "apiKey": place.key}
+    model = {**about, "provider": "openai", "roles": ["chat"], "capabilities": ["tool_use"]}
+    config.write_text(json.dumps({"name": "test", "version": "1.0.0", "schema": "v1", "models": [model]}))
+    environment = {"CONTINUE_GLOBAL_DIR": str(place.folder / "continue"), "CONTINUE_TELEMETRY_ENABLED": "0"}
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["--resume"] if number else []
+        answers.append(place.run([NODE / "cn", *goes_on, "--config", config, "--auto", "-p", text], environment))
+    return answers
+
+
+def copilot(wire: str) -> Turns:
+    """GitHub's Copilot CLI, which asks a provider of its user's: by ``completions`` or ``responses``."""
+
+    def turns(place: Place, texts: Sequence[str]) -> list[str]:
+        environment = {
+            "COPILOT_PROVIDER_BASE_URL": f"{place.url}/v1",
+            "COPILOT_PROVIDER_API_KEY": place.key,
+            "COPILOT_PROVIDER_WIRE_API": wire,
+            "COPILOT_MODEL": place.model,
+            "COPILOT_OFFLINE": "true",
+        }
+        answers = []
+        for number, text in enumerate(texts):
+            goes_on = ["--continue"] if number else []
+            options = ["--allow-all-tools", "--no-auto-update", "--silent"]
+            answers.append(place.run([NODE / "copilot", *goes_on, *options, "-p", text], environment))
+        return answers
+
+    return turns
 
 
 def llm(place: Place, texts: Sequence[str]) -> list[str]:

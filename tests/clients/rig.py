@@ -60,7 +60,7 @@ def worker(prompt: Prompt) -> Reply:
     if FINAL in prompt.tools:
         return _with_final_answer(prompt, int(task))
     if name := next((name for name in prompt.required_tools or prompt.tools if _is_wanted(name, prompt)), ""):
-        return Reply(calls=(Call(name, _filled(_parameters(prompt, name))),))
+        return Reply(calls=(Call(name, _filled(_parameters(prompt, name), int(task))),))
     for message in reversed(prompt.messages):
         if message.role == "tool":
             made = MADE.search(message.text)

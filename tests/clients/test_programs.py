@@ -41,6 +41,13 @@ CLIENTS |= {
     "autogen": (programs.script("autogen_chat.py", python=programs.AGENTS), LOCAL),
     "opencode": (programs.opencode, LOCAL),
     "qwen code": (programs.qwen_code, LOCAL),
+    "pi": (programs.pi, LOCAL),
+    "continue": (programs.continue_cli, LOCAL),
+    "copilot, chat": (programs.copilot("completions"), LOCAL),
+    "copilot, responses": (programs.copilot("responses"), CODER),
+    "agents sdk for node, chat": (programs.script("openai_agents.mjs"), LOCAL),
+    "agents sdk for node, responses": (programs.script("openai_agents.mjs", "responses"), CODER),
+    "deepagents": (programs.script("deep_agent.py", python=programs.DEEP), LOCAL),
     "open webui": (programs.script("open_webui.py", python=programs.OPEN_WEBUI), LOCAL),
 }
 # With the number of model calls a turn: some use their tool before they fill in the form.
