@@ -1,6 +1,5 @@
 """Summaries by recency: the newest messages stay, a line of counts and a hand-off summary stand for all others."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from remediation.context import Context, Rewritten, Toolbox, Units, step_of, total_tokens
@@ -10,7 +9,7 @@ from remediation.policies.retention import due, events, window_or_table
 from remediation.strategies.carrying import ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
-from remediation.strategies.importance import summarize, with_account
+from remediation.strategies.importance import indispensable, with_account
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import in_units, is_ledger
 
@@ -26,7 +25,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     room = max(1, task.target - ledger_reserve(task.limit, task.units))
     light = tuple(unit for unit in task.units if not is_ledger(unit))
     light = mask_old_output(cut_fresh_results(light, room, toolbox), room, toolbox)
-    kept = _newest(light, room, toolbox)
+    kept = _newest(light, room)
     if len(kept) == len(light):
         return fail(attempt, f"Nothing to summarise: there are no more than {KEPT[0]} messages.", toolbox)
     after = with_account(task.units, kept, room, toolbox, task.limit)
@@ -38,15 +37,14 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     return rewritten
 
 
-def _newest(units: Units, room: int, toolbox: Toolbox) -> Units:
+def _newest(units: Units, room: int) -> Units:
     """Return what stays as it is, so that half of the room is left for the summary where that is possible."""
-    kept: Sequence[Units] = [_keep_newest(units, newest, toolbox) for newest in KEPT]
-    return next((one for one in kept if total_tokens(one) * 2 <= room), kept[-1])
-
-
-def _keep_newest(units: Units, newest: int, toolbox: Toolbox) -> Units:
-    summarized = summarize(units, newest, toolbox.count)
-    return tuple(unit for unit in summarized.summarized if unit is not summarized.summary)
+    stays = indispensable(units)
+    views = [
+        tuple(unit for index, unit in enumerate(units) if index in stays or index >= len(units) - newest)
+        for newest in KEPT
+    ]
+    return next((view for view in views if total_tokens(view) * 2 <= room), views[-1])
 
 
 POLICY = Policy(

@@ -15,7 +15,7 @@ from remediation.strategies.outcome import is_ledger, task_of, text_of
 from remediation.strategies.said import said_in
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
-from remediation.text.marks import disarm, fenced
+from remediation.text.marks import SPEAKERS, disarm, fenced
 from remediation.text.secret_masking import redact
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
 
@@ -178,7 +178,6 @@ def _within(summary: str, room: int, toolbox: Toolbox) -> str:
 # -- what the summariser reads ----------------------------------------------------------------------------------------
 
 EARLIER_MARK = "\0earlier summary\0"
-SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 
 
 def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[str]:

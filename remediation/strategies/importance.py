@@ -73,14 +73,6 @@ class Pruned:
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Summarized:
-    """``summary`` is ``None`` when there was nothing old enough to summarise."""
-
-    summarized: Units
-    summary: Unit | None
-
-
 def limit_by_name(model_name: str) -> int:
     """Return the limit of a model that the catalog does not know, by the beginning of its name."""
     name = model_name.lower()
@@ -162,7 +154,7 @@ def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Prun
     sizes = [unit.est_tokens or count(unit.messages) for unit in units]
     if sum(sizes) <= max_tokens:
         return Pruned(units, (), sum(sizes))
-    kept = _indispensable(units)
+    kept = indispensable(units)
     required = sum(sizes[index] for index in kept)
     if required > max_tokens:
         return replace(_make_pruned(units, sizes, kept), failure=_too_large(units, sizes, kept, max_tokens))
@@ -181,7 +173,7 @@ def _make_pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
     )
 
 
-def _indispensable(units: Units) -> set[int]:
+def indispensable(units: Units) -> set[int]:
     """Return the indices of what stands in any case, and of the newest unit."""
     return standing(units) | ({len(units) - 1} - {-1})
 
@@ -241,17 +233,7 @@ def _too_large(units: Units, sizes: Sequence[int], kept: set[int], max_tokens: i
     )
 
 
-def summarize(units: Units, max_items: int = 10, count: Count | None = None) -> Summarized:
-    """Replace all but the newest ``max_items`` by one line of counts. What is indispensable stays."""
-    kept = _indispensable(units)
-    old = [i for i in range(len(units) - max_items) if i not in kept]
-    if not old:
-        return Summarized(units, None)
-    summary = counts_unit(tuple(units[i] for i in old), count)
-    return Summarized(put_in_place(units, set(old), summary), summary)
-
-
-def counts_unit(old: Units, count: Count | None = None) -> Unit:
+def counts_unit(old: Units, count: Count) -> Unit:
     """Make the unit that says how many messages it stands for. Its id depends on those alone."""
     text = describe(old)
     message = Message(role=Role.USER, text=text)
@@ -263,7 +245,7 @@ def counts_unit(old: Units, count: Count | None = None) -> Unit:
         messages=(message,),
         source=sources_of(old),
         priority=min(unit.priority for unit in old),
-        est_tokens=count((message,)) if count else len(text) // 4 + 1,
+        est_tokens=count((message,)),
     )
 
 
@@ -318,7 +300,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
         step = step_of("mask", units, masked, "masked old tool output")
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)
     light = tuple(unit for unit in masked if not _is_account(unit))
-    stays = sum(light[index].est_tokens for index in _indispensable(light))
+    stays = sum(light[index].est_tokens for index in indispensable(light))
     share = HAND_OFF_SHARE if any(unit.role is UnitRole.TOOL for unit in units) else TALK_SHARE
     for_hand_off = max(COUNTS_TOKENS, int((room - stays) * share))
     pruned = prune(light, max(1, room - for_hand_off), weights, toolbox.count)

@@ -8,14 +8,12 @@ from dominds.llm.messages import Role
 from remediation.context import Unit, UnitKind, UnitRole
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
-from remediation.text.marks import BY_RULE
+from remediation.text.marks import BY_RULE, ROLES, SPEAKERS
 from remediation.text.statements import Said, Statement, statements_of
 from remediation.text.supersession import mark_superseded
 
 OMITTED = "[…]"
 ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|instructions): (.*)", re.S)
-LABELS = {"user": "person", "assistant": "agent", "system": "instructions"}
-ROLES = {label: role for role, label in LABELS.items()}
 
 
 class Stale(NamedTuple):
@@ -118,4 +116,4 @@ def _read_back(text: str) -> Iterator[Said]:
 
 def labelled(said: Said, text: str) -> str:
     """Say before the text when it was said, and by whom."""
-    return f"{said.turn} {LABELS.get(said.role, 'agent')}: {text}" if said.turn else text
+    return f"{said.turn} {SPEAKERS.get(said.role, 'agent')}: {text}" if said.turn else text

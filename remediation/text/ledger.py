@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from remediation.text.exact_tokens import shape_of, worth_of_values
 from remediation.text.marks import KEY_FACTS as HEADING
-from remediation.text.marks import RULE
+from remediation.text.marks import ROLES, RULE, SPEAKERS
 from remediation.text.statements import Kind, RoleText, Said, Statement, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
 
@@ -20,8 +20,6 @@ Count = Callable[[str], int]  # tokens of a text
 # Behind each line: when it was said, and by whom. No text says so itself.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
-SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
-ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
 # "It would, unless the PDF converts.": the verb stands in the question.
 ELLIPTIC = re.compile(
     r"(?:it|that|this|they|those|he|she|i|we|you) (?:would|will|could|can|do|does|did|is|are|was|were|has|have|should"

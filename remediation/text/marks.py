@@ -12,6 +12,9 @@ from dominds.redaction import holds_any
 BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 KEY_FACTS = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
+# Who speaks, by role and as the marks have it.
+SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
+ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
 
 MARKS = re.compile(
     # Of turns and speakers, as accounts, ledgers, recalled passages and requests to a summariser have them.

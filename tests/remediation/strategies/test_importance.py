@@ -20,7 +20,6 @@ from remediation.strategies.importance import (
     retain,
     score,
     score_parts,
-    summarize,
 )
 from remediation.strategies.outcome import is_ledger
 from tests.harness.complexity import assert_linear
@@ -223,16 +222,6 @@ def test_what_must_stay_stays(rows: list[tuple[str, int, bool, str]], budget: in
     assert {u.id for u in units if u.role is UnitRole.SYSTEM or u.pinned} | {u.id for u in units[-1:]} <= kept
 
 
-def test_twenty_messages_are_cut_to_five_with_a_summary() -> None:
-    units = dialog(20)[1:]
-    result = summarize(units, 5, count)
-    assert result.summary is not None
-    assert len(result.summarized) == 6
-    assert result.summarized[1:] == units[-5:]
-    assert result.summary.text == "Previous 15 turns: 8 user messages, 7 model responses, 0 tool calls"
-    assert result.summary.source == tuple(range(2, 17))
-
-
 def test_the_documents_sentence_comes_out() -> None:
     units = numbered(*(user("a") for _ in range(25)), *(model("b") for _ in range(25)), *(tool("c") for _ in range(10)))
     assert describe(units) == "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls"
@@ -241,32 +230,6 @@ def test_the_documents_sentence_comes_out() -> None:
 def test_one_is_singular() -> None:
     assert describe((user("a"),)) == "Previous 1 turn: 1 user message, 0 model responses, 0 tool calls"
     assert describe((tool("a"),)) == "Previous 0 turns: 0 user messages, 0 model responses, 1 tool call"
-
-
-def test_summarising_leaves_system_and_pinned_units_in_place() -> None:
-    units = numbered(system(), user("a"), user("keep", pinned=True), user("b"), user("new"))
-    result = summarize(units, 1, count)
-    assert texts(result.summarized) == [
-        "You are an agent.",
-        "Previous 2 turns: 2 user messages, 0 model responses, 0 tool calls",
-        "keep",
-        "new",
-    ]
-
-
-def test_a_short_history_is_not_summarised() -> None:
-    units = dialog(4)
-    assert summarize(units, 10).summarized is units
-    assert summarize(units, 10).summary is None
-
-
-def test_summary_ids_follow_what_they_stand_for() -> None:
-    units = dialog(30)
-    first, second = summarize(units, 5).summary, summarize(units, 6).summary
-    assert first is not None
-    assert second is not None
-    assert first.id != second.id
-    assert first == summarize(units, 5).summary
 
 
 @pytest.mark.parametrize(("tokens", "needs"), [(799, False), (800, False), (801, True)])
