@@ -80,7 +80,6 @@ CODE = re.compile(
     r"|(?:except|catch|elif|else if|try|finally|else|do|switch|case)\b[^.?!]*[:{]$"
     r"|[}\])]+ *(?:catch|else|finally|,|;)"
     r"|(?:if|for|while|with|match|unless)\b[^.?!]*[:{]$"
-    r"|(?:if|for|while|switch|catch)\s*\(.*\)\s*\{?$"
     r"|(?:raise|throw|return|yield|await|assert|del|new|delete|goto|lambda)\b.*(?:[(){}=;]|\bErr\b|\bError\b"
     r"|\bException\b|\bNone\b|\bnull\b)"
     r"|(?:from [\w.]+ import|import [\w.{*]+|#include|using |package |require\(|export |public |private |protected "
@@ -91,11 +90,10 @@ CODE = re.compile(
     r"|None$|True$|False$)"
     r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
     r"|(?:raise|return|throw|yield) [\w.]+$|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
-    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|[\w.\[\]'\", ]+\)\)*(?: as \w+)?:?,?$|[A-Z]\w+(?:Error|Exception),$"
+    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|[\w.\[\]'\", ]+\)\)*(?: as \w+)?:?,?$"
     r"|self\.\w+|this\.\w+|\"\"\"|'''"
     r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
     r"|.*\b(?:except|catch)\b.{1,60}\b(?:as|e|err|error|ex)\b\)?\s*[:{]"
-    r"|.*\berr != nil\b|.*\blog(?:ger|ging)?\.\w+\("
 )
 VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
 

@@ -114,7 +114,7 @@ class Measured:
     rises: int  # rewrites after which the reported prompt is not smaller
     reduction: float  # of the estimate, mean
     extra_calls: float  # a rewrite
-    flips: int
+    flips: int  # to critical and back: above 100,000 tokens a level may well turn yellow
     clears: int
     refused: int
     cut_results: int
@@ -185,7 +185,7 @@ def measured(dialog: Dialog, limit: int, refused: int, talker: Talker) -> Measur
         ),
         reduction=sum(1 - run.est_after / run.est_before for run in kept) / len(kept) if kept else 0.0,
         extra_calls=side / len(runs) if runs else float(side),
-        flips=sum(one != other for one, other in pairwise(levels)),
+        flips=sum((one == Level.CRITICAL) != (other == Level.CRITICAL) for one, other in pairwise(levels)),
         clears=dialog.generations.filter(purpose=Generation.Purpose.FORCED_CLEAR).count(),
         refused=refused,
         cut_results=talker.cut_results,
