@@ -9,9 +9,9 @@ from pydantic import AfterValidator, Field
 from dialogs.actions import access, rewrite_requests
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text, Window
-from dialogs.api.schemas import ContextOut, RemediationOut, RemovedOut, StateOut
+from dialogs.api.schemas import ContextOut, RecalledOut, RemediationOut, RemovedOut, StateOut, WholeRemediationOut
 from dialogs.api.search import hit_json
-from dialogs.errors import Conflict
+from dialogs.errors import Conflict, NotFound
 from dialogs.queries import context_report
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun, RemovedUnit
@@ -33,6 +33,10 @@ Preview = Annotated[str, AfterValidator(_check_verb), Field(json_schema_extra={"
 
 class Package(Schema):
     reminder_content: Text
+
+
+class Asked(Schema):
+    text: Text = Field(min_length=1)
 
 
 class ArchiveWindow(Window):
@@ -93,11 +97,31 @@ def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewCho
         raise Conflict("agent_unusable", str(error)) from None
 
 
+@router.post("/dialogs/{uuid:dialog_id}/recall", response=RecalledOut)
+def try_recall(request: PersonRequest, dialog_id: UUID, given: Asked) -> dict[str, Any]:
+    """Return what would be recalled beside a message with this text. Nothing is sent or stored."""
+    dialog = access.visible_dialog(dialog_id, request.auth)
+    try:
+        return context_report.recalled_for(dialog, given.text)
+    except UnknownModel as error:
+        raise Conflict("agent_unusable", str(error)) from None
+
+
 @router.get("/dialogs/{uuid:dialog_id}/remediations", response=list[RemediationOut])
 def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     """List every rewrite, undone ones too."""
     runs = RemediationRun.objects.filter(dialog=access.visible_dialog(dialog_id, request.auth), pk__gt=window.after)
     return [context_report.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
+
+
+@router.get("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}", response=WholeRemediationOut)
+def get_remediation(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]:
+    """Return one rewrite with what stood before it, what stands since, and what became of the facts in what went."""
+    dialog = access.visible_dialog(dialog_id, request.auth)
+    run = RemediationRun.objects.filter(dialog=dialog, pk=min(run_id, LARGEST)).first()
+    if run is None:
+        raise NotFound("There is no such rewrite in this dialog.")
+    return context_report.whole_remediation_json(run)
 
 
 @router.post("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}/undo", response=RemediationOut)
@@ -121,12 +145,4 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
 
 
 def _unit_json(row: RemovedUnit) -> dict[str, Any]:
-    return {
-        "id": row.pk,
-        "remediation": row.run_id,
-        "unit": row.unit_id,
-        "kind": row.kind,
-        "role": row.role,
-        "est_tokens": row.est_tokens,
-        "text": row.text,
-    }
+    return {**context_report.removed_json(row), "text": row.text}

@@ -341,6 +341,16 @@ class RemovedOut(Schema):
     found: FoundText | None = None
 
 
+class WholeRemediationOut(RemediationOut):
+    """A rewrite with what it did. ``before`` are the units that went, the beginnings of their texts: the archive has
+    them whole. ``after`` is what stands since: turns by their seqs, and new texts.
+    """
+
+    before: list[RemovedOut]
+    after: list[dict[str, Any]]
+    facts: dict[str, Any]
+
+
 class MarkOut(Schema):
     kind: Literal["rewrite", "undo", "round", "question", "crash", "failure", "recall"]
     text: str

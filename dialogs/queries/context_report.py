@@ -4,26 +4,33 @@ All sizes are estimates.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
+from django.db.models.functions import Left
 
 from dialogs.actions.rewrite_requests import policy_with
 from dialogs.context.retrieval import search
+from dialogs.context.retrieval.recall import Recall
 from dialogs.context.sizes import Sizes
+from dialogs.context.view import view_of
 from dialogs.errors import UNREADABLE, Refusal
 from dialogs.models import Dialog
+from dialogs.queries import facts
 from dialogs.runtime import rewrite
 from dialogs.runtime.materials import Materials, materials_of
 from dialogs.runtime.next_call import next_prompt, next_recall
 from dialogs.store.json_shapes import usd, when
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.context import Unit
+from dominds.llm.messages import Message, Role, chars_of
+from remediation.context import Unit, UnitKind, UnitRole
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.strategies.importance import score_parts
 from remediation.strategies.stand_ins import without_heading
 
 TEXT_SHOWN = 400
+NOT_STORED = 0  # in place of the seq of a message, which begin at 1
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
@@ -40,12 +47,30 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
         "est_source": sizes.source,
         "limit": sizes.limit,
         "est_fixed": sizes.budget.frame,
-        "recalled": {"est_tokens": recalled.est_tokens, "turns": list(recalled.turns), "text": recalled.text},
+        "recalled": _recalled_json(recalled),
         "units": _units(sizes),
     }
     if preview:
         body["preview"] = _preview(dialog, materials, preview)
     return body
+
+
+def recalled_for(dialog: Dialog, text: str) -> dict[str, Any]:
+    """Return what would come back into sight beside a message with this text, if it were sent now."""
+    view, message = view_of(dialog), Message(Role.USER, text)
+    newest = Unit("newest", UnitKind.MESSAGE, UnitRole.USER, (message,), source=(NOT_STORED,))
+    view = replace(
+        view,
+        units=(*view.units, newest),
+        messages=(*view.messages, message),
+        chars=view.chars + chars_of((message,)),
+    )
+    materials = materials_of(dialog, view)
+    return _recalled_json(next_recall(dialog, materials, materials.sizes.own))
+
+
+def _recalled_json(recalled: Recall) -> dict[str, Any]:
+    return {"est_tokens": recalled.est_tokens, "turns": list(recalled.turns), "text": recalled.text}
 
 
 def _units(sizes: Sizes) -> list[dict[str, Any]]:
@@ -131,6 +156,28 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
         "reread_usd": usd(run.reread_usd),
         "undone": run.undone_at is not None,
         "created_at": when(run.created_at),
+    }
+
+
+def whole_remediation_json(run: RemediationRun) -> dict[str, Any]:
+    """Return a rewrite with what stood before it, what stands since, and what became of the facts in what went."""
+    units = RemovedUnit.objects.filter(run=run).order_by("pk").defer("text").annotate(start=Left("text", TEXT_SHOWN))
+    return {
+        **remediation_json(run),
+        "before": [{**removed_json(unit), "text": unit.start} for unit in units],
+        "after": run.view,
+        "facts": facts.measure(run.pk),
+    }
+
+
+def removed_json(row: RemovedUnit) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "remediation": row.run_id,
+        "unit": row.unit_id,
+        "kind": row.kind,
+        "role": row.role,
+        "est_tokens": row.est_tokens,
     }
 
 

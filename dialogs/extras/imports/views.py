@@ -1,8 +1,5 @@
 """The page that takes conversations of other chats: first it shows what would be imported, and then it imports."""
 
-from contextlib import closing
-from typing import IO
-
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -15,14 +12,11 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.errors import Refusal
 from dialogs.extras.imports.files import UnknownExport
-from dialogs.extras.imports.reading_process import conversations_apart
-from dialogs.extras.imports.store import Imported, import_conversations, imported_since
+from dialogs.extras.imports.store import Imported, imported_since
+from dialogs.extras.imports.upload import MOST_AT_ONCE, import_upload
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
 from dialogs.views.forms import problems_of
-
-MOST_BYTES = 64_000_000  # unpacked JSON; the command imports larger exports
-MOST_AT_ONCE = 500  # new dialogs; the same file again brings the next ones
 
 
 class ImportForm(forms.Form):
@@ -41,7 +35,7 @@ def show(request: PersonRequest) -> HttpResponse:
     if form.is_bound and form.is_valid():
         given = form.cleaned_data
         try:
-            results = _import(request, given["file"], given["agent"], dry_run=given["dry_run"])
+            results = import_upload(given["file"], request.user, given["agent"], dry_run=given["dry_run"])
         except (UnknownExport, Refusal) as refusal:
             form.add_error("file", str(refusal))
     if form.errors:
@@ -69,14 +63,3 @@ def progress(request: PersonRequest) -> HttpResponse:
     since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
     context = {"since": since.isoformat(), "come": imported_since(request.user, since)}
     return render(request, "dialogs/_import_progress.html", context)
-
-
-def _import(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:
-    results: list[Imported] = []
-    result = conversations_apart(file, "The file", MOST_BYTES)
-    with closing(result):  # closing the generator ends its process
-        for one in import_conversations(result, request.user, agent.pk, dry_run=dry_run):
-            results.append(one)
-            if sum(not other.reason for other in results) == MOST_AT_ONCE:
-                break
-    return results

@@ -21,6 +21,7 @@ from django.utils import timezone
 from dialogs.extras.operations.dashboard import first_generation_since
 from dialogs.models import CallTotals, Dialog, EmbeddingUse, Generation
 from dialogs.models.known_costs import COST_IS_UNKNOWN, sum_of_costs, unpriced_of_sums
+from dialogs.permissions import OPERATE, may
 
 DAYS = 14
 ONE_DAY = timedelta(days=1)
@@ -31,6 +32,7 @@ NEWEST = 20
 ADDED_UP = 2_000  # the newest calls, which are added up by their dialogs
 Chosen = Mapping[str, str]  # some of ``KEYS``, with the value that calls are to have
 ALL: Chosen = MappingProxyType({})
+EVERYBODY = "*"  # stands for everybody in place of a person's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,14 @@ KEYS: dict[str, Callable[[_Group], str]] = {
 class Table:
     by: str
     rows: list[tuple[str, Cost]]
+
+
+def allowed(viewer: User, chosen: Chosen) -> Chosen:
+    """Return what of the choice this person may look at: their own calls; operators may also look at another person's,
+    or everybody's.
+    """
+    person = (chosen.get("person") if may(viewer, OPERATE) else "") or viewer.username
+    return {by: value for by, value in {**chosen, "person": person}.items() if value and value != EVERYBODY}
 
 
 def tables(chosen: Chosen = ALL) -> list[Table]:

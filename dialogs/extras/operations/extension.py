@@ -12,6 +12,7 @@ EXTENSION = Extension(
     name="operations",
     summary="The operator's page, statistics of cost, metrics of dialogs, and the critic.",
     pages="dialogs.extras.operations.urls",
+    routers=("dialogs.extras.operations.api.router",),
     pieces=(
         Piece("navigation", "ops/_links.html"),
         Piece("settings-costs", "ops/_statistics_link.html"),

@@ -68,7 +68,6 @@ def dashboard(request: PersonRequest) -> HttpResponse:
     return render(request, template, context)
 
 
-EVERYBODY = "*"  # stands for everybody in place of a person's name
 MOST_LINES = 50  # lines of one table; names beyond them can still be typed into the address
 
 
@@ -91,21 +90,21 @@ def statistics(request: PersonRequest) -> HttpResponse:
     form = StatisticsForm(request.GET)
     form.is_valid()
     chosen = {by: str(form.cleaned_data[by]) for by in costs.KEYS if form.cleaned_data.get(by)}
-    is_operator = may(request.user, OPERATE)
-    person = (chosen.get("person") if is_operator else "") or request.user.username
-    held = {by: value for by, value in {**chosen, "person": person}.items() if value != EVERYBODY}
+    held = costs.allowed(request.user, chosen)
     result = costs.tables(held)
     days = costs.by_day(result[0])
     context = {
         "days": costs.DAYS,
         "zone": timezone.get_current_timezone_name(),
         "chosen": [
-            (by, value, _narrowed_address({**chosen, by: ""})) for by, value in chosen.items() if value != EVERYBODY
+            (by, value, _narrowed_address({**chosen, by: ""}))
+            for by, value in chosen.items()
+            if value != costs.EVERYBODY
         ],
         "mine": _narrowed_address({**chosen, "person": ""}),
-        "everybodys": _narrowed_address({**chosen, "person": EVERYBODY}),
-        "person": person,
-        "is_of_everybody": person == EVERYBODY,
+        "everybodys": _narrowed_address({**chosen, "person": costs.EVERYBODY}),
+        "person": held.get("person", costs.EVERYBODY),
+        "is_of_everybody": "person" not in held,
         "cost_chart": _by_day(
             [(day, {"cost": float(cost.cost_usd)}) for day, cost in days],
             chosen,
@@ -118,7 +117,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
         "tables": [_first_lines(table, chosen) for table in result if "person" not in held or table.by != "person"],
         "dialogs": costs.dialogs(request.user, held) if chosen else [],
         "calls": costs.calls(request.user, held),
-        "is_operator": is_operator,
+        "is_operator": may(request.user, OPERATE),
         "section": "statistics",
     }
     return render(request, "ops/statistics.html", context)

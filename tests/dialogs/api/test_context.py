@@ -94,12 +94,31 @@ def test_a_rewrite_by_hand_is_performed_listed_and_undone(caller: Caller, long_d
         text, (start, end) = row["found"]["text"], row["found"]["marks"][0]
         assert text[start:end] == "zebra"
     assert caller.get(f"{path}/archive?q=giraffe") == []
+    whole = caller.get(f"{path}/remediations/{run['id']}")
+    assert whole.items() >= run.items() and whole["facts"]["all"] == sum(whole["facts"]["counts"].values())
+    assert [unit["unit"] for unit in whole["before"]] == [unit["unit"] for unit in removed]
+    assert all(row["text"].startswith(unit["text"]) for row, unit in zip(removed, whole["before"], strict=True))
+    assert any("turns" in unit for unit in whole["after"]) and any("sources" in unit for unit in whole["after"])
+    assert code_of(caller("GET", f"{path}/remediations/99999999999")) == (404, "not_found")
     status, undone = caller("POST", f"{path}/remediations/{run['id']}/undo")
     assert (status, undone["undone"]) == (200, True)
     assert caller.get(f"{path}/context")["units"] == before
     again = caller("POST", f"{path}/remediations/{run['id']}/undo")
     assert code_of(again) == (409, "not_newest") and "undone already" in again[1]["error"]["message"]
     assert code_of(caller("POST", f"{path}/remediations/99999999999/undo")) == (404, "not_found")
+
+
+def test_recall_is_tried_without_a_message(caller: Caller, long_dialog: Dialog) -> None:
+    path = f"/dialogs/{long_dialog.pk}"
+    nothing = {"est_tokens": 0, "turns": [], "text": ""}
+    assert caller("POST", f"{path}/recall", {"text": "message 0"}) == (200, nothing), "all is in sight"
+    caller("POST", f"{path}/fresh-start")
+    drive(long_dialog.pk)
+    turns = caller.get(f"{path}/turns?limit=1000")
+    status, recalled = caller("POST", f"{path}/recall", {"text": "What did message 0 say about the zebra?"})
+    assert status == 200 and recalled["turns"] and recalled["est_tokens"] > 0 and "zebra" in recalled["text"]
+    assert caller.get(f"{path}/turns?limit=1000") == turns
+    assert code_of(caller("POST", f"{path}/recall", {"text": ""})) == (400, "invalid")
 
 
 def test_a_person_clears_the_agents_mind(caller: Caller, long_dialog: Dialog) -> None:

@@ -15,7 +15,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.test import Client
 
+from dialogs.accounts.api_keys import create_key
 from dialogs.extras.imports.conversation import NO_RESULT, Conversation, moment_of
 from dialogs.extras.imports.files import UnknownExport, conversations_in
 from dialogs.extras.imports.reading_process import conversations_apart
@@ -801,3 +803,29 @@ def test_a_person_imports_an_export_on_the_page(script: Script) -> None:
     refused = sent(owner, {"a": 1}, agent.pk)
     assert refused.status_code == 400
     assert "Known are" in refused.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_program_imports_an_export(script: Script) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    program = Client(headers={"Authorization": f"Bearer {create_key(owner)}"})
+
+    def answer(content: Any, **fields: str) -> Any:
+        file = SimpleUploadedFile("conversations.json", json.dumps(content).encode())
+        answer = program.post("/api/import", {"file": file, "agent": agent.pk, **fields})
+        return answer.status_code, answer.json()
+
+    status, (one,) = answer(exports.chatgpt(), dry_run="true")
+    assert (status, one["title"], one["reason"], one["dialog"]) == (200, "Rolls on a tray", None, None)
+    assert not Dialog.objects.exists()
+    status, (one,) = answer(exports.chatgpt())
+    dialog = Dialog.objects.get(owner=owner)
+    assert (status, one["dialog"], one["messages"]) == (200, str(dialog.pk), dialog.turns.count())
+    assert one["left_out"]["messages of other branches"] == 1
+    status, (one,) = answer(exports.chatgpt())
+    assert (status, one["dialog"]) == (200, str(dialog.pk)) and "it is here already" in one["reason"]
+    for given in (answer({"a": 1}), answer(exports.chatgpt(), agent="nobody")):
+        assert given[0] == 400 and given[1]["error"]["code"] == "invalid"
+    assert "Known are" in answer({"a": 1})[1]["error"]["message"]
+    assert program.post("/api/import", {"agent": agent.pk}).status_code == 400, "no file"
+    assert Dialog.objects.count() == 1

@@ -20,6 +20,7 @@ from dialogs.models import CallTotals, Dialog, EmbeddingUse, Generation, PersonS
 from dialogs.queries.usage_totals import statistics_of
 from dialogs.store.charging import quarter_of
 from remediation.spending import Spent
+from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.calls import generation
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
@@ -83,6 +84,28 @@ def test_a_bar_leads_to_less_down_to_the_calls() -> None:
     assert f"/calls/{older.pk}/" in page and f"/calls/{spent.pk}/" not in page
     for odd in ("day=never", "agent=%00", "model=" + "x" * 300):
         assert operator.get(f"/statistics/?{odd}").status_code == 200
+
+
+def test_a_program_reads_the_same_sums() -> None:
+    dialog = make_dialog()
+    generation(dialog, cost_usd=Decimal("0.25"), prompt_tokens=1_000)
+    line = {
+        "calls": 1,
+        "prompt_tokens": 1_000,
+        "cache_read_tokens": 0,
+        "completion_tokens": 0,
+        "cost_usd": "0.25",
+        "unpriced": 0,
+    }
+    own = Caller(dialog.owner).get("/statistics")
+    assert own["person"] == dialog.owner.username and own["by_person"] == [{"name": own["person"], **line}]
+    assert [{**one, "name": ""} for one in own["model"]] == [{"name": "", **line}]
+    operator = Caller(make_operator())
+    assert operator.get("/statistics")["day"] == []
+    assert operator.get("/statistics?person=*")["by_person"] == own["by_person"]
+    assert operator.get(f"/statistics?person={dialog.owner.username}&model=none/such")["day"] == []
+    other = Caller(UserFactory.create())
+    assert other.get(f"/statistics?person={dialog.owner.username}")["day"] == [], "of others only for operators"
 
 
 def test_what_has_no_known_price_is_never_shown_as_free() -> None:
