@@ -243,6 +243,8 @@ def test_large_bodies_pass_and_too_large_ones_are_refused(proxy: Proxy, key: str
             assert answer.status_code in (413, 502), "Caddy before 2.7 says 502 when it cuts a body off"
         except httpx2.WriteError:
             pass  # hung up on before it had sent everything
+    with proxy.client() as client:
+        assert client.get("/livez").status_code == 200, "the host is not taken for one that failed"
 
 
 def test_a_client_cannot_pretend_to_be_another(proxy: Proxy, stack: Stack) -> None:

@@ -182,6 +182,7 @@ COMPARES_OWNERS = {
     "dialogs/extras/v1/placing.py": "only the owner's key writes by /v1",
     "dialogs/extras/v1/forks.py": "whose answers a newer one takes the place of",
     "dialogs/extras/imports/store.py": "an import is its owner's",
+    "dialogs/pages/dialog_page.py": "the menu has what only its owner may do",
     "dialogs/pages/home.py": "the agent that a person chose last",
     "dialogs/pages/sidebar.py": "pinned by its owner; lists of one's own use their index",
     "dialogs/queries/person_export.py": "all that is a person's own",
