@@ -23,10 +23,10 @@ WORKERS ?= 4
 # extension off. That the product starts and chats so is tests/platform/test_extensions.py.
 CORE_ON_SQLITE := tests/dialogs/actions tests/dialogs/admin tests/dialogs/api \
 	tests/dialogs/views/test_{bulk_actions,context,home,questions,turns,views}.py
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 test: setup-dev browser proxies
-	$(PYTEST) $(ARGS)
-	$(if $(ARGS),,DOMINDS_ON_SQLITE=1 DOMINDS_EXTRAS=none $(PYTEST) $(CORE_ON_SQLITE))
+	$(PYTEST) -n $(WORKERS) $(ARGS)
+	$(if $(ARGS),,DOMINDS_ON_SQLITE=1 DOMINDS_EXTRAS=none $(PYTEST) -n logical $(CORE_ON_SQLITE))
 
 # What needs no server, no other process, no embedding model and no seconds of waiting, with 20 examples of each property.
 unit: setup-dev

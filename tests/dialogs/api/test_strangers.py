@@ -25,6 +25,7 @@ BODIES: dict[str, Any] = {
     "add_reminder": {"text": "x"},
     "change_reminder": {"text": "x"},
     "clear": {"reminder_content": "x"},
+    "try_recall": {"text": "x"},
     "answer": {"text": "x"},
     "resolve": {"action": "close"},
     "fork": {},
