@@ -113,6 +113,7 @@ ASKS_NONE: dict[str, Make] = {
     f"POST {DIALOG}/close": on(talked, "/close"),
     f"POST {DIALOG}/clear": on(talked, "/clear", {"reminder_content": "Go on with step 3."}),
     f"POST {DIALOG}/clear/undo": of_clear,
+    f"POST {DIALOG}/recall": on(talked, "/recall", {"text": "Which harbour?"}),
     f"POST {DIALOG}/remediations/{{run_id}}/undo": of_rewrite,
     f"POST {TURN}/fork": on(talked, "/turns/2/fork", {}),
     f"PUT {TURN}/feedback": on(talked, "/turns/2/feedback", {"feedback": "up"}),
@@ -165,7 +166,7 @@ def test_of_every_call_it_is_known_whether_it_asks_a_model() -> None:
         for method in methods
         if method not in ("get", "head")
     }
-    assert calls == {*ASKS, *ASKS_NONE}
+    assert calls == {*ASKS, *ASKS_NONE, "POST /import"}, "a form, which stores what others answered"
     assert {function.__name__ for function in ACTING} - {"answer_question", "resolve_question"} == {
         "ask_human",
         "add_reminder",

@@ -141,7 +141,8 @@ def test_a_search_of_all_dialogs_says_what_it_covers(monkeypatch: pytest.MonkeyP
     def oldest() -> int:
         """Of those that are found; each hit shows its neighbours too."""
         page = browser.get("/find/", {"q": "heron"}).content.decode()
-        assert ("Only the newest 20,000 or so messages were searched" in page) == search.everywhere(dialog.owner, "heron")[1]
+        leaves_out = "Only the newest 20,000 or so messages were searched" in page
+        assert leaves_out == search.everywhere(dialog.owner, "heron")[1]
         return min(int(seq) for seq in re.findall(r">Turn (\d+) of", page))
 
     def oldest_by_program(**more: str) -> int:
