@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,14 @@ def program(name: str) -> str:
     if result is None:
         raise FileNotFoundError(f"No {name} here. Install Debian's package; `make proxies` fetches nginx and Caddy.")
     return result
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a proxy: nginx politely, since a killed one leaves its workers; Caddy at once, since it would wait a minute
+    for idle connections.
+    """
+    process.send_signal(signal.SIGTERM if "nginx" in str(process.args) else signal.SIGKILL)
+    process.wait()
 
 
 def snippet(name: str, *edits: tuple[str, str]) -> str:

@@ -22,7 +22,7 @@ from websockets.typing import Origin
 
 from dominds.local.embedded_redis import free_port
 from tests.harness.postgres import PostgresServer
-from tests.harness.proxies import nginx_command, program, snippet
+from tests.harness.proxies import end, nginx_command, program, snippet
 from tests.harness.stack import Api, Stack, eventually, running
 
 NAME, PASSWORD = "dominds.example.org", "correct horse battery"
@@ -166,8 +166,7 @@ def proxy(
 ) -> Iterator[Proxy]:
     with ExitStack() as opened:
         proxy = STARTERS[request.param](stack, certificate, tmp_path_factory.mktemp(request.param))
-        opened.callback(proxy.process.wait)
-        opened.callback(proxy.process.kill)  # Caddy would wait a minute for idle connections
+        opened.callback(end, proxy.process)
         yield proxy
 
 

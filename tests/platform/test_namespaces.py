@@ -25,7 +25,7 @@ import pytest
 from dominds.local.embedded_redis import free_port
 from tests.harness.live import orm_on
 from tests.harness.postgres import PostgresServer
-from tests.harness.proxies import plain_nginx_command, program, snippet
+from tests.harness.proxies import end, plain_nginx_command, program, snippet
 from tests.harness.stack import Part, Stack, eventually
 
 NET_ADMIN, SYS_ADMIN = 12, 21  # bits of CapEff, from capabilities(7)
@@ -251,8 +251,7 @@ def proxy_before(hosts: list[str], kind: str, folder: Path) -> Iterator[int]:
     try:
         yield port
     finally:
-        process.kill()
-        process.wait()
+        end(process)
 
 
 @dataclass
