@@ -105,7 +105,7 @@ def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
         "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result, before),
         "summary": "" if result.failure else without_heading(result.summary).strip(),
         "shortened": sum(unit.id in standing for unit in result.removed),
-        "removed": [_removed_json(unit) | {"points": points.get(unit.id, {})} for unit in result.removed],
+        "removed": [_unit_json(unit) | {"points": points.get(unit.id, {})} for unit in result.removed],
         "problem": result.failure or None,
     }
 
@@ -127,7 +127,7 @@ def next_size(dialog: Dialog) -> int | None:
         return None
 
 
-def _removed_json(unit: Unit) -> dict[str, Any]:
+def _unit_json(unit: Unit) -> dict[str, Any]:
     return {
         "id": unit.id,
         "kind": unit.kind.value,

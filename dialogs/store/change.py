@@ -240,12 +240,12 @@ def _after(seconds: int) -> CombinedExpression:
 
 
 def facts_of(dialog: Dialog) -> Facts:
-    queued, kind = _owed.one(dialog.pk)
+    queued, kind = _queue_and_question.one(dialog.pk)
     return _facts(dialog, queued=queued, question_kind=kind or "")
 
 
 @Select
-def _owed(dialog_id: UUID) -> QuerySet[Dialog, Any]:
+def _queue_and_question(dialog_id: UUID) -> QuerySet[Dialog, Any]:
     queued = Exists(Turn.objects.queued().filter(dialog=OuterRef("pk")))
     question = Subquery(Question.objects.filter(dialog=OuterRef("pk"), state="open").values("kind")[:1])
     return Dialog.objects.filter(pk=dialog_id).values_list(queued, question)

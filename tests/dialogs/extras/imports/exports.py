@@ -1,6 +1,11 @@
-"""Exports of other chats, in the shapes that their services give them. What is said in them is invented."""
+"""Exports of other chats, as their services give them, and how tests read them. What is said in them is invented."""
 
+import io
+import json
 from typing import Any
+
+from dialogs.extras.imports.conversation import Conversation
+from dialogs.extras.imports.files import conversations_in
 
 Node = dict[str, Any]
 
@@ -348,3 +353,14 @@ def codex() -> list[Node]:
     event = {"type": "event_msg", "payload": {"type": "agent_message", "message": "Rain, 8 degrees."}}
     meta = {"type": "session_meta", "payload": {"id": "s-1", "cwd": "/"}}
     return [meta, *({"type": "response_item", "payload": item} for item in items), event]
+
+
+def read(content: Any) -> list[Conversation]:
+    return list(conversations_in(io.BytesIO(json.dumps(content).encode()), "export.json"))
+
+
+def spoken(payload: Conversation) -> list[tuple[str, str]]:
+    return [
+        (answer.message.role.value, answer.message.text or " ".join(call.name for call in answer.message.tool_calls))
+        for answer in payload.messages
+    ]
