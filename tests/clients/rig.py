@@ -53,7 +53,8 @@ def worker(prompt: Prompt) -> Reply:
     )
     if any(FILES_TO_EDIT in answer.text for answer in prompt.messages):
         return Reply(_edited(int(task)))
-    if (schema := _schema_asked(prompt)) and not (prompt.last.role == "user" and _shell(prompt, "")):
+    is_told_to_call = prompt.required_tools or (prompt.last.role == "user" and _shell(prompt, ""))
+    if (schema := _schema_asked(prompt)) and not is_told_to_call:
         return Reply(json.dumps(_filled(schema, int(task))))
     if pairs := [pair for answer in prompt.messages if answer.role == "user" for pair in PAIR.findall(answer.text)]:
         return _half_of_pair(prompt, pairs[-1])

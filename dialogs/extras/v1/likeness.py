@@ -17,6 +17,7 @@ import orjson
 
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.notices import without_notices
+from dialogs.extras.v1.values import tells_value_of
 
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
 OCCURRENCES = 8  # of one text in another that are looked at
@@ -186,7 +187,7 @@ class Fit:
 
 def agreement(exchange: Exchange, stored: Exchange) -> Agreement:
     if exchange.message == stored.message:
-        if exchange.answered == stored.answered:
+        if exchange.answered == stored.answered or tells_value_of(exchange.answer, stored.answer):
             return Agreement.SAME
         return Agreement.LIKE if _are_alike(exchange, stored) else Agreement.MESSAGE
     if exchange.answered and exchange.answered == stored.answered and _is_part(exchange.message, stored.message):

@@ -1,6 +1,8 @@
 """Habits of programs, each by its name: however one tells its history, it stays one dialog."""
 
 import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
@@ -51,32 +53,61 @@ def is_called(name: str, /, **arguments: Any) -> dict[str, Any]:
     return {"tool_calls": [{"name": name, "arguments": arguments}]}
 
 
-@pytest.mark.parametrize("told", ["as the call", "as text"])
-def test_instructor_asks_for_a_value_by_a_tool(key: ApiKey, script: Script, told: str) -> None:
-    """A value that does not hold is asked for again by a result; in a conversation the values are told as text."""
+@dataclass
+class Port:
+    """A value as a program holds it: with fields in its own order, and one that the model left out."""
+
+    depth: float
+    name: str
+    berths: list[str] | None = None
+
+
+TELLINGS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "compact": lambda value: json.dumps(value, separators=(",", ":")),
+    "in its own order": lambda value: json.dumps(asdict(Port(**value)), indent=2),
+    "as it is printed": lambda value: repr(Port(**value)),
+    "in words": lambda value: f"{value['name']} is {value['depth']} metres deep.",
+}
+
+
+@pytest.mark.parametrize("asked", ["by a tool", "in words"])
+@pytest.mark.parametrize("tell", TELLINGS.values(), ids=TELLINGS)
+def test_instructor_tells_a_value_as_text(
+    key: ApiKey, script: Script, tell: Callable[[dict[str, Any]], str], asked: str
+) -> None:
+    """Of two dialogs that begin alike, each goes on with its own value."""
+    chosen = {"type": "function", "function": {"name": "Port"}}
+    by_tool = {"tools": [tool("Port", PORT)], "tool_choice": chosen}
+    program = Program(key, **(by_tool if asked == "by a tool" else {}))
+    ports = [{"name": "Porto Antico", "depth": 15}, {"name": "Prà", "depth": 15}]
+    talks: list[list[Message]] = [[user("How deep is it?")], [user("How deep is it?")]]
+    for question in ("", "And that one?", "And the other?"):
+        for port, messages in zip(ports, talks, strict=True):
+            fenced = f"Here it is:\n```json\n{json.dumps(port, indent=1)}\n```"
+            script(is_called("Port", **port) if asked == "by a tool" else {"text": fenced})
+            if question:
+                messages.extend([{"role": "assistant", "content": tell(port)}, user(question)])
+            program.ask(messages)
+    begun = program.dialogs[:2]
+    assert begun[0] != begun[1]
+    assert program.dialogs == begun * 3
+
+
+def test_instructor_asks_again_for_a_value_that_does_not_hold(key: ApiKey, script: Script) -> None:
     script(
         {"match": "Validation", **is_called("Port", name="Genua", depth=15)},
-        {"match": "Trieste", **is_called("Port", name="Trieste", depth=17)},
-        {"match": "Rijeka", **is_called("Port", name="Rijeka", depth=28)},
         is_called("Port", name="genua", depth=-15),
     )
     chosen = {"type": "function", "function": {"name": "Port"}}
     program = Program(key, tools=[tool("Port", PORT)], tool_choice=chosen)
     messages = [user("The harbour of Genua is fifteen metres deep.")]
     answer = program.ask(messages)
-    if told == "as the call":
-        messages.append(answer)
-        for call in answer["tool_calls"]:
-            failed = "Validation Error found:\n1 validation error for Port\nRecall the function correctly"
-            messages.append({"role": "tool", "tool_call_id": call["id"], "name": "Port", "content": failed})
-        answer = program.ask(messages)
-        assert json.loads(answer["tool_calls"][0]["function"]["arguments"]) == {"name": "Genua", "depth": 15}
-    else:
-        for town in ("Trieste", "Rijeka"):
-            value = json.loads(answer["tool_calls"][0]["function"]["arguments"])
-            messages.append({"role": "assistant", "content": json.dumps(value, separators=(",", ":"))})
-            messages.append(user(f"And that of {town}?"))
-            answer = program.ask(messages)
+    messages.append(answer)
+    for call in answer["tool_calls"]:
+        failed = "Validation Error found:\n1 validation error for Port\nRecall the function correctly"
+        messages.append({"role": "tool", "tool_call_id": call["id"], "name": "Port", "content": failed})
+    answer = program.ask(messages)
+    assert json.loads(answer["tool_calls"][0]["function"]["arguments"]) == {"name": "Genua", "depth": 15}
     assert len(set(program.dialogs)) == 1
 
 
