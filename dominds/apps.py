@@ -1,6 +1,4 @@
-"""The Django app of the lowest layer, which brings the commands and makes Celery's application known to every
-process.
-"""
+"""The Django app of the lowest layer, with the commands and, for every process, Celery's application."""
 
 import logging
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The ASGI application, with pages by Django and sockets by Channels. ``daphne dominds.asgi:application`` serves
-it.
-"""
+"""The ASGI application: pages by Django, sockets by Channels. ``daphne dominds.asgi:application`` serves it."""
 
 import os
 import sys

@@ -32,9 +32,7 @@ class Budget:
         return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
 
     def within(self, stated: int) -> int:
-        """Return the bound in force: the server's if it states one (0: it does not), unless an operator gave a lower
-        one.
-        """
+        """Return the bound in force: the server's if it states one (not 0), unless an operator gave a lower one."""
         if not stated:
             return self.most
         return min(stated, self.most) if self.is_given else stated

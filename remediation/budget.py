@@ -188,9 +188,7 @@ class Budget:
 
     @property
     def presses(self) -> bool:
-        """Check whether sending the request as it is does harm: it is too long, or would be critical once it is
-        reported.
-        """
+        """Check whether the request as it is would be too long, or critical once it is reported."""
         return not self.fits or (self.critical is not None and self.prompt > self.critical)
 
     @property

@@ -154,9 +154,7 @@ class ContextConfig:
     tokenizer: str = ""
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the content of ``context_config`` in the file's shape. Parsing it again gives an equal
-        configuration.
-        """
+        """Return ``context_config`` in the file's shape. Parsing it again gives an equal configuration."""
         retention = {"preset": self.retention.preset, "weights": self.retention.differing()}
         return {**asdict(self), "retention": retention}
 

@@ -121,9 +121,7 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True)
 class StrategyStep:
-    """A record of what one strategy did, for the page. ``touched`` are the ids of the units that it took or
-    changed.
-    """
+    """A record of what one strategy did, for the page. ``touched`` are ids of units that it took or changed."""
 
     strategy: str
     est_before: int
@@ -165,9 +163,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Economy:
-    """The price and use of a provider's cache, by which a rewrite is weighed while it holds the beginning of
-    requests.
-    """
+    """The price and use of a provider's cache, by which a rewrite of what it holds is weighed."""
 
     price: Price
     requests: int  # answered since the last rewrite or clear

@@ -19,9 +19,7 @@ MOST_WAITING_PERCENT = 90  # of the limit; above it there may be no room for the
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The estimated saving and cost of one rewrite, in USD. ``saved_tokens`` and ``saving`` hold for each later
-    request.
-    """
+    """The estimated saving and cost of one rewrite, in USD, the saving for each later request."""
 
     saved_tokens: int
     saving: Decimal

@@ -102,9 +102,7 @@ def after_clear(counters: Counters, *, forced: bool) -> Counters:
 
 
 def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
-    """Accept exactly one ``clear_mind`` with a package that is not blank; text and other calls beside it do not
-    matter.
-    """
+    """Accept exactly one ``clear_mind`` with a package that is not blank, whatever text or calls stand beside it."""
     clears = [call for call in calls if call.name == CLEAR_MIND]
     if not clears:
         called = ", ".join(sorted({call.name for call in calls}))

@@ -57,9 +57,7 @@ NO_LOOP = Loop(LoopAction.NONE)
 
 
 def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
-    """Return the reason to believe in a loop, or nothing. Calls are oldest first, ``over_hits`` are of the last
-    hour.
-    """
+    """Return the reason to believe in a loop, or nothing. Calls are oldest first, ``over_hits`` of the last hour."""
     if over_hits > MAX_OVER_HITS:
         return f"the context went over its limit {over_hits} times within an hour"
     repeats = REPEATS_AFTER_OVER_HIT if over_hits else REPEATS
@@ -93,9 +91,7 @@ def nudge(loop: Loop, folder: Path | None = None) -> str:
 
 
 def _cycle(uses: Sequence[ToolUse], repeats: int) -> tuple[ToolUse, ...]:
-    """Return the shortest cycle of calls that the run ends in ``repeats`` times, results included where they are
-    known.
-    """
+    """Return the shortest cycle that the calls end in ``repeats`` times, by results too where they are known."""
     same = [_same(use) for use in uses]
     for length in range(1, LONGEST_CYCLE + 1):
         tail = same[-length * repeats :]
@@ -116,9 +112,7 @@ def _same(use: ToolUse) -> ToolUse:
 
 
 def _canonical(arguments: str) -> str:
-    """Return the same text for the same arguments, whatever their order and spacing; malformed JSON stands for
-    itself.
-    """
+    """Return the same text for equal arguments, whatever their order and spacing, and malformed JSON as it is."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except (ValueError, RecursionError):

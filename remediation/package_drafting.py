@@ -50,9 +50,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """All that the rows know of a dialog, oldest first. ``pending`` is the message that still waits for its
-    answer.
-    """
+    """All that the rows know of a dialog, oldest first. ``pending`` is the message without an answer."""
 
     first_request: str = ""
     requests: Sequence[str] = ()  # of this round
@@ -120,9 +118,7 @@ def _goal(gathered: Gathered, earlier: dict[str, list[str]], line: OneLine) -> l
 
 
 def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
-    """Return the agent's own newest words. A package that a person or the agent wrote is kept whole, since nobody
-    else knows it.
-    """
+    """Return the agent's newest words. A written package is kept whole, since nobody else knows it."""
     whole, each = round(2 * GOAL_CHARS * max(0.5, gathered.share)), round(PROGRESS_CHARS * gathered.share)
     answers = [entry.text for entry in gathered.statements if entry.role == "assistant" and entry.text.strip()]
     written = [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, whole)}"]
@@ -187,9 +183,7 @@ def _line(text: str, limit: int = LINE_CHARS) -> str:
 
 
 def _text(text: str, limit: int) -> str:
-    """Indent the lines of a longer text, so that none can pass for a heading, and cut it at the end of a sentence
-    if possible.
-    """
+    """Indent a longer text, so that no line can pass for a heading, and cut it, at a sentence's end if possible."""
     text = re.sub(r"\n\s*\n+", "\n", disarm(text).strip())
     if len(text) > limit:
         cut = text[: limit - 1]

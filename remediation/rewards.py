@@ -12,9 +12,7 @@ LOWEST, HIGHEST = -2.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a rewrite. Shares are 0 to 1; ``coherence_delta`` is similarity to the original, after minus
-    before.
-    """
+    """The outcome of a rewrite. Shares are 0 to 1; ``coherence_delta`` is the likeness after minus before."""
 
     success: bool
     used_recovery: bool
@@ -86,9 +84,7 @@ def with_coherence(record: Mapping[str, Any], coherence: float) -> dict[str, Any
 
 
 def state_of(units: Sequence[Unit], est_tokens: int, limit: int) -> dict[str, Any]:
-    """Return the numbers of a context that the export records; no text leaves the dialog with it. ``est_tokens`` has
-    the whole request.
-    """
+    """Return the numbers of a context for the export, without text. ``est_tokens`` has the whole request."""
     kinds: dict[str, int] = {}
     for unit in units:
         kinds[unit.kind.value] = kinds.get(unit.kind.value, 0) + 1

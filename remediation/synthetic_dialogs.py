@@ -1,6 +1,4 @@
-"""Generated dialogs that overflow, with facts planted in them, for tests and benchmarks. A seed always gives the
-same.
-"""
+"""Generated dialogs that overflow, with planted facts, for tests and benchmarks: the same ones for a seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -71,9 +71,7 @@ def _remember(request: HttpRequest, language: str) -> None:
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """Return the chosen zone, which a page's script also puts into its cookie, or the browser's, or
-    the last one used.
-    """
+    """Return the chosen zone, else the browser's, which a script puts into a cookie, else the last one used."""
     own: PersonSettings | None = getattr(request, "own_settings", None)
     seen = request.COOKIES.get("zone", "")
     if own is not None and (own.zone or not seen):

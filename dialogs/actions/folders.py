@@ -54,9 +54,7 @@ def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
 
 
 def move(dialog: Dialog, by: User, folder: str) -> None:
-    """Move a dialog into a folder of its owner's navigation, which exists while it holds one, or
-    out by an empty name.
-    """
+    """Move a dialog into a folder of its owner, which exists while it holds one; an empty name takes it out."""
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner puts a dialog into a folder.")
     Dialog.objects.filter(pk=dialog.pk).update(folder=folder_name(folder) or None)
@@ -126,9 +124,7 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
 
 
 def delete_one(dialog: Dialog, by: User) -> None:
-    """Delete a dialog. Raises ``Forbidden`` except for its owner, and ``Conflict`` while it runs or
-    waits for a person.
-    """
+    """Delete a dialog. Raises ``Forbidden`` except for its owner, ``Conflict`` while it runs or waits for a person."""
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner deletes a dialog.")
     delete(by, [dialog.pk])

@@ -27,9 +27,7 @@ UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The place where a person branches off. A ``request_id`` always gets the same dialog, and an
-    empty one a new one.
-    """
+    """The place where a person branches off. A ``request_id`` always gets the same dialog, an empty one a new one."""
 
     dialog_id: UUID
     seq: int

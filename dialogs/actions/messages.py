@@ -1,6 +1,4 @@
-"""Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored before it is
-announced.
-"""
+"""Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored, then announced."""
 
 import re
 from collections.abc import Sequence

@@ -107,9 +107,7 @@ def _offer(server: Server, model: str) -> Offer:
 
 
 def test(server: Server) -> Listing:
-    """Ask a server at a typed address, by the rules of ``dominds.outbound_http`` but on this
-    machine, for its models.
-    """
+    """Ask a server for its models, by the rules of ``dominds.outbound_http`` but on this machine."""
     return _list_models(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
 
 
@@ -118,9 +116,7 @@ def _list_models(server: Server, seconds: float, *, allow_private: bool) -> List
 
 
 def _require_answer(server: Server) -> Listing:
-    """Return a local server's answer. Raises ``Invalid`` in the server's words. A server that the operator calls local
-    is asked at any address.
-    """
+    """Return a local server's answer from any address. Raises ``Invalid`` in the server's words."""
     is_local = replace(server, key="") in local_servers()
     listing = _list_models(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
     if listing.failure:
@@ -219,9 +215,7 @@ def _at(address: str) -> Iterator[ProviderInfo]:
 
 
 def _agent(provider_id: str, model: str, server_name: str) -> Agent:
-    """Return an agent that answers with this model, or a new one, which becomes the default before the demo
-    agents.
-    """
+    """Return an agent that answers with this model, or a new one, which becomes the default before demo agents."""
     agent = Agent.objects.filter(provider=provider_id, model=model, enabled=True, proxy=False).first()
     if agent is None:
         name = model.rpartition("/")[2][:120]

@@ -43,9 +43,7 @@ def _allows(key: ApiKey, method: str) -> bool:
 
 
 class KeyAuth(HttpBearer):
-    """Authentication by ``Authorization: Bearer KEY``. A key that is not valid is refused, whatever session comes
-    beside it.
-    """
+    """Authentication by ``Authorization: Bearer KEY``. A key that is not valid is refused, even beside a session."""
 
     def __call__(self, request: HttpRequest) -> User | None:
         header = request.headers.get("Authorization")
@@ -94,9 +92,7 @@ def bearer_of(header: str) -> str:
 
 
 def recheck_of(request: PersonRequest) -> Callable[[], bool]:
-    """Return a check for long streams, which asks the database whether the key or session behind the stream is still
-    valid.
-    """
+    """Return a check for long streams, which asks the database whether their key or session is still valid."""
     user_id, key, session_key = request.auth.pk, bearer_of(request.headers.get("Authorization", "")), ""
     if not key:
         session_key = str(request.session.session_key)

@@ -61,9 +61,7 @@ def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dic
 
 @router.delete("/dialogs/{uuid:dialog_id}", response={204: None})
 def delete_dialog(request: PersonRequest, dialog_id: UUID) -> Status[None]:
-    """Delete the dialog: it is out of sight now, and removed after 30 days. Only its owner may, while nothing
-    runs or waits.
-    """
+    """Hide the dialog now and remove it after 30 days. Only its owner may, while nothing runs or waits."""
     folders.delete_one(access.visible_dialog(dialog_id, request.auth), request.auth)
     return Status(204, None)
 
@@ -105,9 +103,7 @@ def send_export(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpRes
 
 
 def download(pieces: Iterator[str], name: str, kind: str) -> StreamingHttpResponse:
-    """Send a file piece by piece, always as a download, since text of models and people must not run as a page of this
-    site.
-    """
+    """Send a file as a download, piece by piece: texts of people and models must not run as a page of this site."""
     answer = StreamingHttpResponse(_later(pieces), content_type=f"{kind}; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     answer["Content-Security-Policy"] = "sandbox"

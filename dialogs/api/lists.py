@@ -32,9 +32,7 @@ class Window(Schema):
 
 
 class EventWindow(Window):
-    """A window of events. ``of`` is the generation of the database in which ``after`` counts, as a header named
-    it.
-    """
+    """A window of events. ``of`` is the generation of the database in which ``after`` counts, from a header."""
 
     of: Annotated[str, Field(max_length=32)] | None = None
 

@@ -130,9 +130,7 @@ class ToolCallOut(Schema):
 
 
 class ReasoningOut(Schema):
-    """A model's reasoning before its answer, as far as its provider shows it. ``ms`` is from its first to its
-    last word.
-    """
+    """A model's reasoning, as far as its provider shows it. ``ms`` is from its first to its last word."""
 
     text: str
     ms: int
@@ -276,9 +274,7 @@ class RecalledOut(Schema):
 
 
 class ContextOut(Schema):
-    """``est_tokens`` is the sum of the units, of ``est_fixed`` (instructions, tools and reminders) and of what is
-    recalled.
-    """
+    """``est_tokens`` sums the units, ``est_fixed`` (instructions, tools and reminders) and what is recalled."""
 
     policy: str
     est_tokens: int
@@ -390,9 +386,7 @@ class PieceOut(Schema):
 
 
 class RequestOut(Schema):
-    """A call's request in pieces. ``is_equal`` says that it has the hash of what was sent; ``differs`` says why
-    it has not.
-    """
+    """A call's request in pieces. ``is_equal``: its hash is that of what was sent; ``differs`` says why not."""
 
     call: MomentOut
     is_equal: bool

@@ -24,9 +24,7 @@ def _known_zone(name: str) -> str:
 
 
 class SettingsChange(BaseModel):
-    """A change of settings; one that is left out stays as it is. Not a ``Schema``, which would drop unknown names
-    silently.
-    """
+    """A change of the settings that are named. Not a ``Schema``, which would drop unknown names silently."""
 
     model_config = ConfigDict(extra="allow")
 

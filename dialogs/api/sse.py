@@ -49,9 +49,7 @@ def stream_response(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:
 
 
 class EventStream:
-    """A stream of a dialog's events to one reader. As a ``hub.Listener`` it is woken on the loop, and then reads what
-    is due.
-    """
+    """A stream of a dialog's events. As a ``hub.Listener`` it is woken on the loop, and then reads what is due."""
 
     language = ""
 

@@ -29,9 +29,7 @@ def catalog() -> Catalog:
 
 
 def model_of(subject: Dialog | Agent) -> ModelInfo:
-    """Return the catalog's entry for a dialog's or agent's model, with what its refusals taught. Raises
-    ``UnknownModel``.
-    """
+    """Return the catalog's entry for a model, with what its refusals taught. Raises ``UnknownModel``."""
     if isinstance(subject, Dialog):
         return with_learned(catalog().model(subject.provider_id, subject.model_id))
     return with_learned(catalog().model(subject.provider, subject.model))
@@ -89,9 +87,7 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
-    """Return the thresholds. The server's window comes before the catalog's; a model that needs a limit has no
-    other.
-    """
+    """Return the thresholds: of the server's window, else of the catalog's where the model may use that."""
     return thresholds_under(model, loaded_limit(model))
 
 
@@ -187,9 +183,7 @@ def policy_of(subject: Dialog | Agent) -> Choice:
 
 
 def policy_for(subject: Dialog | Agent, family: str) -> Choice:
-    """Choose a policy. Guidance alone does not help an agent without tools, so a proxy's policy rewrites unless
-    it names none.
-    """
+    """Choose a policy. A proxy's rewrites unless it names none: guidance does not help an agent without tools."""
     agent, named = (
         (subject.agent, subject.chosen_policy) if isinstance(subject, Dialog) else (subject, subject.context_policy)
     )

@@ -18,7 +18,5 @@ def lineage(dialog: Dialog) -> list[Dialog]:
 
 
 def owner_of(dialog: Dialog, position: int) -> Dialog:
-    """Return the dialog of the line that owns the turn before this position, so that branches at one place have
-    one origin.
-    """
+    """Return the dialog that owns the turn before this position: branches at one place have one origin."""
     return next((kin for kin in lineage(dialog) if kin.own_from < position), lineage(dialog)[-1])

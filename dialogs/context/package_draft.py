@@ -1,6 +1,4 @@
-"""Collection of the rows for a drafted re-entry package, which ``remediation.package_drafting`` writes without a
-model.
-"""
+"""Collection of the rows from which ``remediation.package_drafting`` drafts a re-entry package."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Prepared rewrites, made while a dialog rests. Each is stored under a key of all that it was made from, and used
-while that still holds.
-"""
+"""Prepared rewrites, made while a dialog rests. One is used while all that it was made from still holds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -42,9 +42,7 @@ Statements = tuple[Statement, ...]
 
 
 def statements_of(dialog: Dialog, messages: int, *, is_new_epoch: bool = False) -> Statements:
-    """Return the statements of this epoch and, after ``messages`` messages of the view, what holds now if it
-    differs.
-    """
+    """Return this epoch's statements and, after ``messages`` messages of the view, what holds now if it differs."""
     stored: list[list[Any]] = [] if is_new_epoch else dialog.statements
     stated = tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(stored))
     lines = lines_of(dialog)
@@ -58,9 +56,7 @@ def stored(statements: Statements) -> list[list[Any]]:
 
 
 def in_order(system: Sequence[SystemMessage], statements: Statements) -> list[SystemMessage | Statement]:
-    """Sort what stands between the messages of a view. In one place the client's words go first: they were said
-    before.
-    """
+    """Sort what stands between the messages of a view. In one place the client's words, said first, go first."""
     return sorted((*system, *statements), key=attrgetter("at"))
 
 

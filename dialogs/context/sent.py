@@ -23,9 +23,7 @@ from remediation.prompts import Use, uses_of
 
 
 class Category(StrEnum):
-    """The categories of a request's pieces, in the order of requests. Rows store sizes by place, so a new one
-    comes last.
-    """
+    """The categories of a request's pieces, in order. Rows store sizes by place, so a new one comes last."""
 
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
@@ -172,9 +170,7 @@ def record_request(
 
 
 def _without_last_zeros(sizes: list[int]) -> tuple[int, ...]:
-    """Drop zeros at the end. Most requests have no more than four categories, and each zero takes 12 bytes of a
-    row.
-    """
+    """Drop zeros at the end: most requests have at most four categories, and a zero takes 12 bytes of a row."""
     while sizes and not sizes[-1]:
         sizes.pop()
     return tuple(sizes)
@@ -194,9 +190,7 @@ def sizes_of(sent: Sent) -> dict[Category, int]:
 
 
 def est_tokens_of(generation: Generation) -> int:
-    """Estimate the tokens of a prompt: as pages told them before it was sent, where it was counted, or by its
-    characters.
-    """
+    """Estimate the tokens of a prompt: as pages told them before, where it was counted, or by its characters."""
     return generation.est_tokens or generation.est_prompt_tokens or generation.request_chars // CHARS_PER_TOKEN
 
 

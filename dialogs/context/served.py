@@ -1,6 +1,4 @@
-"""The model, limits and policy that serve a dialog or an agent, looked up once per request or step and handed
-along.
-"""
+"""The model, limits and policy that serve a dialog or an agent, looked up once per request or step."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,6 +1,4 @@
-"""Estimated sizes of what the model would see. They are marked "est." wherever they are shown, and unknown to
-health.
-"""
+"""Estimated sizes of what the model would see, marked "est." wherever they are shown, and unknown to health."""
 
 import functools
 import math
@@ -66,9 +64,7 @@ class Sizes:
         return self.budget.prompt
 
     def margin(self, prompt: int) -> int | None:
-        """Return the tokens by which an estimated ``prompt`` may be too low, once reports have taught; None
-        before.
-        """
+        """Return by how many tokens an estimated ``prompt`` may be too low, or None before reports have taught it."""
         return margin_of(prompt, self.reported, self.factor) if self.source == "calibrated" else None
 
     def count(self, messages: Sequence[Message]) -> int:

@@ -19,9 +19,7 @@ CACHE_KEPT = timedelta(minutes=5)  # by every provider at least, from the last r
 
 
 def spending_of(dialog: Dialog) -> Spending:
-    """Return the spending of a dialog that was read ``whole``, with its owner's budget. Without one the month is
-    not added up.
-    """
+    """Return the spending of a dialog that was read ``whole``. Only an owner's budget has the month added up."""
     budget = dialog.monthly_budget_usd
     spending = Spending(
         dialog=dialog.known_cost,

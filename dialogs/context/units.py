@@ -81,9 +81,7 @@ def _result(call: ToolCall, row: Any | None) -> Message:
 
 
 def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
-    """Return a unit of the view as a rewrite stores it: by reference when it stands as it was said, by value
-    otherwise.
-    """
+    """Return a unit as a rewrite stores it: by reference when it stands as it was said, else by value."""
     if original and unit.source:
         return {"turns": list(unit.source)}
     return {

@@ -1,6 +1,4 @@
-"""Estimated sizes of one view, computed when asked for. Most steps of a dialog need none, and then nothing is
-counted.
-"""
+"""Estimated sizes of one view, computed when asked for: most steps of a dialog need none."""
 
 import functools
 from collections.abc import Sequence
@@ -16,9 +14,7 @@ from remediation.tokens.calibration import Counted
 
 
 class ViewSizes:
-    """The sizes of a dialog's view, counted when first asked for, once for each policy, as policies count
-    differently.
-    """
+    """The sizes of a dialog's view, counted when first asked for, once for each policy's way of counting."""
 
     def __init__(self, dialog: Dialog, served: Served, view: View, tools: Sequence[ToolSpec]) -> None:
         self._dialog, self._served, self._view, self._tools = dialog, served, view, tools

@@ -232,9 +232,7 @@ def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def run_entry(line: RunLine) -> Entry:
-    """Place a rewrite after the last turn before it. The policy's first notice stands between them, and the clear
-    that was undone.
-    """
+    """Place a rewrite after the last turn before it, but for the policy's first notice and the clear it undid."""
     if line.undoes_clear:
         return Entry(position=line.run.base_position + 0.75, run=line)
     has_notice = any(policy.notices for policy in rewriting() if policy.name == line.run.policy)

@@ -72,9 +72,7 @@ _cached = functools.lru_cache(maxsize=512)(_render)
 
 
 def finished_chars(text: str) -> int:
-    """Return the number of characters of a growing text that no later text can change: its complete lines, except for a
-    last block that is open.
-    """
+    """Count the characters of a growing text that no later text can change: all but a last block that is open."""
     complete = text[: text.rfind("\n") + 1]
     blocks = [token for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
     if (

@@ -9,9 +9,7 @@ SHOWN_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """The reasoning of a turn. ``text`` is its beginning, ``chars`` its whole length, and ``seconds`` the time from its
-    first to its last word.
-    """
+    """The reasoning of a turn: the beginning of its text, its whole length in characters, and its seconds."""
 
     text: str
     chars: int

@@ -68,9 +68,7 @@ class Line:
 
 
 def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
-    """Return the pieces before and after a rewrite in one order: by the oldest turn of each, a new text before the
-    pieces that it replaces.
-    """
+    """Return the pieces before and after a rewrite by their oldest turns, new texts before what they replace."""
     gone_by_id = {item["id"]: item for item in removed}
     changed = {item["id"] for item in view if item.get("is_new") and item["id"] in gone_by_id}
     rows: list[tuple[tuple[int, int, int], Item | None, Item | None]] = []

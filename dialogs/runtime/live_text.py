@@ -186,9 +186,7 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # colours and mo
 
 
 def show_line(dialog_id: UUID, call_id: str, text: str) -> None:
-    """Publish the last line of ``text``, without secrets, for the dialog's pages. A thread does, so
-    this never waits.
-    """
+    """Have a thread publish the last line of ``text``, without secrets, for the dialog's pages."""
     _lines.add(call_id, {"dialog": str(dialog_id), "call": call_id, "line": line_of(text)})
 
 

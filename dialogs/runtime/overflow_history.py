@@ -79,9 +79,7 @@ def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
 
 
 def _replies_since(dialog: Dialog, after: int) -> list[list[dict[str, str]]]:
-    """Return each reply's tool calls behind a position, oldest first. Those before the newest rewrite must not trigger
-    the next one.
-    """
+    """Return each reply's tool calls behind a position, oldest first, so that no older ones trigger a rewrite."""
     newest = _newest_calls(dialog.pk, dialog.round_number, after)
     return [list(calls) for calls in reversed(newest) if calls]
 

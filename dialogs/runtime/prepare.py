@@ -42,9 +42,7 @@ _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
 
 
 class NotPrepared(Exception):
-    """Raised when a call failed, or a worker claimed the dialog. ``in_vain``: the same call would fail, and cost,
-    again.
-    """
+    """A call failed, or a worker claimed the dialog. ``in_vain``: the same call would fail, and cost, again."""
 
     def __init__(self, cause: str, *, in_vain: bool) -> None:
         super().__init__(cause)

@@ -1,6 +1,4 @@
-"""Rewrites of the view, performed and stored as rows. ``dialogs.actions.rewrite_requests`` is how people ask for
-them.
-"""
+"""Rewrites of the view, performed and stored as rows. People ask for them by ``actions.rewrite_requests``."""
 
 import secrets
 import time
@@ -106,9 +104,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
 
 
 def _take_prepared(job: Job) -> Rewritten | None:
-    """Return what was prepared while the dialog rested, if it still fits. A person's own request is never served
-    from there.
-    """
+    """Return what was prepared while the dialog rested, if it still fits and no person asked for the rewrite."""
     if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.materials.view.interrupted:
         return None
     result = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
@@ -119,9 +115,7 @@ def _take_prepared(job: Job) -> Rewritten | None:
 
 
 def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
-    """Rewrite by the policy; when its time is up, keep the newest units alone, which takes no model and compares
-    no texts.
-    """
+    """Rewrite by the policy; when its time is up, keep the newest units alone, without models and comparisons."""
     units = job.sizes.units if job.policy.shows_phases else ()
     show = partial(rewrite_progress.tell, lease, job.sizes, rewrite_progress.badge(units), job.decision.reason)
     phases = rewrite_progress.Progress(show)
@@ -325,9 +319,7 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
 
 
 def _unit_json(unit: Unit, unchanged: Mapping[str, str], before: Mapping[str, object]) -> dict[str, Any]:
-    """Return a unit as JSON. ``is_new`` marks a text that this rewrite wrote, beside those that an earlier one
-    left.
-    """
+    """Return a unit as JSON. ``is_new`` marks a text that this rewrite wrote, not an earlier one."""
     stored = unit_to_json(unit, original=unchanged.get(unit.id) == unit.text)
     is_new = "messages" in stored and before.get(unit.id) != unit.messages
     return {**stored, "is_new": True} if is_new else stored
@@ -388,9 +380,7 @@ def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewri
 
 
 def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
-    """Explain the failure. Its sizes are those of messages, so the rest of the request is named where it leaves
-    no room.
-    """
+    """Explain the failure. The rest of the request is named where it leaves no room for messages."""
     budget = job.sizes.budget
     if budget.limit and budget.beside >= budget.limit:
         return obstacle(budget)

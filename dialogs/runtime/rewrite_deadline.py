@@ -1,6 +1,4 @@
-"""A time limit for one rewrite, checked whenever the rules ask for outside help, as all long ones do again and
-again.
-"""
+"""A time limit for one rewrite, checked whenever the rules ask for outside help, as all long ones do."""
 
 import time
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""Logs and traces of a worker: ids on every log line, and spans under the names of OpenTelemetry's GenAI
-conventions.
-"""
+"""Logs and traces of a worker: ids on every line, and spans named as OpenTelemetry's GenAI conventions say."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

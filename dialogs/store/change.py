@@ -163,9 +163,7 @@ class Change:
             prepared.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
-        """Derive the facts from the row if possible: the state before, or an event, tells whether a
-        question is open.
-        """
+        """Derive whether a question is open from the row's earlier state or an event, if possible."""
         asked = any(kind == "question" for kind, _ in self._new_events)
         if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not self.dialog.all_placed:
             return facts_of(self.dialog)

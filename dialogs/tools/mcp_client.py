@@ -42,9 +42,7 @@ T = TypeVar("T")
 
 
 def list_tools(server: Server, changed: Callable[[], object] = lambda: None) -> list[Tool]:
-    """Return the server's present tools. It calls ``changed`` when the list is no longer valid.
-    Raises ``McpFailed``.
-    """
+    """Return the server's tools, and have ``changed`` called when they are no longer valid. Raises ``McpFailed``."""
     mcp_config.begin_list(server.server_id)
     return _sessions.run(_sessions.list_tools(Place(server), changed), CONNECT_SECONDS + LIST_SECONDS)
 

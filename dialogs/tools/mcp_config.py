@@ -159,9 +159,7 @@ class VariableMissing(Exception):
 
 
 def resolve_values(values: Mapping[str, Value]) -> dict[str, str]:
-    """Return the values to send, with those of the environment filled in and masked in every log. Raises
-    ``VariableMissing``.
-    """
+    """Return the values to send, those of the environment masked in every log. Raises ``VariableMissing``."""
     result: dict[str, str] = {}
     for key, value in values.items():
         if isinstance(value, str):
@@ -244,9 +242,7 @@ def _why_off(reading: Reading, entry: Any, here: str) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Check for a key without a value, or with an empty key inside it: somebody meant to restrict by it, and has not
-    said what.
-    """
+    """Check for an empty key, or one without a value, by which somebody meant to restrict and did not say what."""
     return value is None or (isinstance(value, Mapping) and None in value.values())
 
 

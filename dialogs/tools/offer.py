@@ -1,6 +1,4 @@
-"""The tools in a request. In a small window those that every agent has are described briefly, and the least needed
-are left out.
-"""
+"""The tools in a request. Small windows describe the built-in ones briefly, and leave out the least needed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

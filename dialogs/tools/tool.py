@@ -111,9 +111,7 @@ class Tool:
 
     @property
     def identity(self) -> str:
-        """Return what an approval allows, which is different for each server. The tool's name
-        follows the last slash.
-        """
+        """Return the name that an approval allows, which holds the server's. The tool's follows the last slash."""
         return f"{self.source}/{self.name}" if self.source else self.name
 
     @property

@@ -150,9 +150,7 @@ def _status_of(given: Mapping[str, Any]) -> int | None:
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that a server asks for, by ``retry-after-ms``, in seconds or as a date; None
-    for a senseless one.
-    """
+    """Return the wait that a server asks for, by ``retry-after-ms``, in seconds or as a date; None for nonsense."""
     milliseconds, value = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
     try:
         wait = float(milliseconds) / 1000 if milliseconds else float(value)

@@ -19,9 +19,7 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the key from the environment, or the one typed into the page if there is no variable. Raises
-    ``AuthFailed``.
-    """
+    """Return the key from the environment, else the one typed into the page. Raises ``AuthFailed``."""
     if not model.api_key_env:
         remember(model.api_key)
         return model.api_key

@@ -153,9 +153,7 @@ def _maximum_in(text: str) -> int | None:
 
 
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
-    """Recognise a refusal that says what must change, and a failure that is reported as a refusal. Servers mistake each
-    for the other.
-    """
+    """Tell a refusal that says what must change from a failure. Servers mistake each for the other."""
     text, codes = complaint.text[:READ_CHARS], complaint.codes
     if codes & GARBLED_CODES or GARBLED_TEXT.search(text):
         return MalformedStream

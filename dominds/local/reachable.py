@@ -47,9 +47,7 @@ def require_redis() -> None:
 
 
 def database_sentence(error: Exception) -> str:
-    """Return what keeps the database from being used, or an empty text for an error that is better
-    seen by traceback.
-    """
+    """Return what keeps the database from being used, or an empty text where a traceback tells more."""
     from django.db import connection
 
     sqlstate = getattr(error.__cause__, "sqlstate", None)

@@ -55,9 +55,7 @@ def _ask_redis() -> None:
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus: anyone on loopback, and else people with the permission, or holders of
-    DOMINDS_METRICS_TOKEN.
-    """
+    """Answer Prometheus on loopback, people with the permission, and holders of DOMINDS_METRICS_TOKEN."""
     if not (settings.LOOPBACK_ONLY or _may_read_metrics(request)):
         return HttpResponse("Not found\n", status=404, content_type="text/plain")
     answer: HttpResponse = ExportToDjangoView(request)

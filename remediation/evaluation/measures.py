@@ -39,9 +39,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Something that was needed, and where it stood. ``position`` is the quarter of the dialog where it was said
-    last.
-    """
+    """Something that was needed. ``position`` is the quarter of the dialog where it was said last."""
 
     measure: str
     kind: str
@@ -155,9 +153,7 @@ def _evidence(dialog: Dialog, probe: Probe) -> list[Turn]:
 
 
 def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> State:
-    """Judge where what is needed stands. ``is_held`` says whether the request holds it together with a further
-    text.
-    """
+    """Judge where what is needed stands. ``is_held`` says whether the request holds it, with a further text."""
     if is_held(""):
         return State.IN_SIGHT
     result = "\n".join(

@@ -8,9 +8,7 @@ from remediation.evaluation.measures import POSITIONS, Fate, Run, State
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The fate of ``needed`` things: how many were in sight, and how many more one search away; the others were
-    lost.
-    """
+    """The fate of ``needed`` things: in sight, one search away, or lost."""
 
     needed: int = 0
     in_sight: int = 0

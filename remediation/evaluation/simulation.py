@@ -110,9 +110,7 @@ class Simulation:
         return View(after, self.view.rewrites + (after != units), self.view.millis + millis)
 
     def request(self, view: View) -> Request:
-        """Build a request. Recall begins with the first rewrite, and gets its share of the budget where that is
-        free.
-        """
+        """Build a request, with recall's share of the budget, where it is free, from the first rewrite on."""
         tokens = total_tokens(view.units) + self.fixed
         started_at = time.perf_counter()
         recalled = self._recall(view) if view.rewrites and self.setup.recalling.share else Recalled()

@@ -22,9 +22,7 @@ from remediation.spending import BUDGET_KIND
 
 
 def decide(policy: Policy, context: Context) -> Decision:
-    """Decide what to do before a generation. A used-up budget goes first, since whatever else is decided may cost
-    more.
-    """
+    """Decide what to do before a generation. A used-up budget goes first: whatever else is decided may cost more."""
     if context.spending.refused_above:
         return Fail("", context.spending.refused_above)
     if context.spending.exceeded:

@@ -47,9 +47,7 @@ def _force_clear(context: Context) -> Decision:
 
 
 def _countdown(context: Context) -> Decision:
-    """Guide for some generations, then clear; never suspend. A request refused as too long leaves no generation
-    to guide.
-    """
+    """Guide for some generations, then clear, but never suspend. After a refusal as too long, clear at once."""
     if context.overflowed and context.failed_clears >= MAX_FORCED_CLEARS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",

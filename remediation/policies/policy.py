@@ -18,9 +18,7 @@ Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event 
 
 @dataclass(frozen=True, slots=True)
 class CountingFacts:
-    """The facts that decide a policy's limit and tokenizer. ``tokenizer`` is the catalog's, empty for the model's
-    usual one.
-    """
+    """The facts that decide a policy's limit and tokenizer, which is empty where the model's usual one holds."""
 
     window: int | None  # tokens; None: unknown
     model_id: str

@@ -1,6 +1,4 @@
-"""The registry of policies: the product's own, and those of installed packages (entry points, see
-``docs/plugins.md``).
-"""
+"""The registry of policies: the product's own, and those of installed packages (see ``docs/plugins.md``)."""
 
 import logging
 from collections.abc import Iterable

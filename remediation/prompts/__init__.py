@@ -30,9 +30,7 @@ class Use:
 
 
 class Filled(str):
-    """A text as it is sent, with the prompts that it was made of. With them it can be made again, so it is stored
-    nowhere.
-    """
+    """A text as it is sent, and the prompts of which it can be made again, so that it is stored nowhere."""
 
     uses: tuple[Use, ...] = ()
 

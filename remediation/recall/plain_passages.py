@@ -17,9 +17,7 @@ _PAIRS = (
 
 
 def without_marks(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the same parts without Markdown's marks. A mark stays where it holds a word that was searched for,
-    as a link's address may.
-    """
+    """Return the parts without Markdown's marks, but for those that hold a word of the query, such as addresses."""
     text = "".join(part.text for part in parts)
     asked, gone, start = set[int](), set[int](), 0
     for part in parts:

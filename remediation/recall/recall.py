@@ -45,9 +45,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The pieces that come back, in the order of the dialog. ``est_tokens`` bounds the rendered block; 0 without
-    pieces.
-    """
+    """The pieces that come back, in the dialog's order. ``est_tokens`` bounds the rendered block."""
 
     pieces: tuple[Piece, ...] = ()
     est_tokens: int = 0
@@ -176,9 +174,7 @@ def _line(passage: Passage) -> str:
 
 
 def _label(passage: Passage) -> str:
-    """Name the turn's number and speaker, and the part of a long turn, in few words: a label stands before every
-    passage.
-    """
+    """Name the turn's number and speaker, and the part of a long turn, briefly: each passage has such a label."""
     part = f", {passage.part + 1}/{passage.parts}" if passage.parts > 1 else ""
     return f"[{passage.turn} {passage.speaker}{part}]"
 

@@ -26,9 +26,7 @@ def matching_words(text: str, asked: Collection[str]) -> tuple[str, ...]:
 
 
 def snippet(text: str, asked: Collection[str], chars: int = SNIPPET_CHARS) -> tuple[Part, ...]:
-    """Return about ``chars`` characters where most words of the query stand together, with an ellipsis for
-    omitted text.
-    """
+    """Return some ``chars`` characters that hold most words of the query, with ellipses for omitted text."""
     places = list(_places(text, asked))
     start = max(0, _best_start(text, places, chars) - CHARS_BEFORE) if len(text) > chars else 0
     end = min(len(text), start + chars)

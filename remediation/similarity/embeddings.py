@@ -46,17 +46,13 @@ COMMON_WORDS = frozenset(
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors whose dot product is their likeness. ``name`` is shown to people, so it must
-    be true.
-    """
+    """Turns texts into unit vectors whose dot product is their likeness. People are shown its true ``name``."""
 
     @property
     def name(self) -> str: ...
 
     def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
-        """Return one row per text, of length 1, or zero for a text without words. ``thorough`` reads more of long
-        texts.
-        """
+        """Return one row per text, of length 1, or zero without words. ``thorough`` reads more of long texts."""
         ...
 
 
@@ -237,9 +233,7 @@ def similarity(a: str, b: str, using: Embedder | None = None) -> float:
 
 
 def likeness_of_wording(a: str, b: str) -> float:
-    """Compare as ``similarity`` does, but by hashed n-grams: some 2 ms for 10,000 characters, where MiniLM takes
-    300 whatever the length.
-    """
+    """Compare as ``similarity`` does, by hashed n-grams: 2 ms for 10,000 characters, where MiniLM takes 300."""
     return similarity(a, b, _LEXICAL)
 
 

@@ -51,9 +51,7 @@ class MiniLM:
         self._tokenizer.no_padding()
 
     def embed(self, texts: Sequence[str], longest: int = LONGEST_ROW) -> Array:
-        """Return one row of WIDTH numbers and length 1 per text, in order. Each text is cut after ``longest``
-        tokens.
-        """
+        """Return one row of WIDTH numbers and length 1 per text, each cut after ``longest`` tokens."""
         self._tokenizer.enable_truncation(LONGEST_ROW)
         rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         rows = [row if len(row) <= longest else [*row[: longest - 1], row[-1]] for row in rows]
@@ -129,9 +127,7 @@ class _Layer:
 
 
 def model_directory() -> Path | None:
-    """Find the installed package's model without importing the package, whose import would want torch; None
-    without it.
-    """
+    """Find the installed package's model, or None, without importing the package, which would import torch."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None

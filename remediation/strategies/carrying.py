@@ -88,9 +88,7 @@ def removed_from(before: Units, after: Units) -> Units:
 
 
 def _position(before: Units, view: Units) -> int:
-    """Return the ledger's place: behind the first new text that stands for others, else behind the leading system
-    prompts.
-    """
+    """Return the ledger's place: behind the first text that stands for others, else the leading system prompts."""
     known = {unit.id for unit in before}
     for index, unit in enumerate(view):
         if unit.kind is UnitKind.SUMMARY and unit.id not in known:

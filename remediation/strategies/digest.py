@@ -69,18 +69,14 @@ def _join(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Sequence
 
 
 def plainness(units: Sequence[Unit]) -> float:
-    """Return 1 where all is plain talk (short messages without calls), falling to 0 where half of the tokens or
-    more are not.
-    """
+    """Return 1 where all is plain talk (short messages without calls), falling to 0 where half of the tokens is not."""
     talk = [unit for unit in units if unit.role is not UnitRole.SYSTEM and unit.kind not in STAND_INS]
     short = (unit.est_tokens for unit in talk if unit.role is not UnitRole.TOOL and unit.est_tokens <= PARAGRAPH_TOKENS)
     return max(0.0, 2 * sum(short) / max(1, total_tokens(talk)) - 1)
 
 
 def _worths(statements: Sequence[Statement], talk_share: float, agents_share: float) -> list[float]:
-    """Weigh statements: the more of the text is talk, the more counts what is told. The average stays, and no
-    rule loses.
-    """
+    """Weigh statements: told ones count more in talk. The average stays, and no rule loses."""
     own = [statement.worth for statement in statements]
     talk = _worths_in_talk(statements, agents_share) if talk_share else own
     scale = sum(own) / (sum(talk) or 1.0)
@@ -208,9 +204,7 @@ def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_who
 
 
 def _lines(talk: Talk, statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
-    """Write one line for each text with a chosen sentence, with a mark where sentences between others are left
-    out.
-    """
+    """Write a line for each text with a chosen sentence, with marks where sentences between are left out."""
     lines: list[tuple[int, str]] = []
     for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
         parts: list[str] = []

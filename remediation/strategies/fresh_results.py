@@ -1,6 +1,4 @@
-"""Cutting of the newest tool results: one that leaves too little room keeps its head, its tail and the lines that
-matter.
-"""
+"""Cutting of the newest tool results that leave too little room, to head, tail and lines that matter."""
 
 import math
 from collections import Counter
@@ -42,9 +40,7 @@ def _may_be_cut(unit: Unit) -> bool:
 
 
 def _words_of(units: Units, unit: Unit) -> frozenset[str]:
-    """Return the words that say what a result was wanted for: the task, the agent's text beside the call, and the
-    arguments.
-    """
+    """Return the words that say what a result was for: of the task, the text beside the call, its arguments."""
     asked = " ".join(call.arguments for message in unit.messages for call in message.tool_calls)
     words = " ".join(message.text for message in unit.messages if message.role is not Role.TOOL)
     return frozenset(telling(f"{task_of(units)} {words} {asked}"))
@@ -101,9 +97,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:
-    """Return the places of what stays: the head and the tail in their share, then what matters most for its
-    tokens.
-    """
+    """Return the places of what stays: head and tail in their share, then what matters most for its tokens."""
     chosen: set[int] = set()
     for order in (range(len(pieces)), range(len(pieces) - 1, -1, -1)):
         left = room / END_SHARE
@@ -122,9 +116,7 @@ def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: fr
 
 
 def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
-    """Rate pieces by the task's words in them, rare ones more, and by a failure they report. Worthless pieces are
-    left out.
-    """
+    """Rate pieces by the task's words in them, rare ones more, and by failures. Worthless pieces are left out."""
     times = Counter(pieces)  # lines of logs repeat: each is read once
     rows = {piece: words & set(telling(piece)) for piece in times}
     seen = Counter[str]()

@@ -95,9 +95,7 @@ def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening
 
 
 def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
-    """Say what the agent is to go on with: the newest message, and the request that began the work if that one
-    goes.
-    """
+    """Say what the agent is to go on with: the newest message, or the first request where that goes."""
     newest = disarm(" ".join(task_of(units).split())[:TASK_CHARS])
     first = _first_request(units, kept)
     if not first:
@@ -110,9 +108,7 @@ def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
 
 
 def _first_request(units: Units, kept: set[int]) -> str:
-    """Return the first request as an earlier handover carries it, else a person's first message unless that stays
-    anyway.
-    """
+    """Return the first request, as an earlier handover carries it or as it was said, unless it stays anyway."""
     for index, unit in enumerate(units):
         if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
             return unit.text.rpartition(TASK_BEGAN)[2]

@@ -1,6 +1,4 @@
-"""The hand-off summary, for whichever strategy takes units away: requested, judged, repaired once, else made by
-rule.
-"""
+"""The hand-off summary of units that go: asked for, judged, repaired once, else made by rule."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -181,9 +179,7 @@ EARLIER_MARK = "\0earlier summary\0"
 
 
 def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[str]:
-    """Write one request per model call, so that each fits the summariser's window; later ones revise the earlier
-    summary.
-    """
+    """Write one request per model call that fits the summariser's window; later ones revise the summary."""
     parts = _parts([entry for unit in gone for entry in entries_of(unit)], toolbox)
     nonce = sha256("\0".join(map("\n".join, parts)).encode(errors="replace")).hexdigest()[:12]
     for number, part in enumerate(parts, 1):

@@ -89,9 +89,7 @@ def score(unit: Unit, index: int, total: int, weights: Weights) -> float:
 
 
 class _Reading(NamedTuple):
-    """A reading of a unit's text, made once for score and urgency: searching the text is most of the work of
-    pruning.
-    """
+    """A reading of a unit's text, made once for score and urgency: reading is most of the work of pruning."""
 
     fails: bool
     operates: bool
@@ -120,9 +118,7 @@ def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weig
 
 
 def _recency(unit: Unit, index: int, total: int, weights: Weights) -> float:
-    """Return the full points for the system prompt and the newest unit, and ``(i - 1) / (n - 1)`` of them for
-    those between.
-    """
+    """Return all points for system prompt and newest unit, and ``(i - 1) / (n - 1)`` of them for those between."""
     if unit.role is UnitRole.SYSTEM or index == total - 1:
         return weights.recency
     return max(0.0, weights.recency * (index - 1) / (total - 1))
@@ -179,9 +175,7 @@ def indispensable(units: Units) -> set[int]:
 
 
 def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
-    """Choose the best exchanges that fit. A question and its answer are one choice, rated by the better of their
-    scores.
-    """
+    """Choose the best exchanges that fit. A question and its answer are one, rated by the better of their scores."""
     readings = {index: _read(unit, weights) for index, unit in enumerate(units) if index not in kept}
     scores = {
         index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
@@ -206,9 +200,7 @@ def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int,
 
 
 def _is_core(unit: Unit, reading: _Reading) -> bool:
-    """Check whether a unit is the reason to rescue its exchange, or the question in it: a long answer beside it
-    may go.
-    """
+    """Check whether a unit makes its exchange worth rescuing, or asks in it: a long answer beside it may go."""
     return unit.role is UnitRole.USER or unit.failed or reading.forbids or (reading.fails and not reading.is_long)
 
 

@@ -1,6 +1,4 @@
-"""Masking, the cheapest loss: one line replaces old tool output and says what it was, its size, and how to read
-it again.
-"""
+"""Masking, the cheapest loss: one line for an old tool output, with its size and how to read it again."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -38,9 +36,7 @@ def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units
 
 
 def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
-    """Apply ``shorten`` to units, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS``
-    stay.
-    """
+    """Shorten units, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS`` stay."""
     result, excess = list(units), total_tokens(units) - target_tokens
     for index in touchable(units):
         if excess <= 0 or index >= len(units) - FRESH_UNITS:

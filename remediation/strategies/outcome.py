@@ -98,9 +98,7 @@ def _of_people(units: Units) -> list[int]:
 
 
 def task_of(units: Units) -> str:
-    """Return what the dialog is about now, as a query for relevance: its newest user message, followed by its
-    first.
-    """
+    """Return a query for what the dialog is about now: its newest user message, followed by its first."""
     users = [unit for unit in units if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
     texts = [unit.text for unit in (users[:1] + users[-1:] if len(users) > 1 else users)]
     return "\n".join(reversed(texts))

@@ -63,9 +63,7 @@ def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[
 
 
 def find_superseded(talk: Talk) -> dict[str, Stale]:
-    """Map the ids of units that are not lost to their messages that no longer hold. Texts that stand for others bear
-    their marks already.
-    """
+    """Map units that are not lost to their messages that no longer hold. Stand-ins bear their marks already."""
     stale: dict[str, Stale] = {}
     holding: set[str] = set()
     for statement in talk.statements:

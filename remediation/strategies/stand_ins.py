@@ -25,9 +25,7 @@ BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"
 def stand_in(
     kind: UnitKind, text: str, replaced: Sequence[Unit], toolbox: Toolbox, taken: Sequence[Unit], prefix: str = ""
 ) -> Unit:
-    """Make a unit that says ``text`` in the user's role in place of ``replaced``. Its id differs from all in
-    ``taken``.
-    """
+    """Make a user's unit of ``text`` in place of ``replaced``, with an id that is not ``taken``."""
     messages = (Message(role=Role.USER, text=text),)
     return Unit(
         id=_free_id(prefix or f"{kind.value}-", text, replaced, {unit.id for unit in taken}),
@@ -50,9 +48,7 @@ def _free_id(prefix: str, text: str, replaced: Sequence[Unit], taken: set[str]) 
 
 
 def summary_heading(replaced: Sequence[Unit]) -> str:
-    """Name the turns in the form that the agent gives to ``read_archive``, which shows what the summary stands
-    for.
-    """
+    """Name the turns as ``read_archive`` takes them, to show what the summary stands for."""
     source = sources_of(replaced)
     return f"[Summary of turns {source[0]}-{source[-1]}]\n" if source else SUMMARY_HEADING
 
@@ -113,9 +109,7 @@ def without_heading(text: str) -> str:
 
 
 def with_text(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
-    """Return the unit with ``text`` as its words. A provider's opaque items would still say the old ones, so they
-    are dropped.
-    """
+    """Return the unit with ``text`` as its words, and without a provider's opaque items, which say the old ones."""
     changed = unit.with_text(text, toolbox.count)
     if len(changed.messages) > 1 or not changed.messages[0].provider_items:
         return changed

@@ -34,9 +34,7 @@ def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritte
 
 
 def newest_fitting(units: Units, candidates: list[int], room: int, skip: bool = False) -> set[int]:
-    """Return the newest candidates that fit into ``room`` tokens. The first that does not fit ends the search,
-    unless ``skip`` is set.
-    """
+    """Return the newest candidates within ``room`` tokens, up to the first that does not fit unless ``skip`` is set."""
     chosen: set[int] = set()
     for index in reversed(candidates):
         if units[index].est_tokens <= room:

@@ -57,9 +57,7 @@ class Shown:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """Map each word to its places. Searching the whole text for each value took the square of a
-        conversation's length.
-        """
+        """Map each word to its places. Searching the text for each value took the square of a conversation's length."""
         places: dict[str, list[int]] = {}
         for place, word in enumerate(self._words):
             places.setdefault(word, []).append(place)
@@ -94,9 +92,7 @@ class Shown:
         return required.whole and self.share_of(required.statement.text) < WORDS_COVERED
 
     def says(self, statement: str, values: Sequence[str]) -> bool:
-        """Check whether this text already says the statement, with all its exact ``values``, so that a ledger
-        need not repeat it.
-        """
+        """Check whether this text says the statement, with all its exact ``values``, so that a ledger need not."""
         if any(not self.has_value(value) for value in values):
             return False
         return self.share_of(statement) >= (WORDS_COVERED if values else STATEMENT_COVERED)
@@ -167,9 +163,7 @@ def covered_share(shown: Shown, required: Sequence[Required]) -> float:
 
 
 def is_about(summary: str, known: Shown, required: Sequence[Required]) -> bool:
-    """Check whether a summary speaks of ``known``, the text that it stands for, and neither obeys, refuses nor
-    invents.
-    """
+    """Check whether a summary speaks of ``known``, its source, and neither obeys, refuses nor invents."""
     if len(required) < FEWEST_REQUIRED:
         return known.share_of(summary) >= LEAST_COVERAGE
     return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (

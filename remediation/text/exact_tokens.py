@@ -135,9 +135,7 @@ def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
-    """Add up what tokens are worth: the best counts whole, each further one half of the one before, and one of
-    many alike counts less.
-    """
+    """Add up what tokens are worth: the best whole, each further one half, and one of many alike less."""
     if not values:
         return 0.0
     total, share = 0.0, 1.0

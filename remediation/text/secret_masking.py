@@ -86,9 +86,7 @@ def _redact(text: str) -> str:
 
 
 def _redact_named(text: str) -> str:
-    """Keep names and replace their values, unless these are no secrets: code that fetches one, prose about one, a
-    token count.
-    """
+    """Replace the values of names, but for no secrets: code that fetches one, prose about one, a token count."""
     lowered = text.lower()
     if len(lowered) != len(text):
         lowered = "".join(sign.lower()[:1] for sign in text)

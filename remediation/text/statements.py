@@ -69,9 +69,7 @@ class Statement(NamedTuple):
 
     @property
     def marked(self) -> str:
-        """Return the words with the mark of what no longer holds, placed within the sentence so that it stays a
-        part of it.
-        """
+        """Return the words with the mark of what no longer holds, placed so that it stays a part of the sentence."""
         if self.holds:
             return self.text
         bare = self.text.rstrip(".!。！;；")
@@ -166,9 +164,7 @@ def _read_text(role: str, text: str) -> tuple[Statement, ...]:
 
 
 def _judge(role: str, sentence: Sentence) -> Statement:
-    """Judge one sentence by its words alone, without the values in it. What someone quotes is told as a quote and is
-    nobody's rule here.
-    """
+    """Judge one sentence by its words, without values. What someone quotes is told so, and nobody's rule here."""
     gone = UNTIL_MARK.search(sentence.text) if "(" in sentence.text else None
     said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text
     earlier = QUOTE_MARK.match(said)

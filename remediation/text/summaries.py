@@ -131,9 +131,7 @@ def summary_problem(
 
 
 def _is_cut_off(text: str) -> bool:
-    """Check by the last line whether a text is cut off: it ends within a clause, or it alone of the lines lacks a
-    full stop.
-    """
+    """Check by the last line whether a text is cut off: within a clause, or alone without a full stop."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[-1]
     if UNFINISHED.search(last) or last.count("`") % 2 or last.count("(") > last.count(")"):

@@ -63,9 +63,7 @@ class Calibration:
 
     @classmethod
     def of_factor(cls, factor: float) -> "Calibration":
-        """Make a calibration of one factor for text and tools, as measured otherwise than by reports of whole
-        requests.
-        """
+        """Make a calibration of one factor for text and tools, measured otherwise than by reports."""
         slope = _between(*BOUNDS[0], factor)
         return cls(slope, slope, spread=(KNOWN_SLOPE_DEVIATION**2, *cls().spread[1:]))
 
@@ -141,9 +139,7 @@ def _between(least: float, most: float, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RequestEstimate:
-    """An estimate of one request's share of the window, in tokens: ``counted`` before and ``input_tokens`` after
-    correction.
-    """
+    """An estimate of a request's share of the window: tokens as ``counted``, and ``input_tokens`` as corrected."""
 
     counted: Counted
     input_tokens: int

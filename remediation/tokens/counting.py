@@ -94,9 +94,7 @@ def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
 
 
 def characters_per_four(text: str) -> int:
-    """Return ceil(characters / 4), the plain rule, which counts Chinese, Japanese and Korean at a quarter of
-    their tokens.
-    """
+    """Return ceil(characters / 4), which counts Chinese, Japanese and Korean at a quarter of their tokens."""
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
@@ -145,9 +143,7 @@ class Counter:
         return tokens
 
     def count_tools(self, tools: Sequence[ToolSpec]) -> int:
-        """Count the tools as chat templates print them: one JSON object each, under the template's own words; 0
-        without tools.
-        """
+        """Count the tools as chat templates print them: a JSON object each, under the template's own words."""
         if not tools:
             return 0
         return TOOLS_OVERHEAD + sum(self.count(_schema_text(tool)) for tool in tools)

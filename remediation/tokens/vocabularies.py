@@ -92,9 +92,7 @@ def _hugging_face(content: bytes) -> Encode:
 
 
 def pieces(text: str) -> list[str]:
-    """Yield ``text`` in order, in parts of at most PIECE_CHARACTERS, cut after a line or before a word where
-    possible.
-    """
+    """Yield ``text`` in parts of at most PIECE_CHARACTERS, cut after a line or before a word where possible."""
     parts = []
     start = 0
     while len(text) - start > PIECE_CHARACTERS:

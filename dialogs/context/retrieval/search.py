@@ -52,9 +52,7 @@ NO_ROW = -1  # between turns that do not follow each other
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that was found, where the words of the query stand. ``number`` is a turn's, or a unit's of the
-    archive.
-    """
+    """A text where the words of the query stand. ``number`` is that of a turn, or of a unit of the archive."""
 
     number: int
     parts: tuple[Part, ...]
@@ -86,9 +84,7 @@ def words_of(query: str) -> frozenset[str]:
 
 
 def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
-    """Search all rounds of a dialog, best first, without the ``hidden`` turns. The last hits may only be near to
-    matches.
-    """
+    """Search all rounds of a dialog, best first, without ``hidden`` turns. The last hits may only be near matches."""
     with TURNS.unless_cold(dialog_id) as index:
         if index is not None:
             return _hits(index, query, most, hidden)
@@ -166,9 +162,7 @@ def has_older_messages(dialogs: QuerySet[Dialog]) -> bool:
 
 
 def _newest(person: User) -> tuple[Q, bool]:
-    """Return the newest messages of the dialogs that moved last, some 20,000 at most, and whether there are
-    others.
-    """
+    """Return the newest messages, some 20,000 at most, of the dialogs that moved last, and whether there are more."""
     by_activity = Coalesce("active_at", "created_at").desc()
     conversations = Dialog.objects.shared_with(person).exclude(origin=Dialog.Origin.BACKGROUND)
     dialogs = conversations.order_by(by_activity).values_list("pk", "last_position")

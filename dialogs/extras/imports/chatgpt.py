@@ -1,6 +1,4 @@
-"""ChatGPT's ``conversations.json``, and DeepSeek's. Each conversation is a tree of messages, of which one path is the
-current one.
-"""
+"""ChatGPT's and DeepSeek's ``conversations.json``: trees of messages, of which one path is the current one."""
 
 from dialogs.extras.imports.citations import without_marks
 from dialogs.extras.imports.conversation import (

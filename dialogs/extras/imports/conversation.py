@@ -159,9 +159,7 @@ def json_text(value: object) -> str:
 
 
 def moment_of(value: object) -> datetime | None:
-    """Read seconds since 1970 or thousandths, millionths or billionths of them, also as text, ISO 8601, or a date as
-    MongoDB exports it.
-    """
+    """Read a time: seconds since 1970, or fractions of them, also as text; ISO 8601; a date of MongoDB."""
     if isinstance(value, Mapping):
         return moment_of(value.get("$date", value.get("$numberLong")))
     try:

@@ -86,17 +86,13 @@ class Table:
 
 
 def allowed(viewer: User, chosen: Chosen) -> Chosen:
-    """Return what of the choice this person may look at: their own calls; operators may also look at another person's,
-    or everybody's.
-    """
+    """Narrow a choice to what this person may look at: their own calls, for operators also those of others."""
     person = (chosen.get("person") if may(viewer, OPERATE) else "") or viewer.username
     return {by: value for by, value in {**chosen, "person": person}.items() if value and value != EVERYBODY}
 
 
 def tables(chosen: Chosen = ALL) -> list[Table]:
-    """Return the same two weeks four times: by day, newest first, and by model, agent and person,
-    by cost and tokens.
-    """
+    """Return the same two weeks by day, newest first, and by model, agent and person, by cost and tokens."""
     groups = _groups(chosen)
     days, *others = ((by, _add_up(groups, key)) for by, key in KEYS.items())
     return [Table("day", sorted(days[1].items(), reverse=True)), *(Table(by, _rank(sums)) for by, sums in others)]

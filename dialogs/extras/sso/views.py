@@ -113,9 +113,7 @@ def end_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
 
 
 def link_token(user: User) -> str:
-    """Return a token that begins the linking of a sign-in. Other sites do not know it, so none can begin it for a
-    person.
-    """
+    """Return a token that begins the linking of a sign-in, which no other site knows."""
     return signing.dumps(user.pk, salt=LINK_SALT)
 
 

@@ -43,9 +43,7 @@ def follow_all() -> None:
 
 
 def _follow(sides: QuerySet[SideDialog]) -> None:
-    """Give side dialogs the group and the removal of their root. What is owed to them is done before they are out of
-    reach.
-    """
+    """Give side dialogs the group and the removal of their root, after what is owed to them."""
     for side in sides.select_related("root"):
         if side.owes:
             side_dialogs.deliver(side.pk)

@@ -115,9 +115,7 @@ def traced_below(dialog: Dialog) -> str:
 
 
 def end(sides: Iterable[SideDialog], reason: str) -> None:
-    """End side dialogs and all below them, within a change of a dialog above. The fence of each falls right after
-    the commit.
-    """
+    """End side dialogs and all below them in a change of a dialog above, each fenced right after the commit."""
     for side in sides:
         SideDialog.objects.filter(pk=side.pk, ended_at=None).update(owes=Owes.END, ended_at=Now(), reason=reason)
         deliver_soon(side.pk)

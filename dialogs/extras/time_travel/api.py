@@ -39,9 +39,7 @@ class Other(Schema):
 
 @router.get("/dialogs/{uuid:dialog_id}/timeline", response=list[MomentOut])
 def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWindow]) -> list[dict[str, Any]]:
-    """Return the newest calls for answers and clears, oldest first: sizes, parts, thresholds, and what happened
-    around them.
-    """
+    """Return the newest calls for answers and clears, oldest first: sizes, parts, thresholds, events around them."""
     value = moments(access.visible_dialog(dialog_id, request.auth), window.before, window.limit)
     return [moment_json(moment) for moment in value]
 

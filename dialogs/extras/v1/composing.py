@@ -65,9 +65,7 @@ class Composer:
 
 
 class Thoughts:
-    """The reasoning of all model calls of an answer. A lost attempt's reasoning stays: it is no part of the
-    answer.
-    """
+    """The reasoning of all model calls of an answer, those of lost attempts too: it is no part of the answer."""
 
     def __init__(self) -> None:
         self._generation = 0
@@ -75,9 +73,7 @@ class Thoughts:
         self._has_begun = False
 
     def piece(self, generation: int, position: int, text: str) -> str:
-        """Return what is new in a generation's reasoning from a position on, in characters. Gaps are left to its
-        turn.
-        """
+        """Return a generation's reasoning from a position on, in characters. Gaps are left to its turn."""
         if generation > self._generation:
             self._generation, self._thought = generation, ""
         known = len(self._thought)

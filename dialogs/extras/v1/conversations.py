@@ -29,9 +29,7 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
 
 
 def agent_of(request: ChatRequest) -> tuple[Agent, Served]:
-    """Return the agent that the request names, if it can answer, and what serves it. Raises ``ApiError`` or
-    ``Refusal``.
-    """
+    """Return the requested agent, if it can answer, and what serves it. Raises ``ApiError`` or ``Refusal``."""
     agent = _enabled_agents.first(request.model)
     if agent is None:
         raise ApiError(404, "model_not_found", f"The model {request.model!r} does not exist.", param="model")

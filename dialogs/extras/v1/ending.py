@@ -93,9 +93,7 @@ def _reason(last: Generation | None) -> str:
 
 
 def _suspension(run: Run, last: Generation | None) -> ApiError:
-    """Explain why a person's dialog is suspended. A provider's refusal is told as where it fails a program's own
-    message.
-    """
+    """Explain why a person's dialog is suspended. A provider's refusal is told as a program's own would be."""
     refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
     if refusal := refusals.values_list("text", flat=True).first():
         return _refusal(last, refusal) or ApiError(400, "refused_by_provider", refusal)

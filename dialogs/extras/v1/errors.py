@@ -63,9 +63,7 @@ def invalid(message: str, param: str | None = None) -> ApiError:
 
 
 def of_refusal(refusal: Refusal) -> ApiError:
-    """Turn a refusal into an error: an agent that cannot answer is the client's wrong choice (400), not a
-    conflict.
-    """
+    """Turn a refusal into an error. An agent that cannot answer is the client's wrong choice (400), no conflict."""
     status = 400 if refusal.code == "agent_unusable" else refusal.status
     wait = refusal.retry_after_seconds if isinstance(refusal, RateLimited) else None
     code, soon = CODES.get(refusal.code, refusal.code), refusal.code == "rate_limited"

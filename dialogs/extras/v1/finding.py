@@ -11,9 +11,7 @@ from dialogs.extras.v1.matching.quoting import quotes_newest
 
 
 def find(incoming: Incoming) -> Candidate | None:
-    """Return the dialog that the conversation continues, or else the one that shares the longest beginning with
-    it.
-    """
+    """Return the dialog that the conversation continues, or else the one that shares its longest beginning."""
     has_answer = any(one.answered for one in incoming.history)
     result = most_alike(incoming) if has_answer else unanswered(incoming)
     # Another answer to results that were answered: never the dialog's end.
@@ -26,9 +24,7 @@ def find(incoming: Incoming) -> Candidate | None:
 
 
 def is_background(incoming: Incoming) -> bool:
-    """Check whether a program asks beside a person's conversation: for its title, its tags, a commit's message or
-    the like.
-    """
+    """Check whether a program asks beside a conversation: for its title, its tags, a commit's message or the like."""
     request, conversation = incoming.request, incoming.conversation
     asks_for_value = len(request.tools) == 1 and request.required_tool  # a tool in the place of a schema
     if request.tools and not asks_for_value:
@@ -40,9 +36,7 @@ def is_background(incoming: Incoming) -> bool:
 
 
 def asks_for_title(conversation: Conversation) -> bool:
-    """Check whether the newest message asks for the title of what stands before it, and the program, not its
-    user, wrote it.
-    """
+    """Check whether the newest message is a program's, and asks for the title of what stands before it."""
     if not conversation.before or conversation.results:
         return False
     return any(client.is_title(conversation.message.lstrip()) for client in MATCHERS)

@@ -80,9 +80,7 @@ def fork(owner: User, agent: Agent, conversation: Conversation, origin: Candidat
 
 
 def _is_another_answer(origin: Candidate, conversation: Conversation) -> bool:
-    """Check whether all that is told stands in the origin, which answered it: chat programs ask so for another
-    answer.
-    """
+    """Check whether the origin holds and answered all that is told: chat programs ask so for another answer."""
     exchanges, later = exchanges_of(conversation.whole), origin.stored[origin.shared :]
     return bool(later) and len(exchanges) == origin.shared + 1 and exchanges[-1].message == later[0].message
 
@@ -112,9 +110,7 @@ def take_place(dialog: Dialog, source: Dialog) -> None:
 
 
 def title_of(message: str) -> str:
-    """Return the user's words, without the elements that programs put before them, such as reminders and an
-    environment.
-    """
+    """Return the user's words without the elements that programs put before them, such as reminders."""
     begin = 0
     while element := _ELEMENT.match(message, begin):
         begin = element.end()

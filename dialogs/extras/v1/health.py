@@ -34,9 +34,7 @@ Report = dict[str, Any]
 
 
 def calls_of(run: Run) -> QuerySet[Generation]:
-    """Return the model calls of this answer. An earlier request may have worked for the same message, up to a
-    client's tool.
-    """
+    """Return the model calls of this answer. An earlier request may have made some, up to a client's tool."""
     return calls_for(run.dialog_id, run.seq, run.after_generation)
 
 
@@ -95,9 +93,7 @@ def _sums(calls: Sequence[Generation]) -> dict[str, Any]:
 
 
 def usage_of(calls: Iterable[Generation]) -> dict[str, Any] | None:
-    """Return the report of the call that ended this answer, in OpenAI's shape; other calls count in the report
-    alone.
-    """
+    """Return the report of the call that ended this answer, in OpenAI's shape."""
     own = (call for call in calls if call.purpose == Generation.Purpose.REPLY and call.outcome not in WITHOUT_ANSWER)
     last = next(own, None)
     if last is None or any(getattr(last, name) is None for name in COUNTS):

@@ -30,9 +30,7 @@ def _expires(key: ApiKey, *, brief: bool) -> Any:
 
 
 def requested_policy(name: str, served: Served | UnknownModel) -> str:
-    """Return the requested policy. Raises ``ApiError`` for one that is not installed, or not for the dialog's
-    model.
-    """
+    """Return the requested policy. Raises ``ApiError`` where it is not installed, or not for this model."""
     if not name:
         return ""
     policy = next((policy for policy in choices() if policy.name == name), None)

@@ -156,9 +156,7 @@ def digest(texts: Sequence[str]) -> str:
 
 
 class Agreement(IntEnum):
-    """The agreement of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``MESSAGE``: no
-    more than the user's.
-    """
+    """The agreement of two exchanges. ``LIKE``: one side's words are the same; ``MESSAGE``: only the user's are."""
 
     NONE = 0
     MESSAGE = 1
@@ -370,9 +368,7 @@ def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "")
 
 
 def _in_order(history: Sequence[Exchange], stored: Sequence[Exchange]) -> Iterator[Agreement]:
-    """Yield the agreement of exchanges that are alike and in the same order on both sides, whatever stands
-    between them.
-    """
+    """Yield the agreement of exchanges that are alike and in the same order on both sides, with gaps or without."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, exchange in enumerate(stored):
         places[exchange.message].append(place)

@@ -49,9 +49,7 @@ class KeyEnded(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The state of the answer in the database. ``status`` is the message's; ``ours`` are the model calls made for
-    it.
-    """
+    """The stored state of an answer. ``status`` is the message's; ``ours`` are the model calls made for it."""
 
     status: str
     ours: frozenset[int]

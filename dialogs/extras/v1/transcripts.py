@@ -33,9 +33,7 @@ class Newest:
     last: ClientMessage
 
     def is_quoted_in(self, text: str) -> bool:
-        """Check whether a text without white space holds the last exchange: the user's words, and the answer or
-        its calls.
-        """
+        """Check whether a text without white space holds the last exchange: the user's words, and answer or calls."""
         if not self.exchanges or _quotable(self.exchanges[-1].message) not in text:
             return False
         answer = self.exchanges[-1].answered[:QUOTED_CHARS]
@@ -75,9 +73,7 @@ def _turns_in(dialog_id: UUID) -> QuerySet[Turn, Any]:
 
 
 def _messages_as_spoken(turns: Iterable[Any]) -> Iterator[ClientMessage]:
-    """Yield a dialog's messages as its client saw them: a question to a person was text of the answer, and its
-    reply the user's.
-    """
+    """Yield a dialog's messages as its client saw them: a question to a person as text, its reply as the user's."""
     for turn in turns:
         if turn.role == Turn.Role.ASSISTANT:
             text = turn.text + "".join(f"\n\n{question}" for question in questions_in(turn))

@@ -274,9 +274,7 @@ class ChatReader(AnswerReader):
         return events
 
     def _delta_of(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """Return the news of a choice, for which some servers send a message: whole, growing, or
-        repeating the stream.
-        """
+        """Return the news of a choice. Some servers send a message in it: whole, growing, or repeating the stream."""
         delta = choice.get("delta") or {}
         if isinstance(delta, str):
             delta = {"content": delta}
@@ -348,9 +346,7 @@ class ChatReader(AnswerReader):
         return name + arguments if is_named_now else arguments
 
     def _call_of(self, index: int | None, place: int, call_id: str, name: str, *, is_named: bool) -> _CallUnderWay:
-        """Return the call that a piece belongs to: by its index, its id where it has no other, or its place. One chunk
-        names a call once.
-        """
+        """Return the call that a piece belongs to: by its index, else its id, else its place in the chunk."""
         call = self._call_of_index.get(place)
         if index is None or (call is not None and not name and call.id != call_id):
             call = self._call_of_id.get(call_id, call)

@@ -110,9 +110,7 @@ def _mask_output(progress: _Progress, run: _Run) -> _Progress:
 
 
 def _add_account(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
-    """Add an account of what strategies removed without a summary, in sentences chosen by rule, where the aim
-    leaves room.
-    """
+    """Add sentences, chosen by rule, of what strategies removed without a summary, where the aim leaves room."""
     spoken_for = {seq for unit in progress.units for seq in unit.source if unit.kind is UnitKind.SUMMARY}
     present = {unit.id for unit in progress.units}
     gone = tuple(
@@ -187,9 +185,7 @@ def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _
 
 
 def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> int:
-    """Return the token count at which a strategy may stop. It need not remove what a later strategy will only
-    shorten.
-    """
+    """Return the token count at which a strategy may stop: it need not remove what a later one will shorten."""
     order = strategy.chain_order
     if name != "prioritize_recent" or "content_type_chunking" not in order[order.index(name) :]:
         return aim

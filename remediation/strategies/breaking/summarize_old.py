@@ -65,9 +65,7 @@ def _room(
 
 
 def _least_important(units: Units, end: int, excess: int) -> set[int]:
-    """Choose units before ``end``: those of priority 3, and those of priority 2 too if that does not free
-    ``excess`` tokens.
-    """
+    """Choose units before ``end``: those of priority 3, and of 2 where that frees too few of ``excess`` tokens."""
     old = [i for i in touchable(units) if i < end and units[i].kind is not UnitKind.PLAN_REF]
     chosen = {index for index in old if units[index].priority >= 3}
     if sum(units[index].est_tokens for index in chosen) < excess:

@@ -35,9 +35,7 @@ _HELD_UP_LAST = Case(When(state__in=HELD_UP, then=Value(1)), default=Value(0))
 
 
 def most_alike(incoming: Incoming) -> Candidate | None:
-    """Return the dialog that a history with an answer continues, or else the one that shares the longest beginning
-    with it.
-    """
+    """Return the dialog that an answered history continues, or else the one that shares its longest beginning."""
     seen: dict[UUID, Candidate] = {}
     for dialog_id, seq, state in _likeliest_first(incoming):
         if dialog_id not in seen:

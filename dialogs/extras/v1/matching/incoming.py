@@ -49,9 +49,7 @@ class Incoming:
         return frozenset(call for message in self.conversation.before for call in calls_in_text(message))
 
     def comparable(self, messages: Iterable[ClientMessage]) -> list[Exchange]:
-        """Return the exchanges of messages; an answer with calls that the client repeats as text is these calls
-        alone.
-        """
+        """Return the exchanges of messages. An answer that repeats its calls as text is these calls alone."""
         named = self.calls_in_text
         return exchanges_of(_with_calls_as_text(messages, named) if named else messages)
 
@@ -110,9 +108,7 @@ def without_background(dialogs: QuerySet[Dialog]) -> QuerySet[Dialog]:
 
 
 def calls_in_text(message: ClientMessage) -> list[str]:
-    """Return the ids of calls made here that an answer repeats as text, as smolagents does, whose models need not know
-    of tools.
-    """
+    """Return the ids of our calls that an answer repeats as text, as smolagents does for models without tools."""
     is_text = message.role == "assistant" and not message.calls and "call_" in message.text
     return CALL_ID.findall(message.text) if is_text else []
 

@@ -34,9 +34,7 @@ def find(incoming: Incoming) -> Candidate | None:
 
 
 def _with_outcome(incoming: Incoming, turn: Turn, asked: str) -> Candidate | None:
-    """Return the dialog of ``turn``, which holds the calls, if ``asked`` tells their outcome behind all that is
-    known.
-    """
+    """Return the dialog of ``turn``, which holds the calls, if ``asked`` tells their outcome behind what is known."""
     calls = calls_of(turn)
     outcome = asked[_end_of_known(turn.dialog_id, asked) :].strip()
     if not outcome or outcome == asked.strip() or not any(_names(call, outcome) for call in calls):

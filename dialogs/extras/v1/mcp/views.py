@@ -23,9 +23,7 @@ class OriginRefused(Refusal):
 @csrf_exempt  # a cookie is nothing here
 @problems.in_json
 def serve(request: HttpRequest) -> HttpResponse:
-    """Answer one message of the Model Context Protocol (Streamable HTTP). There are no sessions, so GET opens no
-    stream.
-    """
+    """Answer one message of the Model Context Protocol (Streamable HTTP). Without sessions, GET opens no stream."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     scope = _scope_of(request)

@@ -128,9 +128,7 @@ def _compaction_edit(body: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _end_user(given: Any) -> str:
-    """Return whom the program speaks for. Claude Code adds a session, which changes when a conversation is taken
-    up again.
-    """
+    """Return whom the program speaks for, without the session that Claude Code adds and changes."""
     text = given if isinstance(given, str) else ""
     try:
         named = orjson.loads(text)
