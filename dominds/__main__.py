@@ -42,9 +42,8 @@ def _manage(words: list[str]) -> None:
     from dominds.local.reachable import database_sentence
 
     if not RUNNING.intersection(words[1:2]):
-        logging.getLogger("psycopg.pool").setLevel(
-            logging.ERROR
-        )  # silences each try to connect, since the sentence below is enough
+        # The sentence below is enough, without a line for each try to connect.
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         execute_from_command_line(words)
     except (OperationalError, ProgrammingError) as error:

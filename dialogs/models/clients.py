@@ -47,9 +47,10 @@ class Client(models.Model):
 
     dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
+    # Processes of 0.1.0 write the column by its old name while they are replaced.
     messages_digest = models.CharField(
         max_length=64, db_column="said", help_text="of the user's messages, to find the dialog again"
-    )  # the column of 0.1.0, which writes it while its processes are replaced
+    )
     first = models.CharField(max_length=64, default="", db_default="", help_text="digest of the first of them")
     newest = models.CharField(max_length=64, default="", db_default="", help_text="digest of the newest of them")
     answer_digest = models.CharField(

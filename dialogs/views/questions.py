@@ -158,9 +158,7 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
     """Answer an ordinary question; the run goes on."""
     question = questions.question_for(request.user, question_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
-    refuses = bool(
-        question.approves and request.POST.get("refuse")
-    )  # the button beside a reason, which may be left out
+    refuses = bool(question.approves and request.POST.get("refuse"))  # a button beside a reason, which may be left out
     if refuses and not text.strip():
         text = REFUSE
     try:

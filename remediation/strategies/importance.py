@@ -23,11 +23,7 @@ from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in
 
 TARGET_PERCENT = 80  # of the limit
 DEFAULT_LIMIT = 100_000  # tokens, for a model that neither the catalog nor the table knows
-LIMITS_BY_NAME = {
-    "gemini-2.5-flash": 1_000_000,
-    "claude-4-5": 200_000,
-    "gpt-5": 128_000,
-}  # tokens
+LIMITS_BY_NAME = {"gemini-2.5-flash": 1_000_000, "claude-4-5": 200_000, "gpt-5": 128_000}  # tokens
 COUNTS_TOKENS = 40  # of the line of counts, rounded up
 HAND_OFF_SHARE = 0.5  # of what is free beside what must stay
 TALK_SHARE = 0.7  # the same where no tool was called, so that no failed call is to stay in sight

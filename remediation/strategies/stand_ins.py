@@ -16,9 +16,10 @@ TASK_BEGAN = " – begun with: "  # before the first request, in a handover's cl
 OPENING = re.compile(rf"\A(?:{HANDOVER_OPENING}|Resuming [^\n]*\n)")
 SUMMARY_LINE = re.compile(r"\[Summary of (?:earlier turns|turns (\d{1,9})-(\d{1,9}))\]\n?")
 BEFORE_HEADING = re.compile(rf"{HANDOVER_OPENING}|[^\n]*\n")  # why an agent starts afresh, or how much was said
+# The line that ``retention`` writes.
 COUNTS_LINE = re.compile(
     r"Previous \d{1,9} turns?: (\d{1,9}) user messages?, (\d{1,9}) model responses?, (\d{1,9}) tool calls?"
-)  # importance retention's summary, which ``retention`` writes
+)
 BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"
 
 

@@ -91,9 +91,10 @@ TOKEN = re.compile(
     )
 )
 WORTH = {f"k{place}": worth for place, (_, _, worth) in enumerate(TOKENS)}
+# Identifiers, values and quantities.
 EXACT = frozenset(
     f"k{place}" for place, (name, _, _) in enumerate(TOKENS) if name not in ("quoted", "flag", "full name", "name")
-)  # identifiers, values and quantities
+)
 
 NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
 

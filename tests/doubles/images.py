@@ -14,11 +14,7 @@ from PIL import Image, UnidentifiedImageError
 MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.S)
 MOST_BASE64 = 5_242_880  # bytes, of Anthropic's
-MOST, MOST_OF_SMALL_WINDOWS, SMALL_WINDOW = (
-    600,
-    100,
-    200_000,
-)  # of Anthropic's: images in a request, by the model's window
+MOST, MOST_OF_SMALL_WINDOWS, SMALL_WINDOW = 600, 100, 200_000  # images in a request, by Anthropic's windows
 MANY = 20  # images in a request; the sides of each are bounded more closely then
 MOST_PIXELS, MOST_PIXELS_OF_MANY = 8_000, 2_000
 PATCH = 28

@@ -183,9 +183,8 @@ def test_a_whole_story_is_accepted_everywhere(name: str, mind: Mind, minds: Mind
         _rewrite(dialog)
         say(dialog, "look")
         say(dialog, "remember that")
-        refused = [
-            refusal for refusal in double.refusals if refusal.rule != "path"
-        ]  # LM Studio is asked for its socket
+        # LM Studio is asked for its socket, which the double has not.
+        refused = [refusal for refusal in double.refusals if refusal.rule != "path"]
         assert (refused, dialog.failure, dialog.state) == ([], "", "idle")
         assert dialog.reminders.exists()
 

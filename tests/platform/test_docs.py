@@ -13,9 +13,10 @@ from tests.harness.stack import ROOT
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("README.md"), *ROOT.glob("*.md")])
 EXAMPLE = re.compile(r"<!-- schema: (\w+) -->\n```json\n(.*?)```", re.S)
 CITED = re.compile(r"docs/([\w/-]+\.md)#([\w-]+)")
+# Papers that are not in this repository, and the numbers of their rules.
 FOREIGN = re.compile(
     r"\(R\d+\)|\bR\d+:|\bdocuments? [A-D]\b|\b[A-D]\d{1,2}'s\b|\bdocuments?' own|\b(faults|house|facts|pitfalls)\.md"
-)  # papers that are not in this repository, and the numbers of their rules
+)
 SOURCES = [
     path
     for folder in ("dominds", "health", "remediation", "dialogs", "templates", "static", "tests")

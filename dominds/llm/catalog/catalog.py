@@ -257,8 +257,7 @@ def current_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
         were = tuple(map(stamp_of, own))  # before they are read: what is written meanwhile must be read again
         catalog = load_catalog(minds_dir, connected)
         named = {model.script for model in catalog.models.values() if model.script}
-        scripts = tuple(
-            sorted(script for script in named if Path(script).is_relative_to(minds_dir.resolve()))
-        )  # shipped ones stay
+        # The shipped scripts never change.
+        scripts = tuple(sorted(script for script in named if Path(script).is_relative_to(minds_dir.resolve())))
         _current[minds_dir] = _Read(catalog, connected, own + scripts, (*were, *map(stamp_of, scripts)))
         return catalog

@@ -52,9 +52,8 @@ class OpenAIResponses:
         exchange = openai_exchange(
             self.endpoint, "/responses", body, is_openai=True, has_files=ends_with_files(request)
         )
-        is_thinking = (
-            urlsplit(self.endpoint.base_url).hostname != OPENAI_HOST
-        )  # OpenAI's own models never think in their text
+        # OpenAI's own models never think in their text.
+        is_thinking = urlsplit(self.endpoint.base_url).hostname != OPENAI_HOST
         return WireStream(exchange, ResponsesReader(request, owner, is_thinking=is_thinking), self.endpoint)
 
 

@@ -98,9 +98,8 @@ class Reader(Protocol):
         """Return the outcome, or None if the provider never said that it had finished."""
 
 
-_untagged: set[str] = (
-    set()
-)  # owners whose answers began with thinking without its opening tag, as far as this process saw
+# Owners whose answers began with thinking without its opening tag, as far as this process saw.
+_untagged: set[str] = set()
 
 
 def forget() -> None:

@@ -102,9 +102,7 @@ class Story:
     rounds: int = 1
     forced_under: tuple[int, Thresholds] | None = None  # round and limits, if the newest call was a forced attempt
     outcomes: list[str] = field(default_factory=list)
-    called_for: set[tuple[str, int]] = field(
-        default_factory=set
-    )  # messages and rounds in which the model called a tool
+    called_for: set[tuple[str, int]] = field(default_factory=set)  # messages and rounds with a tool call
 
     @property
     def level(self) -> Level:

@@ -214,7 +214,6 @@ def test_a_conversation_is_one_dialog_however_it_is_resent(
     assert dialog.turns.filter(role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE).count() == TURNS
     more = RemediationRun.objects.filter(dialog=dialog).count() - rewrites
     assert more <= 1, "what a client puts into its messages may fill the window sooner"
-    refused = (
-        shape is system_message_before_the_last
-    )  # once, by a model that takes none there, which a worker remembers
+    # A model that takes no system message there refuses one request; the worker remembers it.
+    refused = shape is system_message_before_the_last
     assert len(server.double.bodies) - asked_before <= calls + 3 * max(more, 0) + refused
