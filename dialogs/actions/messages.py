@@ -148,9 +148,15 @@ def accept_within(
     client_message_id: str | None = None,
     author: User | None = None,
     attached: Sequence[Attached] = (),
+    tool_name: str = "",
 ) -> Turn:
-    """Store a checked message within a change, to be answered at once or queued."""
+    """Store a checked message within a change, to be answered at once or queued.
+
+    Without an author the owner's program wrote it; in a dialog that an agent opened, that agent; and a message with a
+    ``tool_name`` is what that tool brings.
+    """
     dialog = change.dialog
+    is_agents = bool(tool_name) or dialog.origin == Dialog.Origin.AGENT
     at_once = _is_idle(dialog)
     turn = change.turn(
         Turn.Role.USER,
@@ -159,7 +165,8 @@ def accept_within(
         text=text_with(text, attached),
         attachments=store_images(dialog, attached),
         client_message_id=client_message_id or None,
-        author_id=author.pk if author else dialog.owner_id,
+        author_id=author.pk if author else None if is_agents else dialog.owner_id,
+        tool_name=tool_name,
     )
     if at_once:
         change.begin_message(turn.seq)

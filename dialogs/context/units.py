@@ -69,7 +69,9 @@ def _says(row: Any) -> Unit:
     """Recognise a turn of words alone."""
     images = images_of(row.attachments) if row.attachments else ()
     message = Message(_ROLES[row.role], row.text, (), "", tuple(row.provider_items or ()), images)
-    return Unit(f"turn-{row.seq}", UnitKind.MESSAGE, _UNIT_ROLES[row.role], (message,), (row.seq,))
+    # What a tool brought has the user's role in a request, but no person said it.
+    role = UnitRole.ASSISTANT if row.tool_name else _UNIT_ROLES[row.role]
+    return Unit(f"turn-{row.seq}", UnitKind.MESSAGE, role, (message,), (row.seq,))
 
 
 def _calls(calls: Sequence[dict[str, str]]) -> tuple[ToolCall, ...]:

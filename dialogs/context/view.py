@@ -29,6 +29,7 @@ _TURN_COLUMNS = (
     "text",
     "tool_calls",
     "tool_call_id",
+    "tool_name",
     "provider_items",
     "attachments",
 )

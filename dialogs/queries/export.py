@@ -57,7 +57,7 @@ def _round(row: Round) -> str:
 def _turn(turn: Turn) -> str:
     cut = f" ({turn.status})" if turn.status not in ("answered", "complete", "ok") else ""
     result = f"Result of {turn.tool_name}" + (f", decided by {turn.author}" if turn.author else "")
-    title = {"user": "User", "assistant": "Assistant", "tool": result, "notice": "Notice"}
+    title = {"user": result if turn.tool_name else "User", "assistant": "Assistant", "tool": result, "notice": "Notice"}
     body = _fence(turn.text) if turn.role == Turn.Role.TOOL else turn.text
     calls = "".join(
         f"\n\nCalls `{call['name']}`:\n\n{_fence(call['arguments'], 'json')}" for call in turn.tool_calls or ()

@@ -48,6 +48,7 @@ def turns(number: int) -> list[Any]:
                 text=f"text {at}",
                 tool_calls=[{"id": f"call-{at}", "name": "read", "arguments": "{}"}] if kind == "assistant" else None,
                 tool_call_id=f"call-{at - 1}" if kind == "tool" else "",
+                tool_name="",
                 provider_items=None,
                 attachments=None,
             )

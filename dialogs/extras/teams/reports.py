@@ -80,7 +80,7 @@ def _hand_over(above: Change, side: SideDialog, result: Result) -> None:
     elif not side.waits and above.dialog.closed_at is None:
         said = "ended without a report" if result.failed else "reports"
         text = f"[Runtime: the side dialog {side.name} {said}.]\n{_fit(above, side, result).text}"
-        messages.accept_within(above, text, f"report of {side.call_id}")
+        messages.accept_within(above, text, f"report of {side.call_id}", tool_name=ASK_AGENT)
         above.asks_work, above.wakes = False, True  # its own key pays, and not that of a request under way
 
 

@@ -29,6 +29,7 @@ def turn(position: int, role: str, text: str, calls: tuple[str, ...] = (), resul
         text=text,
         tool_calls=made or None,
         tool_call_id=result_of,
+        tool_name="",
         provider_items=None,
         attachments=None,
     )

@@ -1,5 +1,7 @@
 """An agent asks another one in a side dialog."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Group
 from django.db import transaction
@@ -9,6 +11,7 @@ from dialogs.actions import expiry, folders, messages, questions, rounds, sharin
 from dialogs.context.model_calls import Answer
 from dialogs.context.request import prepare
 from dialogs.context.spending import NoRoomInBudget, check_room
+from dialogs.context.view import view_of
 from dialogs.errors import Conflict
 from dialogs.extras.teams import side_dialogs
 from dialogs.extras.teams.models import SideDialog
@@ -18,6 +21,8 @@ from dialogs.runtime.driver import drive
 from dialogs.runtime.materials import materials_of
 from dialogs.store import events
 from dialogs.store.change import open_change
+from dominds.llm.messages import Role
+from remediation.context import UnitRole
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.extras.teams.conftest import REPORT, TASK, asking, play, results, side_of, steps
@@ -85,6 +90,19 @@ def test_without_waiting_the_report_comes_as_a_message(lead: Dialog, script: Scr
     play(lead)
     assert last_text(lead, role="user") == f"[Runtime: the side dialog scout reports.]\n{REPORT}"
     assert lead.turns.filter(role="assistant", text="So that is it.").count() == 2
+
+
+def test_no_message_of_an_agent_stands_as_a_persons(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(wait=False)))
+    play(send(lead, "plan"))
+    said = [unit for unit in view_of(lead).units if "the side dialog scout reports" in unit.text]
+    assert [(unit.role, unit.messages[0].role) for unit in said] == [(UnitRole.ASSISTANT, Role.USER)]
+    authors = {turn.tool_name: turn.author for turn in lead.turns.filter(role="user")}
+    assert authors == {"": lead.owner, "ask_agent": None}
+    browser = browser_of(lead.owner)
+    pages = [browser.get(f"/d/{dialog.pk}/").content.decode() for dialog in (lead, side_of(lead).dialog)]
+    speakers = [re.findall(r'class="who">\s*(.*?)\s*</h3>', page) for page in pages]
+    assert speakers == [["You", "Lead", "Lead", "Another agent", "Lead"], ["Another agent", "Scout"]]
 
 
 def test_a_named_side_dialog_is_gone_on_in(lead: Dialog, script: Script) -> None:
