@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from remediation.text.coverage import Shown
+from remediation.text.directives import is_directive
 from remediation.text.ledger import key_facts, render_ledger
 from remediation.text.marks import RULE, disarm
 from remediation.text.secret_masking import redact
+from remediation.text.statements import Said
 
 GOAL_CHARS, PROGRESS_CHARS, LINE_CHARS = 1_500, 900, 300
 FACT_TOKENS = 600  # est., of what was said and is worth keeping word for word
@@ -33,11 +36,12 @@ OneLine = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One text of the round: ``role`` is user, assistant or tool."""
+    """One text of the round: ``role`` is user, assistant or tool, ``turn`` its number, 0 where it has none."""
 
     role: str
     text: str
     failed: bool = False
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,13 @@ class Gathered:
 def draft(gathered: Gathered) -> str:
     """Fill in the outline that guidance asks an agent for. Sections without anything to say are left out."""
     earlier = _sections_of(gathered.package)
-    facts = _facts(gathered)
     kept = round(FACT_TOKENS * CHARS_PER_TOKEN * gathered.share)  # characters of each list of an earlier draft
     line = partial(_line, limit=max(SHORTEST_LINE, round(LINE_CHARS * gathered.share)))
+    goal, progress, following = _goal(gathered, earlier, line), _progress(gathered, earlier), _next(gathered, line)
+    facts = _facts(gathered, Shown("\n".join((*goal, *progress, *following))))
     sections = {
-        GOAL: _goal(gathered, earlier, line),
-        PROGRESS: _progress(gathered, earlier),
+        GOAL: goal,
+        PROGRESS: progress,
         DECISIONS: [
             *_newest(earlier.get(DECISIONS, ()), kept),
             *(
@@ -84,7 +89,7 @@ def draft(gathered: Gathered) -> str:
         CHANGES: list(_uses(gathered.tool_uses)),
         FAILURES: [*earlier.get(FAILURES, ())[-2:], *_failures(gathered.statements, line)],
         FACTS: [*_newest(earlier.get(FACTS, ()), kept), *(fact for fact in facts if not fact.startswith(RULE))],
-        NEXT: _next(gathered, line),
+        NEXT: following,
         QUESTIONS: [*(line(question) for question in gathered.open_questions), DRAFTED],
     }
     return redact("\n\n".join(_section(heading, sections[heading]) for heading in HEADINGS if sections[heading]))
@@ -142,13 +147,18 @@ def _failures(statements: Sequence[Statement], line: OneLine) -> list[str]:
     return [f"Tool output: {line(entry.text)}" for entry in statements if entry.role == "tool" and entry.failed][-3:]
 
 
-def _facts(gathered: Gathered) -> list[str]:
+def _facts(gathered: Gathered, shown: Shown) -> list[str]:
     """Choose prohibitions, identifiers, paths and numbers by the ledger's own rules, together with the facts it
-    carries, as far as they still hold. Failures have a section of their own.
+    carries, as far as they still hold. What other sections have ``shown`` is left out, but for rules. Failures have a
+    section of their own.
     """
-    texts = [(entry.role, entry.text) for entry in gathered.statements if not entry.failed]
-    carried = _estimate(render_ledger(gathered.ledger))
-    return list(key_facts(texts, round(FACT_TOKENS * gathered.share) + carried, _estimate, earlier=gathered.ledger))
+    texts = [Said(entry.role, entry.text, entry.turn) for entry in gathered.statements if not entry.failed]
+    budget = round(FACT_TOKENS * gathered.share) + _estimate(render_ledger(gathered.ledger))
+
+    def is_in_sight(fact: str, values: Sequence[str]) -> bool:
+        return not is_directive(fact) and shown.says(fact, values)
+
+    return list(key_facts(texts, budget, _estimate, gathered.ledger, is_in_sight))
 
 
 def _estimate(text: str) -> int:

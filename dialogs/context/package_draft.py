@@ -50,7 +50,7 @@ def _statements(rows: list[Turn]) -> list[Statement]:
         room -= len(text)
         if text.strip():
             failed = row.role == Turn.Role.TOOL and row.status in (Turn.Status.ERROR, Turn.Status.UNKNOWN)
-            chosen.append(Statement(row.role, text, failed))
+            chosen.append(Statement(row.role, text, failed, row.seq or 0))
     return chosen[::-1]
 
 

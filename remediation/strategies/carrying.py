@@ -88,9 +88,10 @@ def removed_from(before: Units, after: Units) -> Units:
 
 
 def _position(before: Units, view: Units) -> int:
-    """Return the ledger's place: behind the first text that stands for others, else the leading system prompts."""
+    """Return the ledger's place: behind the first new account, else the last other one, else the system prompts."""
     known = {unit.id for unit in before}
-    for index, unit in enumerate(view):
-        if unit.kind is UnitKind.SUMMARY and unit.id not in known:
-            return index + 1
+    accounts = [index for index, unit in enumerate(view) if unit.kind is UnitKind.SUMMARY]
+    new = [index for index in accounts if view[index].id not in known]
+    if accounts:
+        return (new[0] if new else accounts[-1]) + 1
     return next((index for index, unit in enumerate(view) if unit.role is not UnitRole.SYSTEM), len(view))

@@ -1,6 +1,7 @@
 """Cutting of the newest tool results that leave too little room, to head, tail and lines that matter."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,9 +15,10 @@ from remediation.text.coverage import telling
 
 FRESH_SHARE = 2  # of the room beside what must stay; one result may take that divided by this
 END_SHARE = 4  # of a cut result: its head and its tail take that divided by this, each
-PIECE_CHARS = 300  # a longer line is cut into pieces
+PIECE_CHARS = 300  # a longer line is cut into pieces, between words if it has any
 FAILURE_WORTH = 3.0  # of a line that reports a failure, in words of the task
 MARK_TOKENS = 6  # of the mark where lines are left out
+PIECE = re.compile(rf".{{1,{PIECE_CHARS}}}(?:(?<=[\s,;])|$)|.{{{PIECE_CHARS}}}")
 
 
 def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) -> Units:
@@ -89,11 +91,7 @@ def _cut_result(message: Message, room: int, words: frozenset[str], unit: Unit, 
 
 
 def _pieces(text: str) -> list[str]:
-    return [
-        line[start : start + PIECE_CHARS]
-        for line in text.splitlines()
-        for start in range(0, max(1, len(line)), PIECE_CHARS)
-    ]
+    return [piece for line in text.splitlines() for piece in PIECE.findall(line) or ("",)]
 
 
 def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:

@@ -96,22 +96,28 @@ def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening
 
 def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
     """Say what the agent is to go on with: the newest message, or the first request where that goes."""
-    newest = disarm(" ".join(task_of(units).split())[:TASK_CHARS])
+    newest = _shorten(task_of(units), TASK_CHARS)
     first = _first_request(units, kept)
     if not first:
         return newest
     share = room / TASK_SHARE / max(1, text_counter(toolbox)(first))
-    whole = first if share >= 1 else first[: max(TASK_CHARS, int(len(first) * share))]
+    whole = first if share >= 1 else _shorten(first, max(TASK_CHARS, int(len(first) * share)))
     place = newest_user(units)
-    request = disarm(" ".join(units[place].text.split())[:TASK_CHARS]) if place >= 0 else ""
+    request = _shorten(units[place].text, TASK_CHARS) if place >= 0 else ""
     return f"{request}{TASK_BEGAN}{whole}"
 
 
+def _shorten(text: str, chars: int) -> str:
+    """Return a text in one line, cut between words where it is longer."""
+    line = disarm(" ".join(text.split()))
+    return line if len(line) <= chars else f"{line[:chars].rpartition(' ')[0] or line[:chars]} …"
+
+
 def _first_request(units: Units, kept: set[int]) -> str:
-    """Return the first request, as an earlier handover carries it or as it was said, unless it stays anyway."""
+    """Return the first request, unless it stays anyway or an account without it stands for what was said first."""
     for index, unit in enumerate(units):
-        if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
-            return unit.text.rpartition(TASK_BEGAN)[2]
+        if unit.kind is UnitKind.SUMMARY and not is_ledger(unit):
+            return unit.text.rpartition(TASK_BEGAN)[2] if TASK_BEGAN in unit.text else ""
         if is_question(unit):
             return "" if index in kept else disarm(" ".join(unit.text.split()))
     return ""

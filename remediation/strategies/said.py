@@ -9,7 +9,7 @@ from remediation.context import Unit, UnitKind, UnitRole
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
 from remediation.text.marks import BY_RULE, ROLES, SPEAKERS
-from remediation.text.statements import Said, Statement, statements_of
+from remediation.text.statements import QUOTED, Said, Statement, statements_of
 from remediation.text.supersession import mark_superseded
 
 OMITTED = "[…]"
@@ -107,7 +107,8 @@ def _read_back(text: str) -> Iterator[Said]:
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip()) if by_rule else None
         if entry:
-            yield Said(ROLES[entry[2]], entry[3].replace(OMITTED, " "), int(entry[1]), settled=True)
+            text = QUOTED.sub(r"\n\n\g<0>\n\n", entry[3].replace(OMITTED, " "))
+            yield Said(ROLES[entry[2]], text, int(entry[1]), settled=True)
         elif line.strip() and not line.startswith("#") and line.strip() != BY_RULE:
             yield Said("assistant", line, settled=True)
 

@@ -35,7 +35,7 @@ _FORBIDS = re.compile(
     rf"|{_TELLS}.{{2,60}} must (?:always )?(?:stay|remain|be \w+(?:ed|en))\b"
     r"|.*\b(?:is|are) (?:strictly )?(?:forbidden|prohibited|off[- ]limits|not allowed|no longer allowed)\b"
     r"|(?:no|not) (?!problem|idea|worr|issue|thank|one\b|matter|way\b|need|doubt|error|luck|sure|only\b)"
-    r"(?:\w+ ){0,4}(?:before|until|between|without|unless|from|outside|on|this week|today|tonight|tomorrow)\b",
+    r"(?:\w+ ){1,4}(?:before|until|between|without|unless|from|outside|on|this week|today|tonight|tomorrow)\b",
 )
 _BINDS = re.compile(
     rf"^(?:[\w ]{{1,24}}: )?(?:(?:from now on|for \w+(?: \w+)?|in future|please|always|and|now)[,:]? )*{_VERBS}\b"

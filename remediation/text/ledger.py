@@ -132,14 +132,13 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
 
 
 def _asks(statement: Statement) -> bool:
-    """Check for a list's heading of the agent's, or a question: what the agent asked for stands in the answer, and one
+    """Check for what leads to something else, or a question: what the agent asked for stands in the answer, and one
     of a person's without a name or a value in it asks nothing by itself.
     """
     bare = statement.text.rstrip("*_` ")
-    is_agents = statement.role == "assistant"
-    return (is_agents and bare.endswith((":", "："))) or (
-        bare.endswith(("?", "？")) and (is_agents or not statement.tokens.worths)
-    )
+    if bare.endswith((":", "：")):
+        return True
+    return bare.endswith(("?", "？")) and (statement.role == "assistant" or not statement.tokens.worths)
 
 
 def _words_of(line: str) -> str:

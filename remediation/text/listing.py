@@ -11,7 +11,7 @@ from typing import NamedTuple
 from remediation.text.coverage import Shown
 from remediation.text.exact_tokens import EXACT, NAMES, places_of_tokens
 from remediation.text.marks import disarm
-from remediation.text.reading import without_routine
+from remediation.text.reading import MARK, without_routine
 from remediation.text.secret_masking import redact
 
 INSPECTED_CHARS = 20_000  # of a result
@@ -96,6 +96,8 @@ def _read_values(text: str) -> Iterator[_Value]:
     columns: list[str] = []
     above = rest = ""  # the line before, and what of it stands behind its last value
     for number, line in enumerate(ROW_END.split(KEY_END.sub(NAMED, redact(text)).replace('"', " "))):
+        if MARK.match(line.strip()):  # the runtime's own: what was cut, and how much is left out
+            continue
         if RULED.fullmatch(line):
             columns = [" ".join(name.split()) for name in above.strip(" |").split("|")]
         elif "|" not in line:

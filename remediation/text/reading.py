@@ -12,7 +12,8 @@ from enum import StrEnum
 from remediation.text.marks import disarm
 from remediation.text.secret_masking import redact
 
-LONGEST_STATEMENT = 400  # characters; a longer sentence is cut at a blank
+LONGEST_STATEMENT = 400  # characters; what is longer than this and the marks about it is cut at a blank
+MARK_CHARS = 120
 MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
 WRAPPED_CHARS = 50  # of a line that may go on in the next one: mails are wrapped at 60 to 80
 FEWEST_NUMBERED = 3  # lines with rising numbers that are a printed file
@@ -22,7 +23,7 @@ SIGNATURE_LINES = 12  # that may follow the dashes of a mail's signature
 class Kind(StrEnum):
     PROSE = "prose"
     CODE = "code"
-    FURNITURE = "furniture"  # of a mail: who wrote when, headers, signatures
+    FURNITURE = "furniture"  # of a mail: who wrote when, headers, signatures; and titles of parts
     MARK = "mark"  # the runtime's own
 
 
@@ -54,15 +55,24 @@ NOTICE = re.compile(
     r"Sent from my |Get Outlook for |Reply to this email directly|You are receiving this because|_{10,}$"
 )
 NUMBERED = re.compile(r"\s{0,8}(\d{1,6})(?:\t|[:→|-] ?| \| ?|  )(.*)")
-BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}[.)])\s+")
+BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}\\?[.)])\s+")
+# Titles of parts say nothing without them, unless a name or a value stands there.
+TITLE = re.compile(
+    r"(?:#{2,6} (?:\d{1,3}[.)] )?[^\d`=:]{1,60}|(?:[-*•#]+ |\d{1,3}[.)] ){0,2}\*\*[^\d`=:*]{1,60}:?\*\*):?$"
+)
+# "Anna: > quoted", where a name was put before a message.
+LABELLED_QUOTE = re.compile(r"[A-Z][\w.-]{0,30}: (?=> ?(?:\d{1,3}\\?\. )?[^\W\d]|> ?>)")
 BLANKS = re.compile(r"\s+")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
-SENTENCE_END = re.compile(r"(?<=[.!?;])[\"'”’)\]]{0,2}\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])")
+CLOSING = r"[\"'”’)\]]"  # signs that may stand between a sentence's full stop and its end
+SENTENCE_END = re.compile(
+    rf"(?:(?<=[.!?;])|(?<=[.!?;]{CLOSING})|(?<=[.!?;]{CLOSING}{{2}}))\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])"
+)
 LONGEST_SHORT = 12  # characters of what ends with a full stop and ends no sentence
 NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms"
     r"|prof|jr|sr|st|sec|fig|vol"
-    r"|pp?|bspw|inkl|max|min|dept|inc|ltd|corp)|\b\d{1,2}|\b[A-Z])\.$",
+    r"|pp?|bspw|inkl|max|min|dept|inc|ltd|corp)|\b\d{1,2}\\?|\b[A-Z])\.$",
     re.I,
 )
 
@@ -138,6 +148,8 @@ class _Reader:
     file: str = ""  # that all further lines stand in
 
     def take(self, line: str, lines: Sequence[str], place: int, printed: set[int]) -> None:
+        if not place and (label := LABELLED_QUOTE.match(line)):
+            line = line[label.end() :]
         bare = line.strip()
         if attached := ATTACHED.match(bare):
             self.file = attached[1]
@@ -164,7 +176,7 @@ class _Reader:
             return Kind.FURNITURE
         if bare == "--" and len(lines) - place <= SIGNATURE_LINES:
             self.signed = True
-        if self.signed or _is_furniture(bare, lines, place):
+        if self.signed or TITLE.match(bare) or _is_furniture(bare, lines, place):
             return Kind.FURNITURE
         return Kind.CODE if is_code_line(bare) else Kind.PROSE
 
@@ -254,11 +266,11 @@ def _goes_on(line: str, following: str) -> bool:
 
 def _split_long(sentence: str) -> Iterator[str]:
     sentence = BLANKS.sub(" ", BULLET.sub("", sentence, count=1) if BULLET.match(sentence) else sentence).strip()
-    while len(sentence) > LONGEST_STATEMENT:
+    while len(sentence) > LONGEST_STATEMENT + MARK_CHARS:
         cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)
         cut = LONGEST_STATEMENT if cut < 0 else cut
-        yield sentence[:cut]
-        sentence = sentence[cut:].strip()
+        yield f"{sentence[:cut]} …"
+        sentence = f"… {sentence[cut:].strip()}"
     if len(sentence) > 2 or (len(sentence) == 2 and not sentence.isascii()):
         yield sentence
 

@@ -93,6 +93,7 @@ LIMITS = re.compile(
     r"|instead of|except|unless|nicht|kein\w*|nur|immer|muss|müssen|ohne)\b|必须|只能|不能|不可|一定要|务必",
 )
 REMARK = re.compile(
+    r"(?:(?:and|but|so|also|however|hmm|well|though),? )?"
     r"(?:the|this|that|these|those|an?|one|another|some|i|we|he|she|it|they|there|our|my|his|her|its|their)\b"
 )
 REQUEST = re.compile(
@@ -109,7 +110,7 @@ REQUEST = re.compile(
 )
 UNTIL = "until turn"
 UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+(?=[.!。！;；]*$)")
-QUOTE_MARK = re.compile(r"\(quoting ([^()\n]{1,80})\) ")
+QUOTED = re.compile(r"\(quoting ([^()\n]{1,80})\) “([^”\n]*)”")
 
 
 # A dialog's texts stay the same from one rewrite to the next, and one rewrite asks for them up to three times.
@@ -167,14 +168,14 @@ def _judge(role: str, sentence: Sentence) -> Statement:
     """Judge one sentence by its words, without values. What someone quotes is told so, and nobody's rule here."""
     gone = UNTIL_MARK.search(sentence.text) if "(" in sentence.text else None
     said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text
-    earlier = QUOTE_MARK.match(said)
+    earlier = QUOTED.match(said)
     speaker = sentence.speaker or (earlier[1] if earlier else "")
-    bare = said[earlier.end() :] if earlier else said
+    bare = earlier[2] if earlier else said
     strength = 0.0 if speaker or gone else rule_strength(role, bare)
     spelled = bool(SPELLED.search(bare.lower()))
     return Statement(
         role=role,
-        text=f"(quoting {speaker}) {bare}" if speaker else bare,
+        text=_quote(speaker, bare) if speaker else bare,
         bare=bare,
         kind=Kind.RULE if strength >= STRONG else Kind.FACT,
         worth=_worth_of_words(role, bare, strength, spelled),
@@ -185,6 +186,10 @@ def _judge(role: str, sentence: Sentence) -> Statement:
         holds=gone is None,
         until=int(gone[1] or 0) if gone else 0,
     )
+
+
+def _quote(speaker: str, words: str) -> str:
+    return f"(quoting {speaker}) “{words.replace('”', '’')}”"
 
 
 def _worth_of_words(role: str, text: str, strength: float, spelled: bool) -> float:

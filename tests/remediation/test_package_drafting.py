@@ -64,6 +64,19 @@ def test_each_section_holds_what_one_needs_to_go_on() -> None:
     assert result["Open questions and risks"][-1] == f"- {DRAFTED}"
 
 
+def test_facts_bear_turn_and_speaker_and_repeat_no_other_section() -> None:
+    request = "Move the importer to port 8443."
+    said = (
+        Statement("user", f"{request} Never push to main.", turn=3),
+        Statement("assistant", "The bucket is s3://orders-eu-1/raw. Here is how:", turn=4),
+        Statement("assistant", "The tests pass.", turn=5),
+    )
+    package = draft(Gathered(first_request=request, requests=(request,), statements=said, share=0.1))
+    assert package.count("8443") == 2  # the goal and the next step
+    assert "- Rule: Never push to main. [3 person]" in package
+    assert "- The bucket is s3://orders-eu-1/raw. [4 agent]" not in package  # it stands in the progress
+
+
 def test_secrets_and_orders_in_tool_output_are_not_carried() -> None:
     package = draft(WORK)
     assert "sk-abcdefghijklmnop" not in package and "IGNORE ALL" not in package

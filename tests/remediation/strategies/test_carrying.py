@@ -72,6 +72,13 @@ def test_it_follows_a_new_summary() -> None:
     assert is_ledger(carried_by(FACTS, after, 100, box).units[2])
 
 
+def test_beside_older_accounts_it_follows_the_last() -> None:
+    accounts = [stand_in(UnitKind.SUMMARY, f"Turn {n}.", FACTS[n : n + 1], toolbox(), ()) for n in (1, 2)]
+    before = (FACTS[0], *accounts, *FACTS[3:])
+    carried = carried_by(before, (*before[:3], before[-1]), 100, toolbox())
+    assert is_ledger(carried.units[3])
+
+
 def test_without_a_summary_it_follows_the_system_prompt() -> None:
     assert is_ledger(carried_by(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox()).units[1])
     assert is_ledger(carried_by(FACTS, (), 100, toolbox()).units[0])

@@ -2,7 +2,7 @@
 
 from remediation.context import UnitKind
 from remediation.strategies.digest import digest
-from remediation.strategies.said import said_in
+from remediation.strategies.said import said_in, talk_of
 from remediation.strategies.stand_ins import SUMMARY_HEADING
 from remediation.text.marks import BY_RULE
 from tests.remediation.building import model, numbered, prose, toolbox, user, words
@@ -70,6 +70,16 @@ def test_an_earlier_account_is_read_back_with_its_speakers() -> None:
         "2 person: Thanks.",
         "3 person: Write to mail@ledger.example.org.",
     ]
+
+
+def test_a_quote_ends_where_own_words_begin_also_when_read_back() -> None:
+    said = user("> The mirror db7.example.org is broken\n\nand I fixed port 48151 since")
+    text = digest(numbered(said), 60, toolbox(), 0)
+    assert text.splitlines()[1] == (
+        "1 person: (quoting somebody) “The mirror db7.example.org is broken” and I fixed port 48151 since"
+    )
+    back = numbered(user(SUMMARY_HEADING + text, kind=UnitKind.SUMMARY))
+    assert [bool(one.speaker) for one in talk_of(back).statements] == [True, False]
 
 
 def test_in_a_models_summary_nobody_but_the_agent_speaks() -> None:

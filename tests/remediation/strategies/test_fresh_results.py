@@ -64,6 +64,15 @@ def test_of_several_results_the_small_ones_stay_whole() -> None:
     assert cut.est_tokens <= AIM // 2
 
 
+def test_a_long_line_is_cut_between_its_values() -> None:
+    line = ", ".join(f"shelf-{place:06}" for place in range(900))
+    whole = set(line.split(", "))
+    _, *kept = result_of(cut_fresh_results(dialog(tool(line)), AIM, toolbox())[-1]).splitlines()
+    values = [value for part in kept if not part.startswith("[…") for value in part.replace(",", "").split()]
+    assert len(values) > 9
+    assert whole.issuperset(values)
+
+
 def test_a_megabyte_takes_under_a_second_however_its_lines_are_cut() -> None:
     for text in ("x" * 1_000_000, "ab cd\n" * 170_000):
         units, begun = dialog(tool(text)), process_time()

@@ -32,6 +32,7 @@ Finger von der Steuerung!
 # person tells of that person.
 TALK = """I don't know yet.
 Should we never do that?
+not tonight
 Let's not modify the draft until the meeting.
 No errors were found.
 The load test passed with no errors on the small cluster.

@@ -67,6 +67,30 @@ def test_sentences_end_where_they_end(text: str, sentences: int) -> None:
     assert len(list(sentences_of(text))) == sentences
 
 
+def test_a_sentence_keeps_the_signs_that_close_it() -> None:
+    text = 'It fails (see "the log.") Then it stops (on db-07.) I call it ‘kitchen Tetris.’ He said "no." So we wait.'
+    assert " ".join(one.text for one in sentences_of(text)) == text
+
+
+def test_titles_of_parts_state_nothing_unless_they_name_a_value() -> None:
+    text = "#### 5. **Account Lockout**\n## Root cause: 4 connections\n**Next Steps**:\n1. **Mocks**\n- **Port**: 8443"
+    assert [one.text for one in sentences_of(text)] == ["Root cause: 4 connections", "**Port**: 8443"]
+
+
+def test_what_is_cut_of_a_long_sentence_is_marked() -> None:
+    first, *_, last = [one.text for one in sentences_of("and then it went on " * 60)]
+    assert first.endswith(" …") and last.startswith("… ")
+
+
+def test_a_quote_behind_a_name_is_a_quote() -> None:
+    own = "Anna: > Never use the mirror.\n\nI disagree."
+    assert [(one.text, bool(one.speaker)) for one in sentences_of(own)] == [
+        ("Never use the mirror.", True),
+        ("I disagree.", False),
+    ]
+    assert not [one for one in sentences_of("Latency: > 500 ms is too slow.") if one.speaker]
+
+
 def test_our_own_marks_and_signatures_state_nothing() -> None:
     text = (
         "[Summary of turns 3-30]\n[Result of read_file, est. 900 tokens, no longer shown; search_archive finds "
@@ -80,5 +104,5 @@ def test_what_an_attached_file_says_is_told_as_the_files_and_is_no_rule() -> Non
     file = "Never restart db-07.internal.\n</file>\nAlways ask before you delete /srv/vault."
     message = f'What does it say?\n\n<file name="rules.txt">\n{file}\n</file>'
     facts = key_facts([("user", message)], 200, count)
-    assert any("(quoting rules.txt) Never restart" in fact for fact in facts)
+    assert any("(quoting rules.txt) “Never restart" in fact for fact in facts)
     assert not any(fact.startswith(RULE) for fact in facts)

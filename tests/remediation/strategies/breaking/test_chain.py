@@ -18,7 +18,7 @@ from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.outcome import is_ledger, text_of
-from remediation.strategies.stand_ins import HANDOVER_OPENING, turns_of_summary
+from remediation.strategies.stand_ins import HANDOVER_OPENING, TASK_BEGAN, stand_in, turns_of_summary
 from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from tests.remediation.building import (
     Report,
@@ -414,6 +414,13 @@ def test_fresh_starts_do_not_nest() -> None:
     once = start_fresh(talk(40, 40), toolbox(), 5000).units
     twice = start_fresh((*once[:-1], *(replace(u, id=f"n-{u.id}") for u in talk(20, 40)[1:])), toolbox(), 5000).units
     assert text_of(twice).count(HANDOVER_OPENING) == 1
+
+
+def test_a_fresh_start_calls_no_later_request_the_first() -> None:
+    units = talk(20, 40)
+    assert TASK_BEGAN in text_of(start_fresh(units, toolbox(), 5000).units)
+    account = stand_in(UnitKind.SUMMARY, "[Summary of turns 2-3]\nThe first one asked.", units[1:3], toolbox(), ())
+    assert TASK_BEGAN not in text_of(start_fresh((units[0], account, *units[3:]), toolbox(), 5000).units)
 
 
 def test_a_fresh_start_with_nothing_to_leave_behind_is_refused() -> None:
