@@ -5,9 +5,10 @@ runtime's own marks state nothing; what somebody quotes is told as quoted. One p
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import groupby
 
 from remediation.text.marks import disarm
 from remediation.text.secret_masking import redact
@@ -23,6 +24,7 @@ SIGNATURE_LINES = 12  # that may follow the dashes of a mail's signature
 class Kind(StrEnum):
     PROSE = "prose"
     CODE = "code"
+    PRINTED = "printed"  # by a program, and pasted: lines are no sentences
     FURNITURE = "furniture"  # of a mail: who wrote when, headers, signatures; and titles of parts
     MARK = "mark"  # the runtime's own
 
@@ -55,6 +57,13 @@ NOTICE = re.compile(
     r"Sent from my |Get Outlook for |Reply to this email directly|You are receiving this because|_{10,}$"
 )
 NUMBERED = re.compile(r"\s{0,8}(\d{1,6})(?:\t|[:→|-] ?| \| ?|  )(.*)")
+# How a line begins or stands that people do not write: indented, in columns, with a sign or a clock, without a blank.
+PRINTED = re.compile(
+    r"\s+(?![-*•+] |\d{1,3}[.)] )\S|[-+#;](?=\S)|[<|$%=~^{}\\]|@@|//|/\*|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+    r"|\[?\d\d:\d\d:\d\d\b|.*[^\s.!?:;,。] {2,}\S|.*\S\t|[!-~]{12,}$|\w+ \"[^\"]*\"$"
+)
+LINE_CHARS = 200  # of a line, by which its form is judged
+FEWEST_PRINTED = 3  # such lines, and half of a paragraph, that make it a paste
 BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}\\?[.)])\s+")
 # Titles of parts say nothing without them, unless a name or a value stands there.
 TITLE = re.compile(
@@ -117,22 +126,25 @@ class Sentence:
     speaker: str = ""
 
 
-def sentences_of(text: str) -> Iterator[Sentence]:
-    """Return the sentences of what someone said, without secrets and without sentences that state nothing."""
-    for block in read(redact(_excerpt(text))):
-        if block.kind is Kind.PROSE:
+def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
+    """Return the sentences of what someone said, without secrets and without sentences that state nothing. Who
+    ``pastes`` says only what stands between the lines that a program printed.
+    """
+    for block in read(redact(_excerpt(text)), pastes):
+        if block.kind in (Kind.PROSE, Kind.PRINTED):
             speaker = (block.speaker or QUOTED) if block.quotes else ""
             for sentence in _sentences_in(block):
                 yield Sentence(disarm(sentence), speaker)
 
 
 QUOTED = "somebody"
+PASTED = "pasted text"
 
 
-def read(text: str) -> tuple[Block, ...]:
+def read(text: str, pastes: bool = False) -> tuple[Block, ...]:
     """Split what a person or an agent said into blocks, in order."""
-    reader = _Reader()
     lines = text.splitlines()
+    reader = _Reader(_find_pasted(lines) if pastes else frozenset())
     printed = _find_printed(lines)
     for place, line in enumerate(lines):
         reader.take(line, lines, place, printed)
@@ -141,6 +153,7 @@ def read(text: str) -> tuple[Block, ...]:
 
 @dataclass
 class _Reader:
+    pasted: Collection[int] = ()  # places of lines
     runs: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
     fenced: bool = False
     signed: bool = False
@@ -158,6 +171,9 @@ class _Reader:
             self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
             return
         kind = self._kind(bare, lines, place, printed)
+        if kind is Kind.PROSE and place in self.pasted:
+            self._put(Kind.PRINTED, line, quotes=True, speaker=PASTED)
+            return
         if kind is Kind.FURNITURE and (wrote := WROTE.match(bare)):
             self.speaker = wrote[1]
         elif bare and kind is Kind.PROSE:
@@ -180,8 +196,8 @@ class _Reader:
             return Kind.FURNITURE
         return Kind.CODE if is_code_line(bare) else Kind.PROSE
 
-    def _put(self, kind: Kind, line: str, quotes: bool = False) -> None:
-        key = kind, quotes or bool(self.file), self.file or (self.speaker if quotes else "")
+    def _put(self, kind: Kind, line: str, quotes: bool = False, speaker: str = "") -> None:
+        key = kind, quotes or bool(self.file), self.file or speaker or (self.speaker if quotes else "")
         if self.runs and self.runs[-1][0] == key:
             self.runs[-1][1].append(line)
         else:
@@ -233,7 +249,36 @@ def _close(run: list[int], lines: Sequence[str], places: set[int]) -> None:
         places.update(run)
 
 
+def _find_pasted(lines: Sequence[str]) -> set[int]:
+    """Return the places of lines in paragraphs that a program printed, by the form of most of their lines. What stands
+    in fences is marked already, and ends a paragraph.
+    """
+    bare = _without_fenced(lines)
+    odd = {place for place, line in enumerate(bare) if PRINTED.match(line[:LINE_CHARS]) or is_code_line(line.strip())}
+    places: set[int] = set()
+    for is_blank, group in groupby(range(len(bare)), lambda place: not bare[place].strip()):
+        paragraph = list(group)
+        printed = odd.intersection(paragraph)
+        if not is_blank and 2 * len(printed) >= len(paragraph) and len(printed) >= min(FEWEST_PRINTED, len(paragraph)):
+            places.update(range(min(printed), max(printed) + 1))
+    return places if len(odd) >= FEWEST_PRINTED else set()
+
+
+def _without_fenced(lines: Sequence[str]) -> list[str]:
+    bare: list[str] = []
+    fenced = False
+    for line in lines:
+        is_fence = bool(FENCE.match(line))
+        fenced ^= is_fence
+        bare.append("" if fenced or is_fence else line)
+    return bare
+
+
 def _sentences_in(block: Block) -> Iterator[str]:
+    if block.kind is Kind.PRINTED:
+        for line in block.lines:
+            yield from _split_long(LONG_WORD.sub(r"\1…", line))
+        return
     for paragraph in _paragraphs(block.lines):
         held = ""
         for part in SENTENCE_END.split(LONG_WORD.sub(r"\1…", paragraph)):

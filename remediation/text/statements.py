@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dominds.weighted_cache import Bounded
 from remediation.text.directives import is_directive
 from remediation.text.exact_tokens import Tokens, tokens_in, worth_of_values
-from remediation.text.reading import Sentence, sentences_of
+from remediation.text.reading import PASTED, Sentence, sentences_of
 
 
 class Said(NamedTuple):
@@ -159,7 +159,7 @@ def _share_of(one: Statement) -> float:
 def _read_text(role: str, text: str) -> tuple[Statement, ...]:
     known = _read.get((role, text))
     if known is None:
-        known = tuple(_judge(role, sentence) for sentence in sentences_of(text))
+        known = tuple(_judge(role, sentence) for sentence in sentences_of(text, role == "user"))
         _read.put((role, text), known, len(text) + SENTENCE_CHARS * len(known))
     return known
 
@@ -178,7 +178,7 @@ def _judge(role: str, sentence: Sentence) -> Statement:
         text=_quote(speaker, bare) if speaker else bare,
         bare=bare,
         kind=Kind.RULE if strength >= STRONG else Kind.FACT,
-        worth=_worth_of_words(role, bare, strength, spelled),
+        worth=_worth_of_words("tool" if speaker == PASTED else role, bare, strength, spelled),
         strength=strength,
         tokens=tokens_in(bare),
         spelled=spelled,

@@ -4,6 +4,8 @@ import argparse
 import inspect
 import json.decoder
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from types import ModuleType
 
@@ -46,6 +48,22 @@ def test_a_quoted_prohibition_is_told_as_a_quote_and_is_no_rule() -> None:
     assert not any(fact.startswith(RULE) for fact in facts)
     assert any("quoting Anna Berg" in fact and "mirror-7.example.org" in fact for fact in facts)
     assert not any("wrote:" in fact for fact in facts)
+
+
+def test_of_what_a_person_pastes_nothing_is_the_persons() -> None:
+    own = "Why does it write files? Never restart db-07.\n\n{}\n\nI use Python 3.11."
+    pasted = subprocess.run([sys.executable, "-h"], capture_output=True, text=True, check=True).stdout
+    assert "don't write" in pasted
+    for printed in (pasted, inspect.getsource(shlex)):
+        said = [one.text for one in sentences_of(own.format(printed), pastes=True) if not one.speaker]
+        assert {"Why does it write files?", "Never restart db-07.", "I use Python 3.11."} <= {*said}
+        facts = key_facts([("user", own.format(printed))], 400, count)
+        assert [fact for fact in facts if fact.startswith(RULE)] == ["Rule: Never restart db-07."]
+
+
+def test_lists_and_wrapped_lines_of_a_person_are_no_paste() -> None:
+    text = "My plan:\n- Never push to main\n  - use db-07\n  - ask Anna\n1. the port is 8443\n\nThen we wait and\nsee."
+    assert not [one for one in sentences_of(text, pastes=True) if one.speaker]
 
 
 def test_a_quote_of_what_was_said_stands_once() -> None:
