@@ -6,7 +6,7 @@ A budget is made once for each generation and handed along. Nothing else divides
 from dataclasses import dataclass, replace
 
 from dominds.llm.models.model import ModelInfo
-from dominds.llm.models.room import output_room
+from dominds.llm.models.room import SHORTEST_ANSWER, output_room
 
 TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured otherwise
 AIM_SHARE = 0.5  # of the limit
@@ -229,23 +229,26 @@ class Budget:
         """Return the budget of a request that a rewrite made of one of ``before`` tokens."""
         return replace(self, freed=max(0, before - self.prompt))
 
-    def package_excess(self, reported: int) -> int:
-        """Return the tokens that have to be left out of a request, so that a package can be written behind it."""
-        if self.window is None:
-            return 0
-        return round(max(self.prompt * (1 + ESTIMATES_ERR), reported)) + package_room(self.window) - self.window
+    def package_excess(self, prompt: int) -> int:
+        """Return the tokens that have to be left out of a prompt of so many, so that a package can be written behind
+        it.
+        """
+        return 0 if self.window is None else prompt + package_room(self.window) - self.window
 
     def holds_twice(self, package: int, used: int) -> bool:
         """Check whether a drafted package can be offered in a request of ``used`` tokens, and copied in its answer."""
         return not self.window or used + 2 * package + DRAFT_FRAME <= self.window
 
-    def output(self, model: ModelInfo, beside: int, wanted: int, margin: int | None) -> int:
+    def output(
+        self, model: ModelInfo, beside: int, wanted: int, margin: int | None, shortest: int = SHORTEST_ANSWER
+    ) -> int:
         """Return the tokens of an answer to ask for, with ``beside`` tokens of the request that the view does not hold.
 
         Less than an answer of use is never asked for: a refusal is repeated with more room, and an answer of a few
         words is not.
         """
-        room = output_room(model, self.prompt + beside, window=self.window, wanted=wanted, margin=margin)
+        prompt = self.prompt + beside
+        room = output_room(model, prompt, window=self.window, wanted=wanted, margin=margin, shortest=shortest)
         return min(wanted, max(LEAST_ANSWER, room or wanted))
 
     def units_room(self, tokens: int) -> int:

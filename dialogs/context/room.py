@@ -4,30 +4,32 @@ from dataclasses import replace
 
 from dialogs.context.retrieval.recall import NOTHING, Recall
 from dialogs.context.served import Served
-from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN
+from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes
 from dialogs.context.view import View
 from dialogs.context.view_cache import messages_of
 from dialogs.context.view_sizes import ViewSizes
-from dominds.llm.messages import chars_of
-from dominds.llm.models.room import output_room
+from dominds.llm.messages import Message, Role, chars_of
+from dominds.llm.models.room import SHORTEST_ANSWER, output_room
 from remediation.budget import package_room
-from remediation.strategies.masking import ALL_SHOWN, to_leave_out, without
+from remediation.context import Units
+from remediation.strategies.masking import ALL_SHOWN, LEFT_OUT_MESSAGES, LeftOut, to_leave_out, without
 
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
+MARK = (Message(Role.USER, LEFT_OUT_MESSAGES),)
 
 
-def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported: int) -> View:
+def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported: int, guidance: str) -> View:
     """Return the view that leaves room to write a re-entry package: for one request alone, old tool output and then
-    the oldest messages are marked as left out. ``reported`` tokens had the last prompt, 0 where that is unknown."""
+    the oldest messages are marked as left out. ``reported`` tokens had the last prompt, 0 where that is unknown.
+    """
     window = served.thresholds.context_limit
     if window is None:
         return view
     room = package_room(window)
     if max(sizes.most_tokens + FRAME_TOKENS, reported) + room <= window:
         return view
-    own = sizes.own
-    left_out = to_leave_out(view.units, own.units, own.budget.package_excess(reported), own.count)
+    left_out = left_out_for_package(view.units, sizes.own, reported, guidance)
     if left_out == ALL_SHOWN:
         return view
     units = without(view.units, left_out)
@@ -35,8 +37,25 @@ def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported
     return replace(view, units=units, messages=messages, chars=chars_of(messages), left_out=left_out)
 
 
+def left_out_for_package(units: Units, own: Sizes, reported: int, guidance: str) -> LeftOut:
+    """Choose what surely makes the room: what stays may be denser than estimated, and what is left out sparser."""
+    most = max(own.most(own.prompt + own.count_text(guidance) + own.count(MARK)), reported)
+    return to_leave_out(units, own.units, own.most_expected(own.budget.package_excess(most)), own.count)
+
+
+def package_tokens(served: Served, sizes: ViewSizes, guidance: str) -> int | None:
+    """Tokens of output to ask for where a re-entry package is to be written: no more than surely fits."""
+    window = served.thresholds.context_limit
+    return output_tokens(served, sizes, SHORT_ANSWER, guidance, shortest=package_room(window) if window else 0)
+
+
 def output_tokens(
-    served: Served, sizes: ViewSizes, wanted: int | None, guidance: str, recalled: Recall = NOTHING
+    served: Served,
+    sizes: ViewSizes,
+    wanted: int | None,
+    guidance: str,
+    recalled: Recall = NOTHING,
+    shortest: int = SHORTEST_ANSWER,
 ) -> int | None:
     """Tokens of output to ask for; None leaves it to the provider. Only a request that may be near the end of the
     window is counted for it."""
@@ -49,4 +68,4 @@ def output_tokens(
         return most
     own = sizes.own
     beside = recalled.est_tokens + own.count_text(guidance)
-    return own.budget.output(served.model, beside, most, own.margin(own.prompt + beside))
+    return own.budget.output(served.model, beside, most, own.margin(own.prompt + beside), shortest)

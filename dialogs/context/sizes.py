@@ -16,14 +16,14 @@ from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec, with_parts
 from dominds.llm.providers.parts import part_tokens
 from health.levels import Thresholds
-from remediation.budget import STREAM_PERCENT, Budget, answer_room, percent_of
+from remediation.budget import ESTIMATES_ERR, STREAM_PERCENT, Budget, answer_room, percent_of
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
 from remediation.strategies.outcome import STAND_INS
 from remediation.text.classify import kind_of, priority_of
-from remediation.tokens.calibration import Calibration, Counted, estimate_request, margin_of
+from remediation.tokens.calibration import DENSEST, Calibration, Counted, estimate_request, least_of, margin_of
 from remediation.tokens.counting import Counter, counter_for
 
 NEWEST_ANSWERS = 3  # tell how long the next one may be
@@ -52,6 +52,7 @@ class Sizes:
     config: ContextConfig
     model: ModelInfo
     reported: int | None = None  # tokens of the last prompt, where the provider told them
+    left_out: int = 0  # tokens of the view that this one request leaves out
 
     @property
     def limit(self) -> int | None:
@@ -64,8 +65,22 @@ class Sizes:
         return self.budget.prompt
 
     def margin(self, prompt: int) -> int | None:
-        """Return by how many tokens an estimated ``prompt`` may be too low, or None before reports have taught it."""
+        """Return the tokens by which an estimated ``prompt`` may be too low, once reports have taught or something is
+        left out; None before.
+        """
+        if self.left_out:
+            return self.most(prompt + self.left_out) - least_of(self.left_out, self.factor) - prompt
         return margin_of(prompt, self.reported, self.factor) if self.source == "calibrated" else None
+
+    def most(self, whole: int) -> int:
+        """Return the most tokens that the ``whole`` prompt may have, of which so many are estimated."""
+        if self.source != "calibrated":
+            return max(round(whole * (1 + ESTIMATES_ERR)), self.reported or 0)
+        return max(whole + margin_of(whole, self.reported, self.factor), self.reported or 0)
+
+    def most_expected(self, tokens: int) -> int:
+        """Return the estimate of a part of the view that surely has so many ``tokens``."""
+        return math.ceil(tokens * DENSEST * max(1.0, self.factor))
 
     def count(self, messages: Sequence[Message]) -> int:
         return math.ceil(self.counter.count_messages(messages) * self.factor) + parts_tokens(messages, self.model)

@@ -16,16 +16,25 @@ from remediation.tokens.calibration import Counted
 class ViewSizes:
     """The sizes of a dialog's view, counted when first asked for, once for each policy's way of counting."""
 
-    def __init__(self, dialog: Dialog, served: Served, view: View, tools: Sequence[ToolSpec]) -> None:
-        self._dialog, self._served, self._view, self._tools = dialog, served, view, tools
+    def __init__(
+        self,
+        dialog: Dialog,
+        served: Served,
+        view: View,
+        tools: Sequence[ToolSpec],
+        whole: "ViewSizes | None" = None,
+    ) -> None:
+        """``whole`` are the sizes of a view of which this one leaves something out."""
+        self._dialog, self._served, self._view, self._tools, self._whole = dialog, served, view, tools, whole
         self._known: dict[str, Sizes] = {}
 
     def under(self, policy: Policy) -> Sizes:
         if policy.name not in self._known:
             served, units = self._served, self._view.units
-            self._known[policy.name] = sizes_of(
-                self._dialog, units, served.model, served.thresholds, self._tools, policy
-            )
+            sizes = sizes_of(self._dialog, units, served.model, served.thresholds, self._tools, policy)
+            if self._whole is not None:
+                sizes = replace(sizes, left_out=max(0, self._whole.under(policy).prompt - sizes.prompt))
+            self._known[policy.name] = sizes
         return self._known[policy.name]
 
     @property
@@ -47,6 +56,6 @@ class ViewSizes:
         """Return the most tokens that the view's messages may take, without counting them."""
         return self._view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(self._view.messages, self._served.model)
 
-    def of(self, view: View) -> "ViewSizes":
-        """Return the sizes of another view of the same dialog."""
-        return ViewSizes(self._dialog, self._served, view, self._tools)
+    def of_shorter(self, view: View) -> "ViewSizes":
+        """Return the sizes of the view that leaves something of this one out of one request."""
+        return ViewSizes(self._dialog, self._served, view, self._tools, whole=self)

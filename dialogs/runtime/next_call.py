@@ -3,7 +3,7 @@
 from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.model_calls import Answer, ForcedClear
 from dialogs.context.retrieval.recall import NOTHING, PushRecall, Recall
-from dialogs.context.room import SHORT_ANSWER, output_tokens, with_room_for_package
+from dialogs.context.room import output_tokens, package_tokens, with_room_for_package
 from dialogs.context.sizes import Sizes, StreamWatch
 from dialogs.models import Dialog
 from dialogs.runtime import overflow_history, tracing
@@ -46,9 +46,9 @@ def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedC
     that in its own view.
     """
     served, view, tools, sizes = materials
-    view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0)
-    sizes = sizes if view is materials.view else sizes.of(view)
-    output = _at_most(dialog, output_tokens(served, sizes, SHORT_ANSWER, guidance))
+    view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0, guidance)
+    sizes = sizes if view is materials.view else sizes.of_shorter(view)
+    output = _at_most(dialog, package_tokens(served, sizes, guidance))
     counted = sizes.counted_with(0)
     return ForcedClear(view, guidance, tools, output, counted, sizes.own.prompt if counted else None)
 

@@ -126,11 +126,20 @@ def _bound(values: list[float], covariances: list[float], at: int, least: float,
 def margin_of(expected: int, reported: int | None, slope: float) -> int:
     """Return the tokens by which a calibrated prompt may exceed what is ``expected``.
 
-    It is a hundredth of what was ``reported`` before, and of the new text since, the densest of other kinds. A
-    prompt shorter than the report is made of earlier text.
+    It is a hundredth of what was ``reported`` before, and of the new text since, the densest of other kinds. Of a
+    prompt shorter than the report, the sparsest part may have gone.
     """
     known = min(expected, reported or 0)
-    return round(REPORTED_MARGIN * known + (DENSEST * max(1.0, 1 / slope) - 1) * (expected - known))
+    gone = (reported or 0) - known
+    denser = DENSEST * max(1.0, 1 / slope) - 1
+    return round(
+        REPORTED_MARGIN * known + denser * (expected - known) + min(denser * known, gone - least_of(gone, slope))
+    )
+
+
+def least_of(expected: int, slope: float) -> int:
+    """Return the tokens that a part of a calibrated prompt has at least, of which so many are ``expected``."""
+    return int(expected / (DENSEST * max(1.0, slope)))
 
 
 def _between(least: float, most: float, value: float) -> float:

@@ -17,13 +17,14 @@ def output_room(
     window: int | None = None,
     wanted: int | None = None,
     margin: int | None = None,
+    shortest: int = SHORTEST_ANSWER,
 ) -> int | None:
     """Return the tokens of output to ask for: what the model can write or is ``wanted``, within what the window leaves
     beside a prompt of ``est_prompt``. None where neither is known.
 
     ``window`` is the one that the model runs with now, if it differs from the catalog's. ``margin`` is the greatest
-    error of a calibrated estimate in tokens, and stays free as far as that leaves room for a short answer. Without
-    ``margin``, a twentieth of the prompt stays free.
+    error of a calibrated estimate in tokens, and stays free as far as that leaves room for an answer of ``shortest``
+    tokens. Without ``margin``, a twentieth of the prompt stays free.
     """
     most = min([tokens for tokens in (model.output_length, wanted) if tokens is not None], default=None)
     window = window or model.limit[0]
@@ -34,5 +35,5 @@ def output_room(
         left -= max(LEAST_MARGIN_TOKENS, round(est_prompt * MARGIN_SHARE))
     else:
         sure = left - max(LEAST_MARGIN_TOKENS, round(est_prompt * CALIBRATED_SHARE))
-        left = max(left - max(LEAST_MARGIN_TOKENS, margin), min(sure, SHORTEST_ANSWER))
+        left = max(left - max(LEAST_MARGIN_TOKENS, margin), min(sure, shortest))
     return max(LEAST_OUTPUT_TOKENS, left if most is None else min(most, left))

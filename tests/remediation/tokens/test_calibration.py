@@ -249,7 +249,9 @@ def test_calibration_corrects_the_prompt() -> None:
         (24_000, 20_000, 1.0, 1_200),  # and a quarter of what is new
         (24_000, 20_000, 0.5, 6_200),  # counted at half: new text may be worth its whole count, and a quarter more
         (24_000, 20_000, 2.0, 1_200),
-        (5_000, 20_000, 1.0, 50),  # rewritten: made of what was reported
+        (18_000, 20_000, 1.0, 580),  # made of what was reported: the 2,000 that went may be 1,600
+        (18_000, 20_000, 1.25, 900),  # or 1,280, where the factor was measured on denser text
+        (5_000, 20_000, 1.0, 1_300),  # what is left is the densest at most
         (4_000, None, 1.0, 1_000),
     ],
 )
