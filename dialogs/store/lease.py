@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,7 @@ from dialogs.errors import NotFound
 from dialogs.models import Dialog, Generation
 from dialogs.state import State
 from dialogs.store import wakeups
-from dialogs.store.change import Change, open_change
+from dialogs.store.change import Change, LeaseLost, open_change
 from dominds.db.prepared import Select
 from dominds.worker.seats import seats
 
@@ -190,7 +190,8 @@ def _give_back(lease: Lease, *, crashed: bool) -> None:
     if lease.released:
         return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
-        with open_change(lease.dialog_id, epoch=lease.epoch) as change:
+        # Another worker may have taken it over, or somebody deleted it, since that look.
+        with suppress(LeaseLost, NotFound), open_change(lease.dialog_id, epoch=lease.epoch) as change:
             change.dialog.lease_owner = ""
             change.dialog.crashes += crashed
             _end_crashed(change)

@@ -53,6 +53,19 @@ def test_of_many_workers_that_are_woken_one_drives(asked: Dialog) -> None:
     assert Counter(in_threads(6, work)) == {0: 5, 1: 1}
 
 
+def test_a_worker_that_is_overtaken_while_it_gives_back_leaves_the_dialog_alone(asked: Dialog) -> None:
+    def overtake_behind_the_look(execute: Any, sql: str, *given: Any) -> Any:
+        looked = execute(sql, *given)
+        if sql.startswith('SELECT %s AS "a"'):  # what ``exists`` asks
+            Dialog.objects.filter(pk=asked.pk).update(epoch=7, lease_owner="another")
+        return looked
+
+    with connection.execute_wrapper(overtake_behind_the_look), claim(asked.pk) as lease:
+        assert lease is not None
+        lease.release_later()
+    assert (refreshed(asked).epoch, refreshed(asked).lease_owner) == (7, "another")
+
+
 def test_a_hundred_wakes_make_one_generation(asked: Dialog) -> None:
     def drive_ten_times(_: int) -> None:
         for _ in range(10):
