@@ -297,7 +297,7 @@ def close_within(change: Change, user: User | None) -> None:
 
 
 def _accepted_before(dialog: Dialog, client_message_id: str, text: str, attached: Sequence[Attached]) -> Turn | None:
-    turn = dialog.turns.filter(client_message_id=client_message_id).first()
+    turn = _message_with_id.first(dialog.pk, client_message_id)
     if turn is not None and (turn.text, digests(turn.attachments)) != (text, tuple(file.sha256 for file in attached)):
         raise Conflict(
             "client_message_id_reused",
@@ -305,6 +305,11 @@ def _accepted_before(dialog: Dialog, client_message_id: str, text: str, attached
             "for a new message.",
         )
     return turn
+
+
+@Select
+def _message_with_id(dialog_id: UUID, client_message_id: str) -> QuerySet[Turn, Turn]:
+    return Turn.objects.filter(dialog_id=dialog_id, client_message_id=client_message_id)
 
 
 def check_text(text: str, *, has_images: bool = False) -> None:

@@ -308,10 +308,7 @@ def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
     if newest is None or not newest[1]:
         return ()
     position, calls = newest[0], list(newest[1])
-    answered = set(
-        dialog.turns.filter(role=Turn.Role.TOOL, position__gt=position).values_list("tool_call_id", flat=True)
-    )
-    return without_results(calls, answered, position)
+    return without_results(calls, set(_answered_calls(dialog.pk, position)), position)
 
 
 def without_results(calls: Sequence[Mapping[str, str]], answered: Set[str], position: int = 0) -> tuple[Call, ...]:
@@ -319,6 +316,12 @@ def without_results(calls: Sequence[Mapping[str, str]], answered: Set[str], posi
     ids = tuple(call["id"] for call in calls)
     open_calls = (call for call in calls if call["id"] not in answered)
     return tuple(Call(call["id"], call["name"], call["arguments"], ids, position) for call in open_calls)
+
+
+@Select
+def _answered_calls(dialog_id: UUID, position: int) -> QuerySet[Turn, str]:
+    results = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.TOOL, position__gt=position)
+    return results.values_list("tool_call_id", flat=True)
 
 
 @Select

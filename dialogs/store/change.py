@@ -106,14 +106,17 @@ class Change:
         dialog = self.dialog
         if dialog.answering_seq is not None or dialog.continuing or dialog.all_placed:
             return
-        turn = dialog.turns.queued().order_by("seq").first()
-        if turn is None:
+        seq = _next_queued.first(dialog.pk)
+        if seq is None:
             return
-        Turn.objects.filter(pk=turn.pk).update(
-            status=Turn.Status.ANSWERING, position=self.next_position(), round_number=dialog.round_number
-        )
-        self.begin_message(turn.seq)
-        self.event("turn", turn=turn.seq)
+        begun = {
+            "status": Turn.Status.ANSWERING.value,
+            "position": self.next_position(),
+            "round_number": dialog.round_number,
+        }
+        prepared.update(Turn, {"dialog_id": dialog.pk, "seq": seq}, begun)
+        self.begin_message(seq)
+        self.event("turn", turn=seq)
 
     def begin_message(self, seq: int) -> None:
         """Answer this user turn from now on, with counters at zero."""
@@ -240,6 +243,11 @@ def _after(seconds: int) -> CombinedExpression:
 def facts_of(dialog: Dialog) -> Facts:
     queued, kind = _queue_and_question.one(dialog.pk)
     return _facts(dialog, queued=queued, question_kind=kind or "")
+
+
+@Select
+def _next_queued(dialog_id: UUID) -> QuerySet[Turn, int]:
+    return Turn.objects.queued().filter(dialog_id=dialog_id).order_by("seq").values_list("seq", flat=True)[:1]
 
 
 @Select

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Count
 
 from dialogs.actions.exits import SUSPENDING
-from dialogs.models import Dialog, Generation, Question, Round, Turn
+from dialogs.models import Dialog, Question, Round, Turn
 from dialogs.state import state_of
 from dialogs.store.change import facts_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
@@ -75,17 +75,17 @@ def messages_end_once(dialog: Dialog) -> Iterator[str]:
             yield f"I1: message {turn.seq} is suspended without its Q4H"
         if turn.status == "answering" and dialog.answering_seq != turn.seq:
             yield f"I1: message {turn.seq} is being answered, the dialog says {dialog.answering_seq}"
+    final = dialog.turns.filter(
+        role="assistant",
+        status="complete",
+        tool_calls__isnull=True,
+        generation__dialog=dialog,
+        generation__outcome="kept",
+    )
+    answers = Counter(final.values_list("generation__answers_seq", flat=True))
     for turn in dialog.turns.filter(role=Turn.Role.USER, status="answered"):
-        answers = _final_answers_to(dialog, turn)
-        if answers != 1:
-            yield f"I1: message {turn.seq} is answered, by {answers} answers"
-
-
-def _final_answers_to(dialog: Dialog, message: Turn) -> int:
-    generations = Generation.objects.filter(dialog=dialog, answers_seq=message.seq, outcome="kept")
-    return dialog.turns.filter(
-        role="assistant", status="complete", tool_calls__isnull=True, generation__in=generations
-    ).count()
+        if answers[turn.seq] != 1:
+            yield f"I1: message {turn.seq} is answered, by {answers[turn.seq]} answers"
 
 
 def nothing_is_owed(dialog: Dialog) -> Iterator[str]:

@@ -12,6 +12,7 @@ import random
 import sys
 import tempfile
 import time
+import traceback
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -131,8 +132,9 @@ class Person:
     def act(self, number: int) -> None:
         from dialogs.actions import messages, questions, rewrite_requests
 
-        dialog = type(self.dialog).objects.get(pk=self.dialog.pk)
-        has_question = dialog.state in ("waiting", "suspended")
+        dialog = self.dialog
+        state, answering_seq = type(dialog).objects.values_list("state", "answering_seq").get(pk=dialog.pk)
+        has_question = state in ("waiting", "suspended")
         question = dialog.questions.filter(state="open").first() if has_question else None
         if question is not None and world.random.random() < 0.7:
             if question.kind != "question":
@@ -149,8 +151,8 @@ class Person:
                 self.accepted[name] = text
             case "stop":
                 messages.stop(dialog.pk)
-                if dialog.answering_seq is not None:
-                    self.stops[dialog.answering_seq] = world.now
+                if answering_seq is not None:
+                    self.stops[answering_seq] = world.now
             case "retry":
                 messages.retry(dialog.pk)
                 self.stops.clear()
@@ -273,18 +275,39 @@ def main(about: str | None, steps: list[dict[str, Any]], simulate: Callable[...,
     given = options.parse_args()
     first, behind = (int(number) for number in given.seeds.split(":"))
     failed = 0
+
+    def play(seed: int) -> int:
+        broken = simulate(seed, **{name: getattr(given, name) for name in more})
+        for sentence in broken:
+            print(f"seed {seed}: {sentence}")
+        print(f"seed {seed}: {world.told()}, {time.process_time():.1f} s of processor time")
+        return 1 if broken else 0
+
     with tempfile.TemporaryDirectory(prefix="dominds-sim-") as folder:
         prepare(Path(folder), steps)
+        simulate(0, **dict.fromkeys(more, 0.01))  # fills the caches, for all worlds alike
+        gc.collect()
+        gc.freeze()
         began = time.monotonic()
         for seed in range(first, behind):
             if time.monotonic() - began > given.seconds:
                 break
-            broken = simulate(seed, **{name: getattr(given, name) for name in more})
-            failed += bool(broken)
-            for sentence in broken:
-                print(f"seed {seed}: {sentence}")
-            print(f"seed {seed}: {world.told()}, {time.process_time():.1f} s of processor time", flush=True)
+            failed += in_a_process_of_its_own(partial(play, seed)) != 0
     return 1 if failed else 0
+
+
+def in_a_process_of_its_own(work: Callable[[], int]) -> int:
+    """Return what the work returns in a fork, so that no world finds what another left in a cache or a counter."""
+    sys.stdout.flush()
+    if child := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        ended = work()
+        sys.stdout.flush()
+    except BaseException:  # noqa: BLE001  the child never goes on as its parent
+        traceback.print_exc()
+        ended = 2
+    os._exit(ended)
 
 
 if __name__ == "__main__":
