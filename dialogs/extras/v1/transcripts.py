@@ -20,30 +20,46 @@ CANDIDATES = 8  # dialogs that are compared, the newest ones
 LAST_TURNS = 8  # of a dialog, among which its newest exchange is
 SHORTEST_QUOTE = 20  # bytes of UTF-8 without white space: seven characters of Chinese say as much as twenty of English
 QUOTED_CHARS = 120  # programs cut what they quote
+ROLES = ("user", "assistant")
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest exchanges of a dialog, and the message that ends them."""
+    """The newest messages of a dialog, and their exchanges."""
 
     dialog_id: UUID
     exchanges: list[Exchange]
-    last: ClientMessage
+    messages: list[ClientMessage]
 
     def is_quoted_in(self, text: str) -> bool:
         """Check whether a text without white space holds the last exchange: the user's words, and answer or calls."""
         if not self.exchanges or _quotable(self.exchanges[-1].message) not in text:
             return False
         answer = self.exchanges[-1].answered[:QUOTED_CHARS]
-        return (len(answer.encode()) >= SHORTEST_QUOTE and answer in text) or self._are_calls_quoted_in(text)
+        return (_is_long(answer) and answer in text) or self._are_calls_quoted_in(text)
+
+    def is_begun_in(self, text: str) -> bool:
+        """Check whether a text without white space holds the user's newest words, or earlier ones and answers:
+        programs that keep the newest messages as they are quote those before them.
+        """
+        newest = _quotable(self.exchanges[-1].message) if self.exchanges else ""
+        if _is_long(newest) and newest in text:
+            return True
+        sides = {role: [_quotable(one.text) for one in self.messages if one.role == role] for role in ROLES}
+        said, answered = ("".join(part for part in sides[role] if part in text) for role in ROLES)
+        return bool(said) and _is_long(answered)
 
     def _are_calls_quoted_in(self, text: str) -> bool:
         """Check for each call by its name and its arguments."""
-        parts = [part for call in self.last.calls for part in (call.name, *arguments_of(call))]
+        parts = [part for call in self.messages[-1].calls for part in (call.name, *arguments_of(call))]
         quoted = [_quotable(part) for part in parts]
-        return len("".join(quoted).encode()) >= SHORTEST_QUOTE and all(part in text for part in quoted)
+        return _is_long("".join(quoted)) and all(part in text for part in quoted)
+
+
+def _is_long(quote: str) -> bool:
+    return len(quote.encode()) >= SHORTEST_QUOTE
 
 
 def _quotable(text: str) -> str:
@@ -59,7 +75,7 @@ def newest_of(dialogs: QuerySet[Dialog]) -> Iterator[Newest]:
     )
     for dialog_id, turns_of_one in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
         messages = list(_messages_as_spoken(turns_of_one))
-        yield Newest(dialog_id, exchanges_of(messages), messages[-1])
+        yield Newest(dialog_id, exchanges_of(messages), messages)
 
 
 def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:

@@ -19,7 +19,7 @@ from dialogs.extras.v1.likeness import (
 from dialogs.extras.v1.matching.incoming import AT_HEAD, RESULT_FOLLOWS, Candidate, Incoming, without_background
 from dialogs.extras.v1.matching.matcher import Matcher
 from dialogs.extras.v1.matching.quoting import quotes_newest
-from dialogs.extras.v1.transcripts import Newest, calls_of, messages_in, newest_of
+from dialogs.extras.v1.transcripts import SHORTEST_QUOTE, Newest, calls_of, messages_in, newest_of
 from dialogs.models import Turn
 
 
@@ -36,7 +36,8 @@ def find(incoming: Incoming) -> Candidate | None:
             if LastAnswer.of(messages).place_in(texts) is not None:
                 results.append(_with_summary(one.dialog_id, exchanges_of(messages)))
     if not results and len(incoming.conversation.whole) > 1:
-        results = list(_summarized_beside(incoming, newest, texts))
+        by_dialog = {one.dialog_id: one for one in _summarized_beside(incoming, newest, texts)}
+        results = list(by_dialog.values())
     if len(results) != 1:
         return None
     seq, position = incoming.dialogs.values_list("last_turn_seq", "last_position").get(pk=results[0].dialog_id)
@@ -58,8 +59,9 @@ def _calls_at(dialog_id: UUID, position: int) -> tuple[Call, ...]:
 def _summarized_beside(
     incoming: Incoming, newest: Sequence[Newest], texts: Sequence[ClientMessage]
 ) -> Iterator[Candidate]:
-    """Yield the newest dialogs that a program had summarized by a separate request quoting the last exchange, as
-    Goose and opencode do. The summary becomes their last exchange.
+    """Yield the newest dialogs that a program had summarized by a separate request. It quotes the last exchange, as
+    Goose and opencode do, or what stands before the messages that are kept, as LangChain does. The summary becomes
+    their last exchange.
     """
     for beside in list(newest_of(incoming.dialogs)):
         if len(beside.exchanges) != 1 or not stands_in(beside.exchanges[0].answered, incoming.text):
@@ -67,7 +69,8 @@ def _summarized_beside(
         instructions = incoming.dialogs.values_list("client__instructions", flat=True).get(pk=beside.dialog_id)
         asked = without_spaces((instructions, beside.exchanges[0].message))
         for one in newest:
-            if one.dialog_id == beside.dialog_id or not one.is_quoted_in(asked):
+            is_it = one.is_quoted_in(asked) or (one.is_begun_in(asked) and _ends_alike(incoming, one))
+            if one.dialog_id == beside.dialog_id or not is_it:
                 continue
             messages = tuple(messages_in(one.dialog_id))
             place = LastAnswer("", beside.exchanges[0].answered, messages).place_in(texts)
@@ -76,9 +79,22 @@ def _summarized_beside(
                 yield _with_summary(one.dialog_id, stored, replace(texts[place], role="user"))
 
 
+def _ends_alike(incoming: Incoming, one: Newest) -> bool:
+    """Check whether a history ends with the end of a dialog's newest answer."""
+    kept = incoming.history[-1].answered if incoming.history else ""
+    return len(kept.encode()) >= SHORTEST_QUOTE and one.exchanges[-1].answered.endswith(kept)
+
+
 def asks_beside(incoming: Incoming, text: str) -> bool:
-    """Recognise a request for a summary whose instructions quote the conversation, as Goose sends it."""
-    return asks_for_summary(text) and quotes_newest(incoming, incoming.request.instructions)
+    """Recognise a request for a summary whose instructions quote the conversation, as Goose sends it, or which
+    quotes its beginning, as LangChain does.
+    """
+    if not asks_for_summary(text):
+        return False
+    if quotes_newest(incoming, incoming.request.instructions):
+        return True
+    quoted = "".join(text.split())
+    return any(one.is_begun_in(quoted) for one in newest_of(without_background(incoming.own_dialogs)))
 
 
 MATCHER = Matcher("programs that summarize", find, asks_beside)

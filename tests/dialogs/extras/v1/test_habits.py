@@ -120,38 +120,34 @@ SUMMARY_PROMPT = (
 SUMMED = "The harbour of Genua is fifteen metres deep, that of Trieste seventeen, and Rijeka comes next in the list."
 
 
-@pytest.mark.parametrize("with_tools", [False, True])
+@pytest.mark.parametrize(("with_tools", "kept"), [(False, 3), (False, 2), (True, 5), (True, 4), (True, 2)])
 def test_langchains_middleware_puts_a_summary_before_the_newest_messages(
-    key: ApiKey, script: Script, with_tools: bool
+    key: ApiKey, script: Script, with_tools: bool, kept: int
 ) -> None:
+    """What it keeps begins with an exchange, or in the middle of one."""
     steps = [{"match": "Context Extraction Assistant", "text": SUMMED}]
     if with_tools:
-        steps.append({"match": "metres", "text": "Noted: it stands in the list of harbours now."})
+        steps.append({"match": "metres", "text": "Noted in the list of harbours."})
         steps.append(is_called("sound_depth", port="next"))
-    script(*steps, {"text": "You said {{last_user}}, and that stands in the list of harbours now."})
+    script(*steps, {"text": "It is answered here: {{last_user}}."})
     program = Program(key, tools=[tool("sound_depth", PORT)])
     system = {"role": "system", "content": "You keep a list of harbours."}
     messages: list[Message] = []
-
-    def turn(text: str) -> None:
-        messages.append(user(text))
+    for number, town in enumerate(["Genua", "Trieste", "Rijeka", "Venezia", "Ancona"]):
+        messages.append(user(f"How deep is the harbour of {town}, and what may enter it?"))
+        if number > 2:
+            told = "\n".join(
+                f"{one['role'].title()}: {one['content'] or one['tool_calls']}" for one in messages[:-kept]
+            )
+            aside = program.ask([user(SUMMARY_PROMPT.format(messages=told))], tools=[])
+            assert Dialog.objects.get(pk=program.dialogs.pop()).origin == Dialog.Origin.BACKGROUND
+            messages[:-kept] = [user(f"Here is a summary of the conversation to date:\n\n{aside['content']}")]
         answer = program.ask([system, *messages])
         messages.append(answer)
         for call in answer.get("tool_calls", ()):
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": "15 metres"})
         if "tool_calls" in answer:
             messages.append(program.ask([system, *messages]))
-
-    towns = ["Genua", "Trieste", "Rijeka", "Venezia", "Ancona"]
-    for town in towns[:3]:
-        turn(f"How deep is the harbour of {town}, and what may enter it?")
-    for town in towns[3:]:
-        kept = len(messages) - (4 if with_tools else 2)
-        told = "\n".join(f"{one['role'].title()}: {one['content'] or ''}" for one in messages[:kept])
-        aside = program.ask([user(SUMMARY_PROMPT.format(messages=told))], tools=[])
-        program.dialogs.pop()
-        messages[:kept] = [user(f"Here is a summary of the conversation to date:\n\n{aside['content']}")]
-        turn(f"How deep is the harbour of {town}, and what may enter it?")
     assert len(set(program.dialogs)) == 1
 
 
@@ -200,3 +196,23 @@ def test_mini_swe_agent_leaves_out_an_answer_without_a_call(key: ApiKey, script:
     program.ask(messages)
     assert len(set(program.dialogs)) == 1
     assert Dialog.objects.count() == 1
+
+
+def test_mini_swe_agent_takes_one_task_after_another(key: ApiKey, script: Script) -> None:
+    """Where it gives up on one, two answers are left out at once."""
+    script(
+        {"match": "solve", **is_called("bash", command="ls")},
+        {"text": "It is done, and there is nothing left to do."},
+    )
+    program = Program(key, tools=[tool("bash", BASH)])
+    messages = [{"role": "system", "content": "You are a helpful assistant."}]
+    for number in range(3):
+        messages.append(user(f"{TASK} {number}"))
+        answer = program.ask(messages)
+        messages.append(answer)
+        messages.append({"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "depth.py"})
+        program.ask(messages)
+        messages.append(user(NO_CALL))
+        program.ask(messages)
+        messages.append(user(NO_CALL))
+    assert len(set(program.dialogs)) == 1
