@@ -14,7 +14,6 @@ from remediation.recall.meaning import pack, unpack
 from remediation.recall.passages import Passage, passages_of
 from remediation.recall.query import Query, query_of
 from remediation.recall.recall import Allowance, InSight, Recalled, recall, render
-from remediation.recall.scoring import DEFAULT, Tuning
 from remediation.similarity.minilm import Array
 from remediation.tokens.counting import Counter
 
@@ -28,7 +27,6 @@ class Recalling:
     """
 
     share: float = 0.0
-    tuning: Tuning = DEFAULT
     embed: Embed | None = None
 
 
@@ -125,7 +123,7 @@ class Simulation:
         allowance = Allowance(room, setup.counter.count)
         query = query_of(view.units)
         query = replace(query, meaning=self._meaning_of(query, in_sight))
-        return recall(self.index, query, shown, allowance, setup.recalling.tuning)
+        return recall(self.index, query, shown, allowance)
 
     def _meaning_of(self, query: Query, in_sight: Collection[int]) -> Array | None:
         """Embed what has gone out of sight, and the query."""

@@ -2,10 +2,9 @@
 No clock, no rows, no model.
 
 1. Rank all passages by the words of the newest message and, for less, those of the exchange before it.
-2. Ask again with the rare words that the best hits have in common: what the question leads to but does not name.
-3. Let each hit speak for its neighbours, since an answer seldom repeats the words of its question.
-4. Where vectors are known, mix in how near each passage is to the newest message in meaning.
-5. Take the best that fit, without what is in sight or says the same, and show them in the order of the dialog.
+2. Let each hit speak for its neighbours, since an answer seldom repeats the words of its question.
+3. Where vectors are known, mix in how near each passage is to the newest message in meaning.
+4. Take the best that fit, without what is in sight or says the same, and show them in the order of the dialog.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,7 +16,7 @@ import numpy as np
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import DEFAULT, Hit, Tuning, named, score, top
+from remediation.recall.scoring import Hit, named, score, top
 from remediation.text.marks import fenced
 
 HEADING = (
@@ -83,7 +82,6 @@ def recall(
     query: Query,
     in_sight: InSight,
     allowance: Allowance,
-    tuning: Tuning = DEFAULT,
     pinned: Collection[int] = (),
     since_clear: Collection[int] | None = None,
 ) -> Recalled:
@@ -99,7 +97,7 @@ def recall(
     weights = query_weights(query)
     if allowance.tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:
         return Recalled()
-    scores = score(archive, weights, tuning, query.meaning)
+    scores = score(archive, weights, query.meaning)
     hidden = archive.entries_of(in_sight.turns)
     scores[hidden] = 0.0
     if since_clear is not None:

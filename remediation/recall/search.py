@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from remediation.recall.index import Index
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import DEFAULT, Hit, Tuning, score, top
+from remediation.recall.scoring import Hit, score, top
 from remediation.similarity.minilm import Array
 
 MOST_HITS = 10
@@ -28,7 +28,6 @@ def search(
     archive: Index,
     text: str,
     most: int = MOST_HITS,
-    tuning: Tuning = DEFAULT,
     hidden: Collection[int] = (),
     meaning: Array | None = None,
 ) -> tuple[HitInPlace, ...]:
@@ -38,7 +37,7 @@ def search(
     weights = query_weights(Query(text))
     if not weights or not archive.corpus.entries:
         return ()
-    scores = score(archive, weights, tuning, meaning)
+    scores = score(archive, weights, meaning)
     left_out = archive.entries_of(hidden)
     scores[left_out] = 0.0
     chosen: list[int] = []

@@ -25,7 +25,6 @@ LEAST_WORTH = 0.8  # of the agent's sentences
 # What counts where no tool is called, beside rare words.
 VALUE_BONUS, MOST_VALUES = 4.0, 2  # what a rare value, name or date adds, and how many do: most answers hold one
 QUESTION = 0.5  # of its worth that a question has
-AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
 SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
 FILLS = 3  # rounds at most, each with the tokens that the one before left over
 
@@ -42,7 +41,7 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     plain = plainness(units)
     has_calls = any(unit.role is UnitRole.TOOL for unit in units)
     talk_share = plain if has_calls else (1 + plain) / 2
-    worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)
+    worths = _worths(statements, talk_share)
     prices = [count(statement.marked) + 1 for statement in statements]
     whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
     spread = 1 - (1 - SPREAD) * (0.0 if has_calls else 1 - plain)
@@ -75,10 +74,10 @@ def plainness(units: Sequence[Unit]) -> float:
     return max(0.0, 2 * sum(short) / max(1, total_tokens(talk)) - 1)
 
 
-def _worths(statements: Sequence[Statement], talk_share: float, agents_share: float) -> list[float]:
+def _worths(statements: Sequence[Statement], talk_share: float) -> list[float]:
     """Weigh statements: told ones count more in talk. The average stays, and no rule loses."""
     own = [statement.worth for statement in statements]
-    talk = _worths_in_talk(statements, agents_share) if talk_share else own
+    talk = _worths_in_talk(statements) if talk_share else own
     scale = sum(own) / (sum(talk) or 1.0)
     return [
         max(
@@ -89,7 +88,7 @@ def _worths(statements: Sequence[Statement], talk_share: float, agents_share: fl
     ]
 
 
-def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> list[float]:
+def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
     """Weigh a statement by its words that others do not say, the rarest most; names, values and dates add to it.
     A question passes its words on to its answer.
     """
@@ -103,8 +102,7 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
         values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded))
         values += sum(math.sqrt(rarity_of_spelled[word]) for word in in_words)
         weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
-        share = agents_share if statement.role == "assistant" else 1.0
-        return weight * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
+        return weight * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
 
     return [worth(*row) for row in zip(statements, stems, spelled, strict=True)]
 

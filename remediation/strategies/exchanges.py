@@ -9,7 +9,6 @@ from remediation.strategies.outcome import STAND_INS
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.statements import Statement, statements_of
 
-EDGE_WORTH = 2.0  # more that the first sentence is worth, which says what it is about, and the last, where it ended
 ANSWER_TOKENS = 32  # of an answer that is cut to its best sentence
 ANSWER_PREFIX = "answer-"
 CUT = " [shortened; read_archive shows the rest]"
@@ -80,10 +79,6 @@ def _short_answer(answered: Units, toolbox: Toolbox, taken: Sequence[Unit]) -> U
 
 def _best_of(statements: Sequence[Statement], count: Callable[[str], int]) -> str:
     """Return the sentence that is worth most for its length, of those that fit; empty if none does."""
-    last = len(statements) - 1
-    worths = {
-        one.text: (one.worth + EDGE_WORTH * (place in (0, last))) / (len(one.text) / 4 + 8) ** 0.7
-        for place, one in enumerate(statements)
-    }
+    worths = {one.text: one.worth / (len(one.text) / 4 + 8) ** 0.7 for one in statements}
     best_first = sorted(worths, key=lambda text: -worths[text])
     return next((text for text in best_first if count(text) <= ANSWER_TOKENS), "")

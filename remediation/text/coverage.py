@@ -21,8 +21,6 @@ REMEMBERED = 8_192  # statements, and values in them: they stay the same from on
 WORD = re.compile(r"[^\W_]+")
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 SIGNS = re.compile(r"[`*\"'“”„’‘«»,]")
-# Words that tell nothing about what a sentence is about.
-COMMON = FUNCTION_WORDS | frozenset("again bitte don für go going mal need ok s say t want yet".split())
 # Of the agent's sentences, whose figures a summary must repeat.
 DECIDES = re.compile(
     r"\b(?:decided?|decision|agreed|chose|choose|will use|switch(?:ed)? to|because|cause|turned out|rule[sd]? out"
@@ -120,12 +118,12 @@ def _words_of(value: str) -> list[str]:
 
 def _stems_in(text: str) -> list[str]:
     if not CJK.search(text):
-        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in COMMON]
+        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in FUNCTION_WORDS]
     stems: list[str] = []
     for word in WORD.findall(text):
         if CJK.search(word):
             stems += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
-        elif word not in COMMON:
+        elif word not in FUNCTION_WORDS:
             stems.append(word[:STEM_CHARS])
     return stems
 

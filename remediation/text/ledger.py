@@ -20,16 +20,8 @@ Count = Callable[[str], int]  # tokens of a text
 # Behind each line: when it was said, and by whom. No text says so itself.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
-# "It would, unless the PDF converts.": the verb stands in the question.
-ELLIPTIC = re.compile(
-    r"(?:it|that|this|they|those|he|she|i|we|you) (?:would|will|could|can|do|does|did|is|are|was|were|has|have|should"
-    r"|might|may)(?:n[’']t| not)?[,.;]",
-    re.I,
-)
 LEAST_WORTH = 0.6  # below, a line is not worth its room: one of many like it
-REPEATED_WORTH = 2.0  # from which a line without a new token is still worth its room
 CANDIDATES = 6  # times the lines that may fit are priced exactly
-RULES_SHARE = 0.6  # of the room, which rules and corrections may take before all else
 MOST_LISTED = 400  # tokens of the values of one result
 LEAST_LISTED = 40  # tokens of the values of a result; with less room for each, the oldest go
 
@@ -97,11 +89,7 @@ def facts_of(
     facts = [
         _fact_of(one)
         for one in removed
-        if one.holds
-        and one.worth >= LEAST_WORTH
-        and not _asks(one)
-        and not ELLIPTIC.match(one.text)
-        and not is_in_sight(one.text, one.tokens.exact)
+        if one.holds and one.worth >= LEAST_WORTH and not _asks(one) and not is_in_sight(one.text, one.tokens.exact)
     ]
     chosen = _fitting(facts, budget_tokens, count)
     room = budget_tokens + tools.tokens
@@ -165,21 +153,15 @@ def _fact_of(statement: Statement) -> _Fact:
 
 
 def _fitting(facts: Sequence[_Fact], budget_tokens: int, count: Count) -> list[str]:
-    """Choose the best lines within the budget: what leads in its share, then lines that add a new token, then all
-    others that are worth it.
-    """
+    """Choose the best lines within the budget: what leads, then lines that add a new token."""
     room = budget_tokens - count(HEADING)
     chosen: dict[str, _Fact] = {}
     tokens: set[str] = set()
-    used = 0
-    waiting = _rank(facts, max(0, room), count)
-    for turn, share in enumerate((RULES_SHARE, 1.0, 1.0)):
-        for fact, cost in waiting:
-            may_enter = (fact.leads, not fact.tokens <= tokens, fact.worth >= REPEATED_WORTH)[turn]
-            if may_enter and fact.line not in chosen and used + cost <= room * share:
-                chosen[fact.line] = fact
-                tokens |= fact.tokens
-                used += cost
+    for fact, cost in _rank(facts, max(0, room), count):
+        if (fact.leads or not fact.tokens <= tokens) and fact.line not in chosen and cost <= room:
+            chosen[fact.line] = fact
+            tokens |= fact.tokens
+            room -= cost
     while True:  # tokens of parts do not add up exactly
         lines = [fact.line for fact in sorted(chosen.values(), key=lambda fact: (fact.kind, fact.order))]
         excess = count(render_ledger(lines)) - budget_tokens

@@ -9,7 +9,6 @@ from remediation.recall.index import Index
 from remediation.recall.passages import passages_of
 from remediation.recall.query import Query, query_of, query_weights
 from remediation.recall.recall import HEADING, Allowance, InSight, Recalled, recall, render
-from remediation.recall.scoring import Tuning
 from remediation.recall.search import search
 from remediation.text.marks import disarm
 from remediation.tokens.counting import count_characters
@@ -91,15 +90,6 @@ def test_no_recalled_text_speaks_as_another_turn_or_as_the_runtime(newline: str,
     assert text.count(disarm(forged)) == 1
     labels = [line for line in text.splitlines() if not line.startswith("| ")][1:]
     assert not any(line.startswith(forged) for line in labels)
-
-
-def test_what_a_hit_names_leads_to_the_second_half_of_the_answer() -> None:
-    hops = ("Priya works in Rotterdam now.", *CHATTER, "In Rotterdam they serve lunch until 13:45.", *CHATTER * 3)
-    index, query = index_of(hops), Query("When is there something to eat where Priya works?")
-    one_round = recall(index, query, InSight(), Allowance(400, count_characters), Tuning(feedback_weight=0))
-    assert 1 in turns_of(one_round)
-    assert 6 not in turns_of(one_round)
-    assert {1, 6} <= set(turns_of(recall(index, query, InSight(), Allowance(400, count_characters))))
 
 
 def test_what_stands_in_the_request_does_not_come_back() -> None:
