@@ -17,7 +17,7 @@ from dialogs.extras.v1 import compaction, conversations, lifetime, runs
 from dialogs.extras.v1.calls import give_back_connection, key_in, key_of, problem_of
 from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.compaction import Outcome
-from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.errors import ApiError, MovedOn
 from dialogs.extras.v1.health import Report, add_headers, report_of
 from dialogs.extras.v1.parsing import ChatRequest, body_of
 from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece
@@ -102,7 +102,11 @@ def begin(request: HttpRequest, read: Reader) -> tuple[ApiKey, Reading, Run | Pr
         key, reading, prior = _read(request, read)
         if prior and (prior.has_any or not reading.request.is_asking):
             return key, reading, prior
-        return key, *_begin_run(key, reading)
+        try:
+            return key, *_begin_run(key, reading)
+        except MovedOn:
+            key, reading, _ = _read(request, read)
+            return key, *_begin_run(key, reading)
     finally:
         give_back_connection()
 

@@ -58,6 +58,13 @@ class ApiError(Exception):
         return answer
 
 
+class MovedOn(ApiError):
+    """Raised where another request was faster, and went on where this one was about to: it is read again."""
+
+    def __init__(self) -> None:
+        super().__init__(409, "conversation_went_on", "The conversation went on meanwhile. Send the request again.")
+
+
 def invalid(message: str, param: str | None = None) -> ApiError:
     return ApiError(400, "invalid", message, param=param)
 

@@ -1,7 +1,7 @@
 """Reader of the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -36,7 +36,7 @@ NOTICE_MODES = ("text", "comment", "off")
 class ChatRequest:
     """``tools`` as ``Client.tools`` stores them. ``instructions`` are the system messages at the beginning, ``params``
     what it asks of the model. ``notices`` is empty where it does not say. ``labels`` are its metadata, sent back as
-    they came."""
+    they came. ``is_current`` says whether what was read of the dialog that it names still holds."""
 
     model: str
     messages: tuple[ClientMessage, ...]
@@ -54,6 +54,7 @@ class ChatRequest:
     store: bool = True
     policy: str = ""
     is_asking: bool = True  # else its conversation is stored, and nobody answers
+    is_current: Callable[[], bool] = lambda: True
 
 
 def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:

@@ -14,7 +14,7 @@ from dialogs.actions.access import visible_dialog
 from dialogs.actions.messages import check_open
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Forbidden
-from dialogs.extras.v1.errors import invalid
+from dialogs.extras.v1.errors import MovedOn, invalid
 from dialogs.extras.v1.finding import after_head, asks_for_title, find
 from dialogs.extras.v1.forks import copyable, fork, take_place
 from dialogs.extras.v1.history import ClientMessage, Conversation
@@ -47,6 +47,8 @@ class Named:
         dialog = locked(self.dialog_id)
         if dialog is None:
             raise Dialog.DoesNotExist
+        if not self.incoming.request.is_current():
+            raise MovedOn
         return Held(dialog, self.incoming.conversation)
 
 

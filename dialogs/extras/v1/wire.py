@@ -91,6 +91,7 @@ class ChatBody:
     names: Mapping[str, str] = field(default_factory=dict)
     instructions_end: int | None = None
     end_user: str = ""
+    is_current: Callable[[], bool] = lambda: True
     _shown: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, role: str, content: Any, source: str, **more: Any) -> None:
@@ -144,7 +145,7 @@ class ChatBody:
         try:
             body = {**self.options, "messages": self.messages, "tools": self.tools}
             request = chat_request(body, dialog_header, policy, self.instructions_end, is_asking=is_asking)
-            return replace(request, end_user=self.end_user or request.end_user)
+            return replace(request, end_user=self.end_user or request.end_user, is_current=self.is_current)
         except ApiError as error:
             error.named(self.names)
             error.message = self._in_own_words(error.message)

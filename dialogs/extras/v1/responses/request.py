@@ -98,7 +98,7 @@ def _chat_of(sent: Sent, tools: Tools, tell: Teller) -> ChatBody:
         chat.say("system", instructions, "instructions")
     chat.end_instructions()  # unlike them, system messages of the input stay where they were said
     if stored:
-        _go_on(chat, stored, body)
+        _go_on(chat, key, stored, body)
     _input(chat, tools, key, body.get("input"), tell)
     tools.check()
     chat.options["tool_choice"] = tools.choice(body.get("tool_choice"))
@@ -177,11 +177,17 @@ def _previous(key: ApiKey, body: dict[str, Any]) -> Stored | None:
         raise ApiError(400, "previous_response_not_found", words, param="previous_response_id") from None
 
 
-def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
-    """Go on with the dialog if the response is its end, and otherwise from that place of the conversation."""
+def _go_on(chat: ChatBody, key: ApiKey, stored: Stored, body: dict[str, Any]) -> None:
+    """Go on with the dialog if the response is its end, and otherwise from that place of the conversation. Raises
+    ``ApiError`` for a place that is not there yet.
+    """
     if stored.is_head and stored.dialog.agent_id == body.get("model"):
         chat.options["metadata"] = {**read_object(body.get("metadata"), "metadata"), "dialog_id": str(stored.dialog.pk)}
+        chat.is_current = lambda: Stored(key, stored.place).is_head
     else:
+        if stored.is_under_way:
+            words = "The previous response is under way, and something else follows it already. Wait for its end."
+            raise ApiError(409, "previous_response_under_way", words, param="previous_response_id")
         stored.say_all(chat, "previous_response_id")
 
 

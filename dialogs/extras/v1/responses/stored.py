@@ -6,8 +6,11 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from dialogs.actions import access
 from dialogs.errors import NotFound
+from dialogs.extras.v1.relay import UNDER_WAY
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.telling import Telling
 from dialogs.extras.v1.wire import ChatBody
@@ -82,8 +85,14 @@ class Stored(Telling):
 
     @property
     def is_head(self) -> bool:
-        """Check whether nothing was said since."""
-        return not self._turns_behind(self._last).exists() and not self.dialog.turns.queued().exists()
+        """Check whether nothing was said since. The message may still wait for its answer."""
+        kept = Q(position__isnull=False) | Q(status=Turn.Status.QUEUED)
+        later = self.dialog.turns.filter(kept, role=Turn.Role.USER, seq__gt=self.message.seq)
+        return not self._turns_behind(self._last).exists() and not later.exists()
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.message.status in UNDER_WAY and self.ends_its_message
 
     def say_answer(self, chat: ChatBody, source: str) -> None:
         for turn in self.turns:

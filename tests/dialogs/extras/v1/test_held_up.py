@@ -1,15 +1,18 @@
 """What a request is answered whose dialog a person closed, archived, deleted or went on with, or that is suspended."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
 
+from dialogs.accounts.api_keys import create_key
 from dialogs.actions import folders, messages
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.errors import Refusal
-from dialogs.extras.v1 import chat, conversations, runs
+from dialogs.extras.v1 import answers, chat, conversations, runs
 from dialogs.extras.v1.errors import ApiError, of_refusal
 from dialogs.extras.v1.gemini.request import read as read_content
 from dialogs.extras.v1.messages.request import read as read_message
@@ -234,3 +237,49 @@ def test_a_dialog_that_can_go_on_comes_before_one_that_was_closed(key: ApiKey, s
     goes_on, put_away = program.talk(), program.talk()
     closed(put_away)
     assert program.send(ASKED, TOLD, MORE).dialog_id == goes_on.pk
+
+
+def test_of_two_that_follow_one_response_the_slower_one_branches_off(key: ApiKey, script: Script) -> None:
+    """Both were read while that response was the end of its dialog."""
+    script({"text": TOLD})
+    program = Program(key, str(AgentFactory.create().pk), "responses")
+    dialog = program.talk()
+    assert program.run is not None
+    previous = {"previous_response_id": Place.of_run(program.run).id("resp")}
+    request = RequestFactory().post(
+        "/v1/responses",
+        body_of("responses", (MORE,), program.agent) | previous,
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {create_key(key.owner)}"},
+    )
+    faster: list[Run] = []
+
+    def read_slowly(sent: Sent) -> Reading:
+        reading = read_response(sent)
+        if not faster:
+            faster.append(program.send(MORE, **previous))
+        return reading
+
+    with ThreadPoolExecutor(1) as threads:  # it gives its database connection back
+        slower = threads.submit(answers.begin, request, read_slowly).result()[2]
+    assert isinstance(slower, Run)
+    drive(slower.dialog_id)
+    assert faster[0].dialog_id == dialog.pk != slower.dialog_id
+    turns = Turn.objects.filter(dialog=slower.dialog_id, role__in=["user", "assistant"]).order_by("position")
+    assert list(turns.values_list("text", flat=True)) == [ASKED, TOLD, MORE, TOLD]
+
+
+def test_a_response_that_waits_for_its_answer_is_gone_on_with(key: ApiKey, script: Script) -> None:
+    """What follows it waits behind it; what would branch off from it is told that it has to wait."""
+    script({"text": TOLD})
+    program = Program(key, str(AgentFactory.create().pk), "responses")
+    waits = program.send(ASKED)
+    previous = {"previous_response_id": Place.of_run(waits).id("resp")}
+    assert program.send(MORE, **previous).dialog_id == waits.dialog_id
+    with pytest.raises(ApiError) as refused:
+        program.send(MORE, **previous)
+    assert (refused.value.status, refused.value.code) == (409, "previous_response_under_way")
+    drive(waits.dialog_id)
+    turns = Turn.objects.filter(dialog=waits.dialog_id, role__in=["user", "assistant"]).order_by("position")
+    assert list(turns.values_list("text", flat=True)) == [ASKED, TOLD, MORE, TOLD]
+    assert program.send(MORE, **previous).dialog_id != waits.dialog_id
