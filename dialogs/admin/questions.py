@@ -1,6 +1,6 @@
 """Questions for humans in the admin: evidence, answers and exits. Services decide; this module calls them."""
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -15,14 +15,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import questions
-from dialogs.context import limits
-from dialogs.context.view import visible_turns
 from dialogs.errors import Refusal
 from dialogs.models import Question
-from dialogs.views.forms import AnswerForm, ExitForm
+from dialogs.views.answers import PersonRequest
+from dialogs.views.forms import ExitForm
+from dialogs.views.questions import answer_by_form, page_of_question, typed_answer
 from dominds.readonly_admin import RecordAdmin, shorten
 
-LAST_TURNS = 5
 TITLES = {
     "question": "Question",
     "context_health_critical": "Critical context",
@@ -96,43 +95,15 @@ class QuestionAdmin(RecordAdmin):
     ) -> HttpResponse:
         """Show the evidence, and the ways to close a question that is open."""
         try:
-            return self._page(request, UUID(object_id))
+            return self._page(cast(PersonRequest, request), UUID(object_id))
         except ValueError:
             raise Http404 from None
 
-    def _page(
-        self,
-        request: HttpRequest,
-        question_id: UUID,
-        *,
-        error: str = "",
-        text: str = "",
-        exits: ExitForm | None = None,
-        status: int = 200,
-    ) -> HttpResponse:
+    def _page(self, request: PersonRequest, question_id: UUID, **given: Any) -> HttpResponse:
+        """Show the site's page of the question, whose forms come back here."""
         question = self._question(request, question_id)
-        dialog = question.dialog
-        assert isinstance(request.user, User)
-        suspends = question.kind != Question.Kind.QUESTION
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": TITLES.get(question.kind, question.kind),
-            "original": question,
-            "question": question,
-            "suspends": suspends,
-            "dialog": dialog,
-            "is_open": question.state == Question.State.OPEN,
-            "may_resolve": questions.may_resolve(request.user, question),
-            "attempts": questions.attempts_of(question),
-            "health": limits.health_of(dialog),
-            "reminders": dialog.reminders.all(),
-            "turns": visible_turns(dialog, limit=LAST_TURNS),
-            "exits": (exits or ExitForm(question)) if suspends else None,
-            "text": text,
-            "error": error,
-        }
-        return TemplateResponse(request, "admin/dialogs/question/change_form.html", context, status=status)
+        at = reverse("admin:dialogs_question_change", args=[question.pk]).removesuffix("change/")
+        return page_of_question(request, question, at=at, in_admin=True, section="admin:index", **given)
 
     def _question(self, request: HttpRequest, question_id: UUID) -> Question:
         assert isinstance(request.user, User)
@@ -142,31 +113,26 @@ class QuestionAdmin(RecordAdmin):
         return question
 
     # -- buttons -------------------------------------------------------------------------------------------------------
-    def answer(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
-        form = AnswerForm(request.POST)
-        form.is_valid()
-        text = form.cleaned_data.get("text", "").replace("\r\n", "\n")
-        assert isinstance(request.user, User)
+    def answer(self, request: PersonRequest, question_id: UUID) -> HttpResponse:
         try:
-            question = questions.answer(question_id, request.user, text)
+            question = answer_by_form(request, self._question(request, question_id))
         except Refusal as refusal:
-            return self._page(request, question_id, error=refusal.message, text=text, status=refusal.status)
+            given = {"error": refusal.message, "text": typed_answer(request), "status": refusal.status}
+            return self._page(request, question_id, **given)
         return self._finish(request, question, "Answered. The agent goes on.")
 
-    def cancel(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
-        assert isinstance(request.user, User)
+    def cancel(self, request: PersonRequest, question_id: UUID) -> HttpResponse:
         try:
             question = questions.cancel(question_id, request.user)
         except Refusal as refusal:
             return self._page(request, question_id, error=refusal.message, status=refusal.status)
         return self._finish(request, question, "Cancelled. The agent goes on without an answer.")
 
-    def resolve(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
+    def resolve(self, request: PersonRequest, question_id: UUID) -> HttpResponse:
         """Take one exit, which the service writes into the admin's log."""
         form = ExitForm(self._question(request, question_id), request.POST)
         if not form.is_valid():
             return self._page(request, question_id, error=form.problem, exits=form, status=400)
-        assert isinstance(request.user, User)
         try:
             questions.resolve(question_id, request.user, form.cleaned_data["action"], **form.options())
         except Refusal as refusal:

@@ -97,7 +97,7 @@ def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
     question = questions.question_for(request.user, question_id)
     if request.htmx and request.htmx.target == "reader":
         return HttpResponse(_reader(request, question))
-    return _page(request, question)
+    return page_of_question(request, question)
 
 
 def _reader(request: PersonRequest, question: Question) -> str:
@@ -110,16 +110,17 @@ def _reader(request: PersonRequest, question: Question) -> str:
         return render_to_string("questions/_damaged.html", {"question": question}, request)
 
 
-def _page(
+def page_of_question(
     request: PersonRequest,
     question: Question,
     *,
-    error: str = "",
     text: str = "",
     exits: ExitForm | None = None,
     status: int = 200,
+    **shown: Any,
 ) -> HttpResponse:
-    context = {**_question_context(request, question, exits), "error": error, "text": text, "section": "q4h"}
+    """Show a question with its evidence. ``shown`` are further variables: ``error``, and what the admin's page says."""
+    context = {**_question_context(request, question, exits), "text": text, "section": "q4h", **shown}
     if link := _link_of(request):
         return render(request, link.page, context, status=status)
     return render(request, "questions/question.html", {**context, **_evidence(request, question)}, status=status)
@@ -157,23 +158,31 @@ def _link_of(request: PersonRequest) -> ByLink | None:
 def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
     """Answer an ordinary question; the run goes on."""
     question = questions.question_for(request.user, question_id)
-    text = request.POST.get("text", "").replace("\r\n", "\n")
-    refuses = bool(question.approves and request.POST.get("refuse"))  # a button beside a reason, which may be left out
-    if refuses and not text.strip():
-        text = REFUSE
     try:
-        if refuses and approval_in(text) in ALLOWING:
+        answer_by_form(request, question)
+    except Refusal as refusal:
+        return _refuse(request, question, refusal, typed_answer(request))
+    for_program = _("Answered. The program can read it now.")
+    return _finish(request, question, for_program if question.is_from_outside else _("Answered. The agent goes on."))
+
+
+def answer_by_form(request: PersonRequest, question: Question) -> Question:
+    """Answer with what a form holds. Raises ``Refusal``."""
+    text = typed_answer(request)
+    if question.approves and request.POST.get("refuse"):  # the button beside a reason, which may be left out
+        text = text if text.strip() else REFUSE
+        if approval_in(text) in ALLOWING:
             raise Invalid(
                 _("These words allow the call, and the button refuses it. Press “Allow”, or give another reason.")
             )
-        clean(AnswerForm(request.POST))
-        if request.FILES:
-            raise Invalid("An answer takes words alone: queue files as a message.")
-        questions.answer(question.pk, request.user, text, request.POST.get("arguments", ""))
-    except Refusal as refusal:
-        return _refuse(request, question, refusal, text)
-    for_program = _("Answered. The program can read it now.")
-    return _finish(request, question, for_program if question.is_from_outside else _("Answered. The agent goes on."))
+    clean(AnswerForm(request.POST))
+    if request.FILES:
+        raise Invalid("An answer takes words alone: queue files as a message.")
+    return questions.answer(question.pk, request.user, text, request.POST.get("arguments", ""))
+
+
+def typed_answer(request: PersonRequest) -> str:
+    return request.POST.get("text", "").replace("\r\n", "\n")
 
 
 @login_required
@@ -194,7 +203,7 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
     question = questions.question_for(request.user, question_id)
     form = ExitForm(question, request.POST)
     if not form.is_valid():
-        return _page(request, question, error=form.problem, exits=form, status=400)
+        return page_of_question(request, question, error=form.problem, exits=form, status=400)
     try:
         questions.resolve(question.pk, request.user, form.cleaned_data["action"], **form.options())
     except Refusal as refusal:
@@ -209,7 +218,7 @@ def _refuse(
     if request.htmx and not _link_of(request):
         return refuse(request, refusal, f"/d/{question.dialog_id}/")
     question = questions.question_for(request.user, question.pk)
-    return _page(
+    return page_of_question(
         request, question, error=in_plain_words(refusal.message), text=text, exits=exits, status=refusal.status
     )
 

@@ -121,7 +121,7 @@ def test_each_exit_in_the_admin_reaches_the_open_page(
         desk.get_by_label("Hand-over note (re-entry package)", exact=True).fill("Goal: answer two. Fresh.")
     if exit_taken == "switch_model":
         desk.get_by_label("Model", exact=True).select_option("lab/short")
-    desk.locator("#exits input[type=submit]").click()
+    desk.get_by_role("button", name="Apply").click()
     eventually(lambda: Question.objects.get(pk=question.pk).action == exit_taken)
     if exit_taken == "retry":
         eventually(lambda: Question.objects.filter(dialog=dialog).count() == 2, seconds=30)
