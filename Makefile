@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults platform clients bench frameworks weights words lint docs format lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults platform clients firefox bench frameworks weights words lint docs format lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -49,6 +49,12 @@ platform: setup-dev proxies
 clients: setup-dev
 	@.ci/clients $(PYTHON)
 	DOMINDS_CLIENTS=1 $(BIN)/python -m pytest tests/clients --timeout 600 $(ARGS)
+
+# The Guide's story in a Firefox: Debian's firefox-esr, or the one that FIREFOX names. A minute.
+FIREFOX ?= firefox-esr
+firefox: setup-dev
+	@command -v $(FIREFOX) >/dev/null || { echo "There is no $(FIREFOX). Install Debian's package firefox-esr, or name a Firefox: make firefox FIREFOX=/path/to/firefox." >&2; exit 1; }
+	DOMINDS_FIREFOX=$(FIREFOX) $(BIN)/python -m pytest tests/browser/test_firefox.py $(ARGS)
 
 # Timings, not tests. The table of what people feel, now against the aim: ten minutes on an idle machine. `ARGS="page v1"` measures
 # some of its parts, `BENCHMARKS="pure overhead costs.units fanout page retention weights"` runs the others.

@@ -50,7 +50,12 @@ COSTLY_FIXTURES = {
     "server",
 }
 
-collect_ignore = [] if os.environ.get("DOMINDS_CLIENTS") else ["clients"]  # they need packages that nothing else does
+# They need programs that nothing else does.
+collect_ignore = [
+    path
+    for path, variable in (("clients", "DOMINDS_CLIENTS"), ("browser/test_firefox.py", "DOMINDS_FIREFOX"))
+    if not os.environ.get(variable)
+]
 if os.environ.get("DOMINDS_UNIT"):
     # To read these takes each worker seven seconds, and nearly every test in them has a server.
     collect_ignore += ["browser", "dialogs", "doubles", "faults", "flows", "security"]
