@@ -193,8 +193,8 @@ def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
     if same and server.key and "apiKeyEnvVar" in known.in_file.get(same.provider_id, ()):
         raise Conflict(
             "key_in_file",
-            f"llm.yaml says that the key of {same.name} is in {same.api_key_env}, and goes before what is typed here. "
-            f"Set that variable, or take the line out of llm.yaml.",
+            f"The server's configuration says that the key of {same.name} is in {same.api_key_env}, and goes before "
+            f"what is typed here. Set that variable, or take the line out of the configuration.",
         )
     row = ConnectedProvider.objects.filter(pk=same.provider_id).first() if same else None
     # A server of one's own runs all that it lists; a vendor lists hundreds that do not chat.

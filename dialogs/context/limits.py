@@ -110,7 +110,8 @@ def unusable_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | No
         case LimitUnavailable(reason):
             return reason
         case None if model.limit[0] is None:
-            return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
+            unsaid = "declares LM Studio's kind and no context_length. Give it one in the server's configuration."
+            return f"{model.model_id} {unsaid}"
     return ""
 
 

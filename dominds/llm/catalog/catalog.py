@@ -71,7 +71,7 @@ class Catalog:
 def _unknown(what: str, name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)[:5]
     hint = f"Near it: {', '.join(near)}. " if near else ""
-    return f"There is no {what} named '{name}'. {hint}Choose a known one, or add it to {FILE_NAME}."
+    return f"There is no {what} named '{name}'. {hint}Choose a known one, or add it to the server's configuration."
 
 
 # Reading and merging
@@ -143,9 +143,10 @@ def _provider(provider_id: str, entry: Entry) -> ProviderInfo:
 def _why_unusable(provider_id: str, kind: ProviderKind, base_url: str) -> str:
     if kind.name not in KINDS:
         result = f"has the apiType '{kind.name}'" if kind.name else "has no valid apiType"
-        return f"Provider '{provider_id}' {result}. Set it to one of {', '.join(fields.API_TYPES)} in {FILE_NAME}."
+        known = ", ".join(fields.API_TYPES)
+        return f"Provider '{provider_id}' {result}. Set it to one of {known} in the server's configuration."
     if not base_url and kind.is_server:
-        return f"Provider '{provider_id}' has no valid baseUrl. Set it in {FILE_NAME}."
+        return f"Provider '{provider_id}' has no valid baseUrl. Set it in the server's configuration."
     return ""
 
 
@@ -200,12 +201,12 @@ def _script(provider: ProviderInfo, script: str, minds_dir: Path) -> tuple[str, 
     if provider.kind.is_server:
         return "", ""
     if not script:
-        return "", f"A model of '{provider.provider_id}' names no script. Set `script` in {FILE_NAME}."
+        return "", f"A model of '{provider.provider_id}' names no script. Set `script` in the server's configuration."
     path = script_path(script, minds_dir)
     if path is None:
         return "", (
             f"The script '{script}' is neither a file below {minds_dir} nor the name of a shipped one. "
-            f"Correct `script` in {FILE_NAME}."
+            f"Correct `script` in the server's configuration."
         )
     try:
         load_script(path)

@@ -35,7 +35,9 @@ def kind_named(name: str) -> ProviderKind:
 
 
 def _refuse(model: ModelInfo, key: str) -> Provider:
-    raise RequestRefused(f"The apiType '{model.kind.name}' of '{model.provider_id}' is not known. Correct llm.yaml.")
+    raise RequestRefused(
+        f"The apiType '{model.kind.name}' of '{model.provider_id}' is not known. Correct the server's configuration."
+    )
 
 
 def playing(kind: ProviderKind, other: ProviderKind) -> ProviderKind:

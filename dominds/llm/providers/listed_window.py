@@ -46,7 +46,10 @@ def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | L
     if entry is None:
         known = ", ".join(sorted(str(entry.get("id")) for entry in entries)[:10]) or "none"
         return LimitUnavailable(f"The server does not serve the model '{model}' (it lists: {known}).")
-    unsaid = f"The server's list names no window of '{model}'. State it on the model's page, or in llm.yaml."
+    unsaid = (
+        f"The server's list names no window of '{model}'. "
+        "State it on the model's page, or in the server's configuration."
+    )
     return _stated_window(entry, FIELDS) or LimitUnavailable(unsaid)
 
 

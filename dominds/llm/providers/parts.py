@@ -43,7 +43,8 @@ def blindness(wanted: Set[str], model: ModelInfo) -> str:
         return ""
     return (
         f"{model.provider_id}/{model.model_id} takes no {' and no '.join(blind)}. "
-        "Choose a model that does, or leave it out; where the model does, add it to its modalities in llm.yaml."
+        "Choose a model that does, or leave it out; where the model does, add it to its modalities in the server's "
+        "configuration."
     )
 
 

@@ -111,7 +111,7 @@ def test_a_blind_model_is_named_with_the_way_out() -> None:
     model = info(OPENAI_COMPATIBLE, modalities=("text",))
     assert unseen_reason(request, model) == (
         "stub/a-model takes no file and no image. Choose a model that does, or leave it out; "
-        "where the model does, add it to its modalities in llm.yaml."
+        "where the model does, add it to its modalities in the server's configuration."
     )
     assert "no file." in unseen_reason(request, replace(model, modalities=("text", "image")))
     assert unseen_reason(request, info(ANTHROPIC)) == ""
