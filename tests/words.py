@@ -170,6 +170,8 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += [tool.spec.description for tool in team_tools.tools_for(Agent(extras={"colleagues": ["one"]}), None)]
     texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
     texts += [*FORMS, *FAILURES.values(), "Stands for what was removed"]
+    catalog = yaml.safe_load((ROOT / "dominds" / "llm" / "catalog" / "defaults.yaml").read_text())
+    texts += [model["name"] for model in catalog["providers"]["demo"]["models"].values()]
     for member in yaml.safe_load((ROOT / "dialogs" / "agents" / "demo_team.yaml").read_text())["members"].values():
         texts += [member["description"], *member["suggestions"]]
     yield from ((Text(text), "values of Python") for text in texts if text)

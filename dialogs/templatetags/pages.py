@@ -61,9 +61,27 @@ def attach_files(may_send: bool) -> dict[str, Any]:
 @register.simple_tag
 def model_link(provider: str, model: str, before: str = "") -> SafeString:
     """Write a model's name, with a link to its page if the catalog still has it."""
-    if (provider, model) not in limits.catalog().models:
+    known = limits.catalog().models.get((provider, model))
+    if known is None:
         return format_html("{}{}", before, model)
-    return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, model)
+    return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, named(known))
+
+
+@register.simple_tag
+def model_name(provider: str, model: str = "") -> str:
+    """Return the name of a model, or its id if the catalog does not have it. ``provider`` alone may be of the form
+    ``provider/model``.
+    """
+    if not model:
+        provider, _slash, model = provider.partition("/")
+    known = limits.catalog().models.get((provider, model))
+    return model if known is None else named(known)
+
+
+@register.filter
+def named(model: ModelInfo) -> str:
+    """Return a model's name; those of the demo agents' scripts say what they do, in the page's language."""
+    return _(model.name) if model.provider_id == "demo" else model.name
 
 
 @register.simple_tag

@@ -12,11 +12,13 @@ function show() {
   const agent = form.querySelector("[name='agent']:checked");
   const model = form.querySelector("[name='model']:checked");
   for (const list of document.querySelectorAll(".suggestions")) list.hidden = list.dataset.agent !== agent?.value;
-  say("agent", agent?.closest(".option").querySelector("strong").textContent);
+  say("agent", agent && nameOf(agent));
   const own = agent?.closest(".option").dataset.model;
   form.querySelector("[data-own]")?.replaceChildren(own ?? "");
-  if (model) say("model", model.value.replace(/^[^/]*\//, "") || own);
+  if (model) say("model", model.value ? nameOf(model) : own);
 }
+
+const nameOf = (choice) => choice.closest(".option").querySelector("strong").textContent;
 
 function say(name, words) {
   const place = form.querySelector(`[data-chosen='${name}']`);
