@@ -176,18 +176,23 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     asked = _questions_of(dialog, calls, answered)
     approvals = _approvals_of(dialog, turns)
     entries = [entry_of(dialog, turn, calls, answered, asked, approvals) for turn in turns]
-    newest_result = max((turn.created_at for turn in turns if turn.role == Turn.Role.TOOL), default=None)
-    return [_with_running(entry, newest_result) for entry in entries]
+    began = [turn.created_at for turn in turns if turn.role == Turn.Role.TOOL]
+    if pending:
+        allowed = dialog.questions.filter(tool_call_id__in=pending).values_list("resolved_at", flat=True)
+        began += [at for at in allowed if at]
+    return [_with_running(entry, began) for entry in entries]
 
 
-def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
-    """Return the calls without a result in the order in which they run. While a question is open none runs."""
+def _with_running(entry: Entry, began: Sequence[datetime]) -> Entry:
+    """Return the calls without a result in the order in which they run. While a question is open none runs. The one
+    at work began at the newest of the moments ``began``: when the call before it ended, or a person allowed it.
+    """
     pending = sorted(
         (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
     )
     if not pending or entry.turn is None:
         return entry
-    since = max(entry.turn.created_at, newest_result or entry.turn.created_at)
+    since = max([entry.turn.created_at, *began])
     is_asking = any(question.state == Question.State.OPEN for question in entry.asked)
     running = {} if is_asking else {pending[0].key: replace(pending[0], since=since)}
     waiting = {call.key: replace(call, status="waiting") for call in pending[len(running) :]}

@@ -201,3 +201,6 @@ def test_a_long_message_is_folded_and_a_running_tool_says_since_when(person: Cli
     dialog.turns.filter(seq=2).update(tool_calls=[{"id": "c1", "name": "slow", "arguments": "{}"}])
     since = re.search(r'class="elapsed" data-since="([^"]+)"', page_of(person, dialog))
     assert since and since[1] == dialog.turns.get(seq=2).created_at.isoformat()
+    later = timezone.now()
+    dialog.questions.create(kind="question", approves="slow", tool_call_id="c1", state="answered", resolved_at=later)
+    assert f'data-since="{later.isoformat()}"' in page_of(person, dialog), "it waited for a person, and did not run"
