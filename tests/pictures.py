@@ -132,7 +132,7 @@ def story(page: Page, address: str) -> None:
             record.take(SECOND // 2)
         settle(page)
         record.take(SECOND)
-    page.locator("#entries").get_by_text("Context broken down").last.scroll_into_view_if_needed()
+    page.locator("#entries").get_by_text("Context shortened").last.scroll_into_view_if_needed()
     page.mouse.move(600, 400)
     page.mouse.wheel(0, -120)
     page.wait_for_timeout(500)

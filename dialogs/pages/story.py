@@ -72,8 +72,9 @@ def _join(acts: Sequence[Act]) -> Act:
 
 
 def _acts(page: DialogPage, newest: int) -> Iterator[Act]:
-    dialog, gauge = page.dialog, Gauge(page.dialog)
-    for line in run_lines(dialog, newest=newest):
+    dialog, lines = page.dialog, list(run_lines(page.dialog, newest=newest))
+    gauge = Gauge(dialog, [line.run for line in lines])
+    for line in lines:
         yield _rewrite(dialog, line)
         if line.run.undone_at:
             yield _undo(dialog, line, gauge)
@@ -97,7 +98,7 @@ def _rewrite(dialog: Dialog, line: RunLine) -> Act:
         place = address_of(dialog, run.base_position, f"run-{run.pk}")
         sizes = _est_sizes(run.est_before, run.est_after)
         return Act("rewrite", run.created_at, _(line.title), _("it sees again what went"), sizes, place, run=line)
-    gone = ngettext("{number} piece went to the archive", "{number} pieces went to the archive", line.removed)
+    gone = ngettext("{number} message went to the archive", "{number} messages went to the archive", line.removed)
     return Act(
         "rewrite",
         run.created_at,
@@ -137,10 +138,10 @@ def _recall(dialog: Dialog, call: Generation) -> Act:
 
 
 class Gauge:
-    """The readings of the gauge before and after a moment, from the sizes of the calls around it."""
+    """The readings of the gauge before and after a moment, from the sizes of the calls and rewrites around it."""
 
-    def __init__(self, dialog: Dialog) -> None:
-        self._dialog = dialog
+    def __init__(self, dialog: Dialog, runs: Sequence[RemediationRun]) -> None:
+        self._dialog, self._runs = dialog, runs
 
     @cached_property
     def calls(self) -> Sequence[Generation]:
@@ -161,8 +162,11 @@ class Gauge:
         if earlier is not None and since is not None and earlier.started_at < since:
             earlier = None
         later = next((call for call in reversed(self.calls) if call.started_at >= at), None)
+        rewrite = min((run for run in self._runs if run.created_at >= at), key=lambda run: run.created_at, default=None)
         first = _size(earlier) if earlier else (before, True)
         last = _size(later) if later else (self._next, True)
+        if rewrite and (later is None or rewrite.created_at < later.started_at):
+            last = (rewrite.est_before, True)
         return _sizes(first, last)
 
 

@@ -272,6 +272,11 @@ def test_a_way_to_make_room_is_advised_and_undone(script: Script) -> None:
     assert ">Make room</button>" in again and "frees est. " in again, "what it would do is told again"
     elsewhere = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": "//elsewhere.example/"})
     assert elsewhere["Location"] == f"/d/{dialog.pk}/"
+    client.post(f"/d/{dialog.pk}/context/summarize/", {"confirmed": "yes"})
+    drive(dialog.pk)
+    story = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode()).partition('id="story"')[2]
+    undo = story.partition(", undone</a>")[2].partition("</span>")[0]
+    assert undo.endswith(f"est. {run.est_after:,} → {run.est_before:,} tokens"), "what came later is not its outcome"
 
 
 def test_a_dialog_without_a_title_has_a_name() -> None:

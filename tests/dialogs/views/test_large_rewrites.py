@@ -52,7 +52,7 @@ def test_the_context_reads_no_rewrite_for_its_units(script: Script) -> None:
     with CaptureQueriesContext(connection) as asked:
         page = browser.get(f"/d/{dialog.pk}/context/").content.decode()
     assert time.thread_time() - begun_at < 2
-    assert f"{UNITS} pieces went to the archive" in page
+    assert f"{UNITS} messages went to the archive" in page
     from_runs = [query["sql"] for query in asked if "remediation_remediationrun" in query["sql"]]
     listed = [sql for sql in from_runs if '"remediation_remediationrun"."reason"' in sql and "LIMIT 1" not in sql]
     assert listed

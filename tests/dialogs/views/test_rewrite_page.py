@@ -194,7 +194,7 @@ def test_what_a_step_did_is_said_in_the_readers_language(note: str, english: str
 def test_a_rewrite_is_named_by_what_it_did(script: Script) -> None:
     dialog, run = rewritten(script, "break")
     page = in_one_line(browser_of(dialog.owner).get(f"/d/{dialog.pk}/context/").content.decode())
-    assert f'#run-{run.pk}">Context broken down</a>' in page and f"rewrite {run.pk}" not in page
+    assert f'#run-{run.pk}">Context shortened</a>' in page and f"rewrite {run.pk}" not in page
     page = shown(dialog, run)
     assert 'folded"' in page and page.count('<details class="unfold">') == page.count('folded"')
 
