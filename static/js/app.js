@@ -110,7 +110,10 @@ for (const range of document.querySelectorAll("input[type='range']")) {
 
 // The chosen part of the settings, in a row that is wider than a phone.
 const part = document.querySelector(".settings-nav [aria-current]");
-if (part) part.closest("ul").scrollLeft = part.offsetLeft - (part.closest("ul").clientWidth - part.offsetWidth) / 2;
+if (part) {
+  const row = part.closest("ul");
+  row.scrollLeft = part.offsetLeft - row.offsetLeft - (row.clientWidth - part.offsetWidth) / 2;
+}
 
 document.addEventListener("change", (event) => {
   if (!event.target.matches("[data-tick-all]")) return;

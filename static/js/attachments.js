@@ -57,12 +57,16 @@ export function startAttachments(form, { refuse, changed }) {
   async function add(added) {
     if (input.disabled) return;
     const taken = [];
+    const refused = [];
+    const refuseOne = ({ name }, reason) => {
+      refused.push(tr("“{name}” was not attached. {reason}", { name, reason }));
+      refuse(refused.join(" "));
+    };
     for (const file of added) {
       const fitting = file.size > mostBytes ? await smaller(file) : file;
-      if (fitting.size > mostBytes)
-        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooLong }));
-      else if (files.length >= mostFiles)
-        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooMany }));
+      if (fitting.size > mostBytes) refuseOne(file, input.dataset.tooLong);
+      else if (!file.size) refuseOne(file, input.dataset.empty);
+      else if (files.length >= mostFiles) refuseOne(file, input.dataset.tooMany);
       else {
         files.push(fitting);
         taken.push(fitting);
@@ -76,7 +80,7 @@ export function startAttachments(form, { refuse, changed }) {
       else if (files.includes(file) && !sent.includes(file)) {
         files = files.filter((other) => other !== file);
         show();
-        refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason }));
+        refuseOne(file, reason);
       }
     }
   }

@@ -143,7 +143,10 @@ export function toast(text, kind = "success", href = "", subject = "") {
   const words = href ? Object.assign(document.createElement("a"), { href }) : box;
   words.textContent = text;
   if (words !== box) box.append(words);
-  document.getElementById("toasts").append(box);
+  const place = document.getElementById("toasts");
+  place.hidePopover();
+  place.showPopover(); // the popover shown last lies above the others
+  place.append(box);
   setTimeout(() => box.remove(), kind === "error" ? 9000 : 5000);
 }
 
