@@ -1,5 +1,7 @@
 """Erasure of a person: everything that is theirs goes, and figures stay under an account without a name."""
 
+from uuid import UUID
+
 import structlog
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
@@ -40,9 +42,12 @@ def erase(user: User, by: User | None = None) -> int:
         raise Conflict("last_administrator", "Nobody else administers this server. Appoint somebody first.")
     username, address = user.username, user.email
     _lock_out(user)
-    dialogs = list(Dialog._base_manager.filter(owner=user).values_list("pk", flat=True))
-    for dialog_id in dialogs:
-        expiry.erase_now(dialog_id)
+    dialogs: set[UUID] = set()
+    # An agent at work, or a request that was let in before, may open one more meanwhile.
+    while more := set(Dialog._base_manager.filter(owner=user).values_list("pk", flat=True)) - dialogs:
+        for dialog_id in more:
+            expiry.erase_now(dialog_id)
+        dialogs |= more
     with transaction.atomic():
         _forget_in_log(user, username, address)
         _forget_address(address)

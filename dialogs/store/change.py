@@ -34,7 +34,7 @@ _STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FA
 
 
 class LeaseLost(Exception):
-    """Raised when another worker drives the dialog now. This one must discard what it still holds."""
+    """Raised when another worker drives the dialog now, or it was erased. This one must discard what it still holds."""
 
 
 class Change:
@@ -182,7 +182,8 @@ def open_change(
     whole: bool = False,
     locked: Dialog | None = None,
 ) -> Iterator[Change]:
-    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` if ``epoch`` is no longer current.
+    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` where ``epoch`` is given and is no
+    longer that of a dialog.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk, for changes that a crash of the machine may
     undo. ``whole`` also reads what ``DialogQuerySet.whole`` joins. ``locked`` is the row if the caller has read and
@@ -190,6 +191,8 @@ def open_change(
     """
     with transaction.atomic(savepoint=locked is None):
         dialog = locked or _lock(dialog_id, durable=durable, whole=whole)
+        if dialog is None and epoch is not None:
+            raise LeaseLost(f"Dialog {dialog_id} is gone, this worker holds epoch {epoch}.")
         if dialog is None:
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:

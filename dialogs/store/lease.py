@@ -73,9 +73,11 @@ class Lease:
             self._interrupt, self.deadline = None, None
 
     def read_dialog(self) -> Dialog:
-        """Return the current row. The first call returns the row of the claim."""
+        """Return the current row. The first call returns the row of the claim. Raises ``LeaseLost``."""
         claimed, self.claimed = self.claimed, None
-        return claimed or _whole.one(self.dialog_id)
+        if (dialog := claimed or _whole.first(self.dialog_id)) is None:
+            raise LeaseLost(f"Dialog {self.dialog_id} is gone, this worker holds epoch {self.epoch}.")
+        return dialog
 
     def work_for(self, answering_seq: int | None) -> None:
         """Work for this message from now on. A stop that was pressed for the message before is void."""
@@ -191,7 +193,7 @@ def _give_back(lease: Lease, *, crashed: bool) -> None:
         return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
         # Another worker may have taken it over, or somebody deleted it, since that look.
-        with suppress(LeaseLost, NotFound), open_change(lease.dialog_id, epoch=lease.epoch) as change:
+        with suppress(LeaseLost), open_change(lease.dialog_id, epoch=lease.epoch) as change:
             change.dialog.lease_owner = ""
             change.dialog.crashes += crashed
             _end_crashed(change)

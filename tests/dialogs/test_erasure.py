@@ -32,7 +32,7 @@ from dialogs.store.lease import claim
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo
-from tests.dialogs.factories import UserFactory, make_dialog, send
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MARK = "zebrafinch"  # in all that is theirs
@@ -161,6 +161,19 @@ def test_a_dialog_under_way_is_fenced_out_and_stores_no_more(person: User) -> No
         erasure.erase(person)
         assert Dialog._base_manager.get(pk=dialog.pk).epoch > lease.epoch
     assert where_it_stands(MARK) == []
+
+
+def test_a_dialog_that_an_agent_opens_meanwhile_goes_too(person: User) -> None:
+    opened: list[Dialog] = []
+
+    def open_one(execute: Any, sql: str, *given: Any) -> Any:
+        if sql.startswith("UPDATE") and "lease_until" in sql and not opened:
+            opened.append(Dialog.objects.create(owner=person, agent=AgentFactory.create(), title=MARK))
+        return execute(sql, *given)
+
+    with connection.execute_wrapper(open_one):
+        erasure.erase(person)
+    assert opened and where_it_stands(MARK) == []
 
 
 def test_dialogs_in_every_state_go(script: Script, admin: User) -> None:

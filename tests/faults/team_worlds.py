@@ -72,6 +72,7 @@ def simulate(seed: int) -> list[str]:
     from django.contrib.auth.models import User
     from django.db import OperationalError
 
+    from dialogs.accounts import erasure
     from dialogs.actions import messages, questions
     from dialogs.errors import Refusal
     from dialogs.models import Dialog, Question
@@ -86,8 +87,10 @@ def simulate(seed: int) -> list[str]:
     chance = random.Random(seed)
     upper, lower = chance.choice(list(WAITS)), chance.choice(list(WAITS))
     stops_at = chance.random() * TROUBLED_SECONDS if chance.random() < 0.3 else None
+    erased_at = chance.random() * TROUBLED_SECONDS if chance.random() < 0.15 else None
     accepted: list[float] = []
     rests: list[float] = []
+    erased: list[Any] = []
 
     def live() -> None:
         """Ask, answer questions, perhaps press stop, and look whether everybody rests."""
@@ -100,6 +103,9 @@ def simulate(seed: int) -> list[str]:
                 if stops_at is not None and world.now > stops_at and len(accepted) == 1:
                     messages.stop(root.pk)
                     accepted.append(world.now)
+                if erased_at is not None and world.now > erased_at and not erased:
+                    erasure.erase(ada)
+                    erased.append(ada)
                 for question in Question.objects.filter(state="open"):
                     questions.answer(question.pk, ada, "The red one")
             except (Refusal, OperationalError):
@@ -117,6 +123,8 @@ def simulate(seed: int) -> list[str]:
     for process in (*world.workers, outside):
         world.end(process)
     world.let_all_end()
+    if erased:
+        return [*world.failures, *remains()]
     return [*world.failures, *broken_promises(root, has_stopped=len(accepted) > 1)]
 
 
@@ -127,6 +135,20 @@ def owed() -> bool:
     waiting = Question.objects.filter(state="open")
     unheard = SideDialog.objects.filter(answered_at=None, ended_at=None)
     return unheard.exists() or SideDialog.objects.exclude(owes="").exists() or waiting.exists()
+
+
+def remains() -> Iterator[str]:
+    """Say what is left of the words of a person who was erased while their team was at work."""
+    from dialogs.extras.teams.models import SideDialog
+    from dialogs.models import Dialog, Event, Question, Turn
+
+    for model in (Turn, Question, Event):
+        if left := model.objects.count():
+            yield f"{left} rows of {model.__name__} are left of a person who was erased"
+    if words := [side.task for side in SideDialog.objects.all() if side.task]:
+        yield f"tasks are left of a person who was erased: {words}"
+    for dialog in Dialog._base_manager.filter(removed_at=None):
+        yield f"a dialog with {dialog.agent_id} is left of a person who was erased, {dialog.state}"
 
 
 def broken_promises(root: Any, *, has_stopped: bool) -> Iterator[str]:
