@@ -6,7 +6,7 @@ People's sentences go before the agent's. Calls stand in the ledger, with the va
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import chain, groupby
+from itertools import chain, compress, groupby
 
 from remediation.context import Toolbox, Unit, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS
@@ -163,7 +163,11 @@ def _in_order(
             scored.append((density(places) * spread ** taken[source], places))
             taken[source] += 1
         ranked = [places for _, places in sorted(scored)]
-    return [*first, *filter(may_stand, ranked)]
+    best = [*filter(may_stand, ranked)]
+    if not first and not best:  # nothing that was said is worth much: the newest then
+        says = (any(_says_something(statements[place]) for place in places) for places in candidates)
+        best = [*compress(candidates, says)][::-1]
+    return [*first, *best]
 
 
 def _says_something(statement: Statement) -> bool:

@@ -84,8 +84,9 @@ def by_rule(
     room = min(room, max(SMALLEST_ROOM, most))
     people = room if people_room is None else people_room
     chosen = redact(digest(gone, room, toolbox, people, remaining))
-    if not chosen:
-        chosen = extractive_summary(disarm("\n".join(filter(None, map(own_text, gone)))), room, text_counter(toolbox))
+    if not chosen:  # what tools printed would read as the agent's words here
+        said = disarm("\n".join(one.text for one in said_in(gone)))
+        chosen = extractive_summary(said, room, text_counter(toolbox))
     return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
 
 

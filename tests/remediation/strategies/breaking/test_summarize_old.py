@@ -195,7 +195,8 @@ def test_secrets_do_not_enter_the_summary() -> None:
 
 
 def test_tool_exchanges_go_whole() -> None:
-    units = numbered(system(), *(tool(prose("out", 40), id=f"t{i}") for i in range(10)), user("now"))
+    results = (tool(prose("out", 40), id=f"t{i}") for i in range(9))
+    units = numbered(system(), model(prose("note", 40)), *results, user("now"))
     outcome = summarize_old(units, SHORT, toolbox(**ALIKE), 1)
     check_laws(units, outcome)
     assert len(outcome.units) == 1 + 1 + 12 - 7
