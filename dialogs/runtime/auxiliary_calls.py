@@ -4,7 +4,7 @@ nothing about health."""
 import hashlib
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.room import SHORT_ANSWER
 from dialogs.context.sent import Sent
 from dialogs.context.spending import NoRoomInBudget, check_room, spending_of
+from dialogs.errors import NotFound
 from dialogs.models import Agent, Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime import tracing
 from dialogs.runtime.attempts import set_usage
@@ -194,7 +195,7 @@ def write_title(dialog_id: UUID) -> None:
             generation, reply = _watched_call(watch, dialog, model, Generation.Purpose.TITLE, instructions, content)
         except NoRoomInBudget:
             return
-    with open_change(dialog.pk, durable=False) as change:
+    with suppress(NotFound), open_change(dialog.pk, durable=False) as change:  # it may have been erased meanwhile
         change.keeps_state = True
         _record(change, generation, reply, model)
         if not change.dialog.awaits_title or reply.stopped or reply.lost:

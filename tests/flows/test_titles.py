@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dialogs.actions import messages
+from dialogs.actions import expiry, messages
 from dialogs.models import Agent, Dialog, SiteSettings
 from dialogs.runtime.auxiliary_calls import title_in
 from dialogs.runtime.driver import drive
@@ -56,6 +56,20 @@ def test_the_model_names_a_dialog_after_its_first_answer(server: LocalDouble) ->
     messages.post_message(dialog.pk, "And now?")
     drive(dialog.pk)
     assert [is_title(body) for body in server.bodies] == [False, True, False]
+
+
+def test_a_dialog_that_is_erased_meanwhile_gets_none(server: LocalDouble) -> None:
+    _, dialog = begun(server)
+    plain = server.brain
+
+    def erased(prompt: Prompt) -> Reply:
+        if is_title(prompt.body):
+            expiry.erase_now(dialog.pk)
+        return plain(prompt)
+
+    server.brain = erased
+    drive(dialog.pk)
+    assert Dialog._base_manager.get(pk=dialog.pk).title == ""
 
 
 def test_a_title_that_was_typed_meanwhile_stays(server: LocalDouble) -> None:
