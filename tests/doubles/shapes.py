@@ -1,7 +1,9 @@
 """Shapes of tools and calls that servers refuse, in whichever dialect they come."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -26,9 +28,14 @@ def long_text(named: Named, most: int) -> Offence:
 
 def bad_schema(named: Named) -> Offence:
     for path, schema in named:
-        if schema is not None and (reason := _problem(schema)):  # without one a tool takes nothing
+        if schema is not None and (reason := _problem_of(json.dumps(schema))):  # without one a tool takes nothing
             return {"path": path, "reason": reason}
     return None
+
+
+@cache  # each request of a dialog has the same tools, and to check one takes longer than to answer
+def _problem_of(schema: str) -> str:
+    return _problem(json.loads(schema))
 
 
 def _problem(schema: Any) -> str:
