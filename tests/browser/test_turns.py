@@ -1,11 +1,9 @@
 """A conversation that is branched by its turns' menus: by mouse, by keys alone, on a phone, day and night."""
 
 import re
-from typing import Literal
 
-import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from dialogs.models import Dialog, Turn
 from tests.browser.conftest import (
@@ -13,7 +11,6 @@ from tests.browser.conftest import (
     SOLUTION,
     LogIn,
     Opener,
-    Scheme,
     answered,
     assert_nothing_moved,
     check_axe,
@@ -22,6 +19,7 @@ from tests.browser.conftest import (
 from tests.pixels import picture
 
 TARGET_PX = 44
+PHONE: ViewportSize = {"width": 360, "height": 740}
 
 
 def open_menu(page: Page, turn: str) -> Locator:
@@ -105,15 +103,10 @@ def regenerate(page: Page, first: Dialog) -> None:
     page.goto(second)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
-def test_versions_switch_in_place_by_keys_alone(
-    open_dialog: Opener, page: Page, complaints: list[str], scheme: Literal["light", "dark"], width: int
-) -> None:
+def test_versions_switch_in_place_by_keys_alone(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     """No page is loaded, the place stays where it was in the window, and the keyboard at its link; the history leads
     back, and what is sent then belongs to the branch that is shown. Nearer to the end than 80 px the page follows
     that."""
-    page.set_viewport_size({"width": width, "height": 800})
-    page.emulate_media(color_scheme=scheme)
     first = open_dialog("fills")
     for number in range(1, 4):
         send(page, f"Question {number}")
@@ -141,7 +134,7 @@ def test_versions_switch_in_place_by_keys_alone(
         expect(page.locator("#connection")).to_have_attribute("data-state", "live")
         assert page.url.startswith(address) and page.evaluate("window.isSame")
         assert abs(page.evaluate(place) - before) < 3
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     link.focus()
     page.keyboard.press("Enter")
@@ -220,17 +213,14 @@ def test_another_model_answers_anew_by_keys_alone(open_dialog: Opener, page: Pag
     expect(page.locator("#model-button")).to_contain_text("echo")
 
 
-WIDE, PHONE = (1280, 800), (360, 740)
-
-
 class Keys:
     """A page without a mouse; nothing may stick out of it, and axe finds nothing at any step."""
 
-    def __init__(self, page: Page, width: int) -> None:
-        self.page, self._width = page, width
+    def __init__(self, page: Page) -> None:
+        self.page = page
 
     def check(self, what: str) -> None:
-        assert self.page.evaluate("document.documentElement.scrollWidth") <= self._width, what
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], what
         check_axe(self.page)
 
     def choose(self, turn: str, name: str) -> None:
@@ -245,16 +235,14 @@ class Keys:
         self.page.keyboard.press("Enter")
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)], ids=["wide-light", "phone-dark"])
-def test_a_conversation_by_keys_alone(
-    open_dialog: Opener, page: Page, complaints: list[str], scheme: Scheme, size: tuple[int, int]
-) -> None:
+def test_a_conversation_by_keys_alone(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    """By night on a small screen, where there is the least room. The tests around it are by day on a desk."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme="dark")
     open_dialog("solves")
 
-    keys = Keys(page, size[0])
+    keys = Keys(page)
     attach_and_ask(keys)
     unfold_and_copy(keys)
     regenerate_edit_and_fork(keys)
