@@ -224,12 +224,18 @@ def _emptying(style: object, database: BaseDatabaseWrapper, **options: bool) -> 
         return [f"DELETE FROM {name}" for (name,) in cursor.fetchall()]
 
 
-@pytest.fixture
-def redis_client(redis_server: RedisServer) -> Iterator[Redis]:
-    """A client of the run's Redis, emptied first."""
+@pytest.fixture(scope="session")
+def redis_connection(redis_server: RedisServer) -> Iterator[Redis]:
+    """A connection for all tests: to open one takes longer than many a test."""
     with redis_server.client() as client:
-        client.flushall()
         yield client
+
+
+@pytest.fixture
+def redis_client(redis_connection: Redis) -> Redis:
+    """A client of the run's Redis, emptied first."""
+    redis_connection.flushall()
+    return redis_connection
 
 
 @pytest.fixture
