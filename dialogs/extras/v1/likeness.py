@@ -68,14 +68,15 @@ _REMINDERS = {  # Claude Code; Gemini CLI, which lists the folder's files anew w
 class Exchange:
     """A user's words, and all that was answered up to their next words, with single spaces.
 
-    The answer is kept without any spaces, too, since clients trim and join differently. ``begin`` is the position
-    of its first message.
+    The answer is kept without any spaces, too, since clients trim and join differently. ``final`` is the last message
+    of it alone, and ``begin`` the position of the first message.
     """
 
     message: str
     answer: str
     answered: str
     begin: int = field(default=0, compare=False)
+    final: str = field(default="", compare=False)
 
 
 def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
@@ -99,7 +100,9 @@ def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
 
 def _exchange(texts: list[str], answer: list[str], begin: int) -> Exchange:
     words = " ".join(answer).split()
-    return Exchange(" ".join(texts), " ".join(words), "".join(words), begin)
+    return Exchange(
+        " ".join(texts), " ".join(words), "".join(words), begin, "".join(answer[-1].split() if answer else ())
+    )
 
 
 def without_additions(answer: str) -> str:
@@ -188,7 +191,8 @@ def agreement(exchange: Exchange, stored: Exchange) -> Agreement:
         if exchange.answered == stored.answered or tells_value_of(exchange.answer, stored.answer):
             return Agreement.SAME
         return Agreement.LIKE if _are_alike(exchange, stored) else Agreement.MESSAGE
-    if exchange.answered and exchange.answered == stored.answered and _is_part(exchange.message, stored.message):
+    is_answer = exchange.answered and exchange.answered in (stored.answered, stored.final)
+    if is_answer and _is_part(exchange.message, stored.message):
         return Agreement.LIKE
     return Agreement.NONE
 
@@ -372,7 +376,8 @@ def _in_order(history: Sequence[Exchange], stored: Sequence[Exchange]) -> Iterat
     places: dict[str, list[int]] = defaultdict(list)
     for place, exchange in enumerate(stored):
         places[exchange.message].append(place)
-        places[exchange.answered].append(place)
+        for answer in {exchange.answered, exchange.final}:
+            places[answer].append(place)
     end = len(stored)
     for one in reversed(history):
         for known in (places.get(one.message, []), places.get(one.answered, [])):

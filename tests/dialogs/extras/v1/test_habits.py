@@ -151,6 +151,23 @@ def test_langchains_middleware_puts_a_summary_before_the_newest_messages(
     assert len(set(program.dialogs)) == 1
 
 
+def test_crewai_tells_its_newest_message_in_a_frame_and_later_without(key: ApiKey, script: Script) -> None:
+    """Of what was answered it keeps the end alone, behind the calls of tools."""
+    script(
+        {"match": "metres", "text": "All of it stands in the list of harbours now, with what may enter there."},
+        {"text": "I look for it in the pilot's book.", **is_called("sound_depth", port="next")},
+    )
+    program = Program(key, tools=[tool("sound_depth", PORT)])
+    messages: list[Message] = [{"role": "system", "content": "You keep a list of harbours."}]
+    for town in ("Genua", "Trieste", "Rijeka"):
+        task = f"How deep is the harbour of {town}, and what may enter it?"
+        framed = [*messages, user(f"\nCurrent Task: {task}")]
+        answer = program.ask(framed)
+        result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "15 metres"}
+        messages += [user(task), program.ask([*framed, answer, result])]
+    assert len(set(program.dialogs)) == 1
+
+
 TASK = "Please solve this issue: the harbour's depth is printed in feet where the chart has it in metres. Mend it."
 NO_CALL = "Tool call error: no tool calls found in the response. Every response must include at least one tool call."
 
