@@ -25,7 +25,7 @@ class LimitsForm(forms.Form):
         1, MOST_TOKENS, "tokens", label=_("Default limit"), help_text=_("tokens, for agents without their own")
     )
     warning_threshold = Share(
-        label=_("Warning threshold"), help_text=_("share of the limit above which a context is broken down")
+        label=_("Warning threshold"), help_text=_("share of the limit above which a context is shortened")
     )
     recovery_mode = forms.ChoiceField(
         label=_("When nothing helps"),
