@@ -29,7 +29,12 @@ def dialog(script: Script, settings: Any) -> Dialog:
     llm = settings.MINDS_DIR / "llm.yaml"
     known = yaml.safe_load(llm.read_text())
     model = known["providers"]["test"]["models"]["model"]
-    known["providers"]["test"]["models"]["small"] = {**model, "script": "small.yaml", "context_length": 1_000}
+    known["providers"]["test"]["models"]["small"] = {
+        **model,
+        "name": "The small one",
+        "script": "small.yaml",
+        "context_length": 1_000,
+    }
     locked = {
         "name": "Locked",
         "apiType": "openai",
@@ -58,7 +63,7 @@ def answered_by(dialog: Dialog) -> list[str]:
 def test_the_chosen_model_answers_and_then_the_agents_own_again(dialog: Dialog, person: Client) -> None:
     address = f"/d/{dialog.pk}/model/"
     answer = person.post(address, {"model": "test/small"}, headers=HTMX).content.decode()
-    assert 'id="model-button"' in answer and "Model: small" in answer
+    assert 'id="model-button"' in answer and "Model: The small one" in answer
     assert "500 tok · 50 % of 1,000" in answer  # what was reported, by the limits of the new one
     send(dialog, "two")
     person.post(address, {"model": ""})
