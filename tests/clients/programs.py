@@ -14,6 +14,7 @@ from tests.harness.stack import ROOT
 PACKAGES = ROOT / "var/clients"  # laid there by .ci/clients
 NODE, PYTHON, AIDER = PACKAGES / "node_modules/.bin", PACKAGES / "python/bin", PACKAGES / "aider/bin"
 AGENTS, OPEN_WEBUI, DEEP = PACKAGES / "agents/bin", PACKAGES / "open_webui/bin", PACKAGES / "deep/bin"
+VALUES = PACKAGES / "values/bin"
 OPENCODE = PACKAGES / "node_modules/opencode-linux-x64/bin/opencode"  # what its package's own script would put in place
 SCRIPTS = Path(__file__).with_name("scripts")
 QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -178,13 +179,15 @@ def continue_cli(place: Place, texts: Sequence[str]) -> list[str]:
 
 
 def copilot(wire: str) -> Turns:
-    """GitHub's Copilot CLI, which asks a provider of its user's: by ``completions`` or ``responses``."""
+    """GitHub's Copilot CLI, which asks a provider of its user's: by ``completions``, ``responses`` or ``messages``."""
 
     def turns(place: Place, texts: Sequence[str]) -> list[str]:
+        is_anthropic = wire == "messages"
+        asked_by = {"TYPE": "anthropic"} if is_anthropic else {"WIRE_API": wire}
         environment = {
-            "COPILOT_PROVIDER_BASE_URL": f"{place.url}/v1",
+            "COPILOT_PROVIDER_BASE_URL": place.url if is_anthropic else f"{place.url}/v1",
             "COPILOT_PROVIDER_API_KEY": place.key,
-            "COPILOT_PROVIDER_WIRE_API": wire,
+            **{f"COPILOT_PROVIDER_{name}": value for name, value in asked_by.items()},
             "COPILOT_MODEL": place.model,
             "COPILOT_OFFLINE": "true",
         }

@@ -81,7 +81,8 @@ def forgetful_worker(prompt: Prompt) -> Reply:
         return worker(prompt)
     done = [number for answer in prompt.messages for number in TASK.findall(answer.text)]
     newest = max(map(int, done), default=0)
-    return Reply(f"## Goal\nDo one task after another, as they are named.\n\n## Done\nAll up to task {newest}.")
+    goal = "Do one task after another, as they are named, each by one call of the tool that runs commands."
+    return Reply(f"## Goal\n{goal}\n\n## Done\nAll up to task {newest}.")
 
 
 def _half_of_pair(prompt: Prompt, pair: str) -> Reply:

@@ -14,7 +14,7 @@ import pytest
 from dialogs.models import Dialog
 from tests.clients import programs
 from tests.clients.programs import TURNS, Place, Turns
-from tests.clients.rig import CLAUDE, CODER, COMPACT, FLAWED, FULL, LOCAL, WITH_PROGRAMS, Rig
+from tests.clients.rig import CLAUDE, CODER, COMPACT, FLAWED, FULL, LOCAL, SMALL, WITH_PROGRAMS, Rig
 
 TASKS = [f"Task {number}" for number in range(TURNS)]
 SEARCH = 'Call ToolSearch {"query": "select:CronList", "max_results": 3}'
@@ -45,8 +45,15 @@ CLIENTS |= {
     "continue": (programs.continue_cli, LOCAL),
     "copilot, chat": (programs.copilot("completions"), LOCAL),
     "copilot, responses": (programs.copilot("responses"), CODER),
+    "copilot, messages": (programs.copilot("messages"), CLAUDE),
     "agents sdk for node, chat": (programs.script("openai_agents.mjs"), LOCAL),
     "agents sdk for node, responses": (programs.script("openai_agents.mjs", "responses"), CODER),
+    "langchain for node, chat": (programs.script("langchain_agent.mjs"), LOCAL),
+    "langchain for node, chat, streamed": (programs.script("langchain_agent.mjs", "chat-streamed"), LOCAL),
+    "langchain for node, responses": (programs.script("langchain_agent.mjs", "responses"), CODER),
+    "langchain for node, responses, streamed": (programs.script("langchain_agent.mjs", "responses-streamed"), CODER),
+    "langchain for node, messages": (programs.script("langchain_agent.mjs", "messages"), CLAUDE),
+    "langchain for node, messages, streamed": (programs.script("langchain_agent.mjs", "messages-streamed"), CLAUDE),
     "deepagents": (programs.script("deep_agent.py", python=programs.DEEP), LOCAL),
     "open webui": (programs.script("open_webui.py", python=programs.OPEN_WEBUI), LOCAL),
 }
@@ -104,6 +111,35 @@ def test_ten_values_of_a_schema_are_one_dialog(
     assert made == ("".join(f"made-{number}\n" for number in range(TURNS)) if calls > 1 else "")
     (dialog,) = dialogs
     assert dialog.generations.count() == calls * TURNS
+
+
+@pytest.mark.parametrize("mode", ["TOOLS", "PARALLEL_TOOLS", "JSON_SCHEMA", "RESPONSES_TOOLS"])
+def test_ten_values_by_instructor_are_one_dialog(served: Rig, mode: str, tmp_path: Path) -> None:
+    instructor = programs.script("instructor_values.py", mode, python=programs.VALUES)
+    texts = [f"{task}, and tell its outcome" for task in TASKS]
+    answers, _, dialogs = talk(served, instructor, CODER if mode == "RESPONSES_TOOLS" else LOCAL, texts, tmp_path)
+    assert [json.loads(answer)["task"] for answer in answers] == list(range(TURNS))
+    (dialog,) = dialogs
+    assert dialog.generations.count() == TURNS
+
+
+def test_mini_swe_agent_does_ten_tasks_in_one_dialog(served: Rig, tmp_path: Path) -> None:
+    mini = programs.script("mini_swe_agent.py", python=programs.VALUES)
+    _, made, dialogs = talk(served, mini, LOCAL, TASKS, tmp_path)
+    assert made == "".join(f"made-{number}\n" for number in range(TURNS))
+    (dialog,) = dialogs
+    assert dialog.generations.count() == 3 * TURNS  # what was answered without a call is asked for once more
+
+
+def test_langchain_sums_up_for_its_one_dialog(served: Rig, tmp_path: Path) -> None:
+    langchain = programs.script("langchain_agent.mjs", "chat-summarised")
+    as_before = (
+        "write one line into the file, as for the tasks before, and change nothing else that lies in the folder."
+    )
+    texts = [f"{task}: {as_before}" for task in TASKS]
+    answers, _, dialogs = talk(served, langchain, SMALL, texts, tmp_path)
+    assert answers == [f"{task} is done." for task in TASKS]
+    assert len(dialogs) == 1
 
 
 GOOGLES: dict[str, Turns] = {
