@@ -234,7 +234,8 @@ class DriverMachine(RuleBasedStateMachine):
         self.prompt, self.sent = 50_000, 0
         self.story = Story(Thresholds(128_000, 100_000, 115_200))
         self.write(Behaviour("text", "clear", reports=True))
-        self.dialog = make_dialog()
+        # A report that is red only by what was recalled forces no clear, and the model recalls nothing.
+        self.dialog = make_dialog(recall=False)
 
     def write(self, behaviour: Behaviour) -> None:
         limits = self.story.limits
