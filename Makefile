@@ -35,7 +35,7 @@ unit: setup-dev
 # Every fault there is a way to inject here, every crash point, and ten minutes of random ones: 40 minutes.
 # Needs root (for a disk to fill), strace and cc, and fails where they are missing. `make test` runs a selection.
 # The seed of the random loop is printed; DOMINDS_FAULT_SEED repeats it.
-FAULTS := tests/faults tests/dialogs/store/test_lease.py tests/dialogs/runtime/test_schedules.py tests/dialogs/runtime/test_driver_model.py tests/platform/test_namespaces.py tests/quality tests/flows/test_refusals.py tests/remediation/strategies/breaking/test_chain.py
+FAULTS := tests/faults tests/dialogs/store/test_lease.py tests/dialogs/runtime/test_schedules.py tests/dialogs/runtime/test_driver_model.py tests/platform/test_namespaces.py tests/quality tests/flows/test_refusals.py tests/remediation/strategies/breaking/test_chain.py tests/dialogs/views/test_crawl.py
 faults: setup-dev
 	DOMINDS_FAULTS=all DOMINDS_FAULT_WORKERS=3 DOMINDS_FAULT_SECONDS=600 DOMINDS_FAULT_COUNT=200 \
 		$(BIN)/python -m pytest $(FAULTS) -s --timeout 7200 $(ARGS)
