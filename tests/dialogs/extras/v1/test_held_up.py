@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import RequestFactory
 
 from dialogs.accounts.api_keys import create_key
@@ -283,3 +284,28 @@ def test_a_response_that_waits_for_its_answer_is_gone_on_with(key: ApiKey, scrip
     turns = Turn.objects.filter(dialog=waits.dialog_id, role__in=["user", "assistant"]).order_by("position")
     assert list(turns.values_list("text", flat=True)) == [ASKED, TOLD, MORE, TOLD]
     assert program.send(MORE, **previous).dialog_id != waits.dialog_id
+
+
+@pytest.mark.postgresql
+def test_another_answer_waits_for_no_version_that_a_request_holds(key: ApiKey, script: Script) -> None:
+    """That request may wait for this one. The version stays in the list, then."""
+    script({"text": TOLD})
+    program = Program(key, str(AgentFactory.create().pk), "chat")
+    dialog = program.talk()
+    drive(program.send(ASKED, TOLD, MORE).dialog_id)
+    versions = []
+    for _ in range(2):
+        versions.append(program.send(ASKED, TOLD, MORE).dialog_id)
+        drive(versions[-1])
+    folders.archive(dialog.owner, versions[:1], away=False)  # a person went back to it
+    other = connection.copy()
+    try:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM dialogs_dialog WHERE id = %s FOR UPDATE", versions[:1])
+        assert program.send(ASKED, TOLD, MORE).dialog_id not in (dialog.pk, *versions)
+    finally:
+        other.rollback()
+        other.close()
+    shown = Dialog.objects.filter(pk__in=versions, archived_at=None).values_list("pk", flat=True)
+    assert list(shown) == versions[:1]
