@@ -112,6 +112,8 @@ def test_recall_is_tried_without_a_message(caller: Caller, long_dialog: Dialog) 
     path = f"/dialogs/{long_dialog.pk}"
     nothing = {"est_tokens": 0, "turns": [], "text": ""}
     assert caller("POST", f"{path}/recall", {"text": "message 0"}) == (200, nothing), "all is in sight"
+    for number in range(8, 12):
+        send(long_dialog, f"message {number} about the walrus")
     caller("POST", f"{path}/fresh-start")
     drive(long_dialog.pk)
     turns = caller.get(f"{path}/turns?limit=1000")
