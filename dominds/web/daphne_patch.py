@@ -22,7 +22,7 @@ def patch_sending() -> None:
 
     Autobahn limits both directions by one number, ``--websocket-max-message-size``, which Daphne always sets: an answer
     over it raised ``PayloadExceededError``, and its page got nothing any more. Browsers may still send no more than
-    that.
+    that. A message to a page that has said goodbye is dropped, where Autobahn raises in whoever sends it.
     """
     if "daphne.server" not in sys.modules:
         return
@@ -32,6 +32,8 @@ def patch_sending() -> None:
     limited = WebSocketProtocol.sendMessage
 
     def send_message(self: Any, *arguments: Any, **options: Any) -> None:
+        if self.state != self.STATE_OPEN:
+            return
         limit, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
         transport = self.transport
         at_once = type(transport) is Server and not transport.dataBuffer and not transport._tempDataBuffer

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -96,6 +97,25 @@ def test_a_connection_stays_for_the_next_request(port: int) -> None:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert connection.recv(65_536).endswith(b"\r\n\r\n0")
             time.sleep(RECEIVE_SECONDS + 1)
+
+
+def test_messages_to_a_page_that_says_goodbye_raise_nothing(port: int) -> None:
+    with connect(port) as page:
+        page.sendall(
+            b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            b"Sec-WebSocket-Key: %s\r\n\r\n" % b64encode(16 * b"a")
+        )
+        assert page.recv(12) == b"HTTP/1.1 101"
+        time.sleep(0.3)
+        page.sendall(bytes([0x88, 0x80, 0, 0, 0, 0]))  # goodbye, which stands in the way behind what is not read
+        time.sleep(0.5)
+        assert get(port, b"/failures") == b"0"
+
+
+def get(port: int, path: bytes) -> bytes:
+    with connect(port) as connection:
+        connection.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path)
+        return connection.recv(65_536).partition(b"\r\n\r\n")[2]
 
 
 def answered(port: int, body: bytes, *, chunked: bool = False) -> tuple[int, bytes]:
