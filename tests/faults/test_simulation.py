@@ -10,7 +10,7 @@ from tests.harness.stack import ROOT
 
 pytestmark = pytest.mark.server
 
-SECONDS = 600 if DEEP else 5  # after which no new world begins
+SECONDS = 600 if DEEP else 30  # of each kind of world, after which no new one begins
 
 
 @pytest.mark.timeout(SECONDS * 2 + 120)

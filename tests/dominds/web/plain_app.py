@@ -1,6 +1,6 @@
 """An ASGI application without a framework, as Daphne serves ours: answers each request with the length of its body.
 
-A socket is sent 4 MB and then a message every ten milliseconds, until it is gone. ``/failures`` counts what that raised.
+A socket is sent 4 MB, then a message every ten milliseconds, until it is gone. ``/failures`` counts what that raised.
 """
 
 import asyncio
