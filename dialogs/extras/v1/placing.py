@@ -91,9 +91,7 @@ class Head:
             return None
         if candidate.results and not candidate.summary:  # all that is new in the message
             conversation = replace(conversation, ahead=(), message="", attached=())
-        ids = ids_of(conversation)
-        if ids and {call.id for call in unresolved_calls(dialog)} != ids:
-            conversation = replace(conversation, results=())
+        conversation = _without_held_results(conversation, dialog)
         if dialog.archived_at and (dialog.forked_from_id or dialog.fork_count):
             take_place(dialog, dialog)  # its user went back to this version
         return Held(dialog, conversation, candidate.again)
@@ -116,7 +114,8 @@ class New:
         incoming = self.incoming
         dialog = fork(incoming.key.owner, incoming.agent, incoming.conversation, self.origin)
         stored = locked(dialog.pk) if incoming.conversation.before else dialog
-        return Held(stored or dialog, incoming.conversation)
+        dialog, conversation = stored or dialog, incoming.conversation
+        return Held(dialog, _without_held_results(conversation, dialog) if self.origin else conversation)
 
 
 Place = Named | Awaiting | Head | New
@@ -166,6 +165,14 @@ def _new_at(candidate: Candidate, told: Conversation) -> Conversation:
         follows = (ClientMessage("tool", RESULT_FOLLOWS, call_id=call) for call in dict.fromkeys(named))
         conversation = replace(conversation, results=tuple(follows))
     return replace(conversation, results=candidate.results) if candidate.results else conversation
+
+
+def _without_held_results(conversation: Conversation, dialog: Dialog) -> Conversation:
+    """Leave out results that are no answer to the calls which wait in the dialog: it holds them already."""
+    ids = ids_of(conversation)
+    if ids and {call.id for call in unresolved_calls(dialog)} != ids:
+        return replace(conversation, results=())
+    return conversation
 
 
 def ids_of(conversation: Conversation) -> set[str]:

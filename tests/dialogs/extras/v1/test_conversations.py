@@ -122,6 +122,16 @@ def test_results_may_come_with_other_tools_than_were_called(key: ApiKey, agent: 
     assert goes_on.title == ASKED.text
 
 
+def test_words_behind_a_result_may_be_sent_again(key: ApiKey, agent: str) -> None:
+    drive(begun(key, agent, ASKED).pk)
+    told = (*results(Dialog.objects.get()), ClientMessage("user", "And the wind?"))
+    for number in range(3):
+        dialog = begun(key, agent, *told)
+        drive(dialog.pk)
+        said = list(dialog.turns.filter(position__isnull=False).order_by("position").values_list("text", flat=True))
+        assert said == [ASKED.text, "Let me look.", "30 degrees", "And the wind?", "It is warm."], number
+
+
 def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None:
     dialog = begun(key, agent, ASKED)
     drive(dialog.pk)
