@@ -112,13 +112,21 @@ def _ask_for_tools(server: Server) -> tuple[tuple[str, Tool], ...]:
             return known.tools
         from dialogs.tools import mcp_client
 
+        is_old = threading.Event()  # the list may change while it is read
+
+        def forget() -> None:
+            is_old.set()
+            _listings.pop(server.server_id, None)
+
         try:
-            listed = mcp_client.list_tools(server, lambda: _listings.pop(server.server_id, None))
+            listed = mcp_client.list_tools(server, forget)
             tools, lasts = tuple(_adapt(server, listed)), LIST_TTL_SECONDS
         except McpFailed as error:
             log.warning("mcp_server_down", server=server.server_id, error=redact(str(error)))
             tools, lasts = (), DOWN_TTL_SECONDS
         _listings[server.server_id] = _Listing(server, time.monotonic() + lasts, tools)
+        if is_old.is_set():
+            _listings.pop(server.server_id, None)
         return tools
 
 

@@ -123,6 +123,7 @@ class _Sessions:
 
     async def list_tools(self, place: Place, changed: Callable[[], object]) -> list[Tool]:
         async def ask(client: Client) -> list[Tool]:
+            self._session(place).changed = changed
             tools: dict[str, Tool] = {}
             cursors: list[str | None] = [None]
             while len(cursors) <= MAX_TOOL_PAGES:
@@ -145,9 +146,7 @@ class _Sessions:
             mcp_config.leave_out(place.server.server_id, "any further one", reason)
             return list(tools.values())
 
-        tools = await self._work(place, ask, LIST_SECONDS, repeatable=True)
-        self._session(place).changed = changed
-        return tools
+        return await self._work(place, ask, LIST_SECONDS, repeatable=True)
 
     async def call_tool(
         self,

@@ -61,6 +61,7 @@ TOOLS: list[Any] = [
         },
     },
 ]
+GROWN = {"name": "grown", "inputSchema": ANY}
 RESULTS: dict[str, Any] = {
     "text_alone": {"content": [{"type": "text", "text": "x is 7"}]},
     "other_shape": {"content": [{"type": "text", "text": "x is seven"}], "structuredContent": {"x": "seven"}},
@@ -94,6 +95,11 @@ def say(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def grow() -> None:
+    TOOLS.append(GROWN)
+    say({"method": "notifications/tools/list_changed"})
+
+
 def call(number: Any, name: str, arguments: Any) -> None:
     calls_so_far = next(calls)
     with notes.open("a") as file:
@@ -117,8 +123,7 @@ def call(number: Any, name: str, arguments: Any) -> None:
         )
         return
     if name == "grow":
-        TOOLS.append({"name": "grown", "inputSchema": ANY})
-        say({"method": "notifications/tools/list_changed"})
+        grow()
     sys.stdout.write("\nStarting...\n\xff\n[1, 2]\n")  # as programs that log to their standard output do
     say({"method": "notifications/progress", "params": {"progress": 1}})
     said = str(calls_so_far) if name == "count" else json.dumps(arguments)
@@ -140,7 +145,9 @@ for line in sys.stdin:
                 say({"id": number, "error": {"code": -32602, "message": "invalid cursor"}})
                 continue
             following = {"again": 7, "refused": "next", "endless": f"{cursor}x"}.get(pages)
-            tools = [{"name": f"page_{len(cursor)}", "inputSchema": ANY}] if pages == "endless" else TOOLS
+            tools = [{"name": f"page_{len(cursor)}", "inputSchema": ANY}] if pages == "endless" else list(TOOLS)
+            if pages == "growing" and GROWN not in TOOLS:
+                grow()
             say({"id": number, "result": {"tools": tools, "nextCursor": following}})
         case "tools/call":
             call(number, message["params"]["name"], message["params"].get("arguments"))

@@ -169,6 +169,12 @@ def test_a_changed_list_of_tools_is_read_again(odd: dict[str, Any]) -> None:
     eventually(lambda: "odd_grown" in mcp.tools_named("mcp:odd"))
 
 
+def test_a_list_that_changes_while_it_is_read_is_read_again(odd: dict[str, Any], minds: Minds) -> None:
+    minds(odd={**odd, "args": [*odd["args"], "growing"]})
+    assert "odd_grown" not in mcp.tools_named("mcp:odd")
+    eventually(lambda: "odd_grown" in mcp.tools_named("mcp:odd"))
+
+
 @pytest.mark.parametrize(("per_dialog", "counted"), [(False, ["1", "2", "3"]), (True, ["1", "1", "2"])])
 def test_a_program_serves_all_dialogs_or_each_alone(
     odd: dict[str, Any], minds: Minds, per_dialog: bool, counted: list[str]
