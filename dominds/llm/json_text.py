@@ -44,7 +44,13 @@ def dump(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(_without_surrogates(value), ensure_ascii=False, separators=(",", ":")).encode()
+        plain = _without_surrogates(value)
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), default=_of_orjson).encode()
+
+
+def _of_orjson(value: Any) -> Any:
+    """Return what orjson alone writes, such as a part that was written before, as plain values."""
+    return json.loads(orjson.dumps(value))
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Chat completions: what is sent, and how a tool is forced."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,14 @@ def test_a_conversation_is_written_in_the_wire_format() -> None:
     assert second["content"] == ""
     assert ready == {"role": "assistant", "content": "Ready"}
     assert thanks["content"] == "Thanks"
+
+
+def test_params_may_hold_the_largest_number() -> None:
+    """PostgreSQL gives 1e308 of a schema back as an integer of 309 digits, which orjson does not write."""
+    params = {"response_format": {"type": "json_schema", "json_schema": {"schema": {"maximum": 10**308}}}}
+    body = json.loads(request_body(TALK, owner(), info(OPENAI_COMPATIBLE, model_params=params)))
+    assert body["response_format"] == params["response_format"]
+    assert body["messages"][0] == {"role": "user", "content": "Do it"}
 
 
 NAMED = {"type": "function", "function": {"name": "clear_mind"}}
