@@ -246,7 +246,9 @@ class Rig:
 def rig() -> Iterator[Rig]:
     """Agents have the names of their models, so that a client is set up alike for the server and for
     what stands before it."""
-    made = Stack.on_new_database(start_postgres(), "clients", settings={"SOME_KEY": "sk-test"})
+    made = Stack.on_new_database(
+        start_postgres(), "clients", settings={"SOME_KEY": "sk-test", "DOMINDS_MESSAGES_PER_MINUTE": "0"}
+    )
     with (
         ResponsesDouble("openai-5.6", worker, model="coder") as gpt,
         MessagesDouble("anthropic-5.5", worker, model="claude-opus-5-5") as claude,
