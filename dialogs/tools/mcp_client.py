@@ -33,6 +33,7 @@ log = structlog.get_logger(__name__)
 CONNECT_SECONDS = 15  # bounds starting a program or connecting to a host, and the first exchange
 LIST_SECONDS = 15
 CALL_SECONDS = 60
+RESTART_SECONDS = 5  # a server that was lost may take so long to be there again
 GRACE_SECONDS = 5  # the loop may answer so long after its own time-outs
 MAX_TOOL_PAGES = 20
 WITHOUT_WORDS = "Server returned an error response"  # the SDK's sentence for an HTTP error that is none of the protocol
@@ -175,13 +176,21 @@ class _Sessions:
         *asking: Asking,
         repeatable: bool,
     ) -> T:
-        """Do one piece of work, and repeat it in a new session if the first was lost and nothing can be done twice."""
+        """Do one piece of work, and repeat it in a new session if the first was lost and nothing can be done twice.
+        A server that restarts is waited for."""
         try:
             return await self._work_once(place, work, seconds, *asking)
         except _SessionLost as lost:
             if not lost.undone and not repeatable:
                 raise
-        return await self._work_once(place, work, seconds, *asking)
+        until = time.monotonic() + RESTART_SECONDS
+        while True:
+            try:
+                return await self._work_once(place, work, seconds, *asking)
+            except _Unreachable:
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(RESTART_SECONDS / 10)
 
     async def _work_once(
         self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float, *asking: Asking
@@ -247,7 +256,7 @@ class _Sessions:
             else:
                 late = isinstance(error, TimeoutError)
                 reason = f"no answer within {CONNECT_SECONDS} seconds" if late else reason
-                session.client.set_exception(McpFailed(f"The MCP server '{server_id}' cannot be reached: {reason}"))
+                session.client.set_exception(_Unreachable(f"The MCP server '{server_id}' cannot be reached: {reason}"))
                 session.client.exception()  # seen, even if nobody waits any more
         finally:
             self._drop(session)
@@ -263,6 +272,10 @@ class _Sessions:
         for session in sessions:
             session.closing.set()
         await asyncio.gather(*(session.task for session in sessions if session.task), return_exceptions=True)
+
+
+class _Unreachable(McpFailed):
+    """Raised when no session could be opened, so that nothing was done."""
 
 
 class _SessionLost(McpFailed):

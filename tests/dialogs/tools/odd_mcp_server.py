@@ -1,5 +1,6 @@
 """An MCP server over standard input and output whose answers the SDK would refuse: ``python odd_mcp_server.py NOTES
-[PAGES]``. Its list of tools goes on behind the last tool as PAGES says.
+[PAGES]``. Its list of tools goes on behind the last tool as PAGES says; it may be ``growing`` while it is read, and the
+server ``restarting``, which fails once.
 
 It writes a line to the file NOTES for each call that it runs, and speaks the protocol without the SDK,
 which could not say any of this.
@@ -88,6 +89,10 @@ RESULTS: dict[str, Any] = {
 }
 notes, pages = Path(sys.argv[1]), "".join(sys.argv[2:])
 calls = itertools.count(1)
+if pages == "restarting" and notes.exists() and "restarting" not in notes.read_text():
+    with notes.open("a") as file:
+        file.write("restarting\n")
+    sys.exit(1)
 
 
 def say(message: dict[str, Any]) -> None:

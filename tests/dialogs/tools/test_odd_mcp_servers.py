@@ -156,6 +156,12 @@ def test_a_call_that_may_be_repeated_survives_its_server(odd: dict[str, Any], tm
     assert (tmp_path / "notes").read_text() == "dies_reading\n" * 2
 
 
+def test_a_server_that_restarts_is_waited_for(odd: dict[str, Any], minds: Minds, tmp_path: Path) -> None:
+    minds(odd={**odd, "args": [*odd["args"], "restarting"]})
+    assert call("dies_reading") == "{}"
+    assert (tmp_path / "notes").read_text().splitlines() == ["dies_reading", "restarting", "dies_reading"]
+
+
 def test_a_call_that_may_not_be_repeated_runs_once(odd: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(McpFailed):
         call("dies")
