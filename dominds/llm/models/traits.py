@@ -5,8 +5,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-import orjson
-
+from dominds.llm.json_text import dump, parse
 from dominds.llm.models.model import Echo, ImageBounds, ModelInfo, Thinking
 from dominds.version import VERSION
 
@@ -32,14 +31,14 @@ PARAMS = ("model_params", "thinking_off")
 
 @lru_cache(maxsize=256)
 def traits_of(model: ModelInfo) -> str:
-    named = (*TRAITS, *CHOICES, *PARAMS)
-    traits = {"by": VERSION, "kind": model.kind.name, **{name: getattr(model, name) for name in named}}
-    return orjson.dumps(traits, default=dict).decode()
+    named = {name: getattr(model, name) for name in (*TRAITS, *CHOICES)}
+    params = {name: dict(getattr(model, name)) for name in PARAMS}
+    return dump({"by": VERSION, "kind": model.kind.name, **named, **params}).decode()
 
 
 def with_traits(model: ModelInfo, text: str) -> ModelInfo:
     """Return the model as it was when its traits were stored. Traits that the text leaves out stay as they are now."""
-    traits = orjson.loads(text)
+    traits = parse(text)
     stored = {name: traits[name] for name in TRAITS if name in traits}
     stored |= {name: kind(traits[name]) for name, kind in CHOICES.items() if name in traits}
     stored |= {name: MappingProxyType(traits[name]) for name in PARAMS if name in traits}
@@ -48,9 +47,9 @@ def with_traits(model: ModelInfo, text: str) -> ModelInfo:
 
 def version_in(text: str) -> str:
     """Return the version of Dominds that stored the traits."""
-    return str(orjson.loads(text)["by"])
+    return str(parse(text)["by"])
 
 
 def kind_in(text: str) -> str:
     """Return the name of the kind of provider."""
-    return str(orjson.loads(text)["kind"])
+    return str(parse(text)["kind"])

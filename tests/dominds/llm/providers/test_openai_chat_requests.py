@@ -9,6 +9,7 @@ import pytest
 
 from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
 from dominds.llm.models.model import ProviderKind
+from dominds.llm.models.traits import traits_of, with_traits
 from dominds.llm.provider import RequestRefused
 from dominds.llm.providers.lmstudio import LMSTUDIO
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE, request_body
@@ -52,12 +53,15 @@ def test_a_conversation_is_written_in_the_wire_format() -> None:
     assert thanks["content"] == "Thanks"
 
 
-def test_params_may_hold_the_largest_number() -> None:
+@pytest.mark.parametrize("number", [2**64, 10**309])
+def test_params_may_hold_numbers_of_any_size(number: int) -> None:
     """PostgreSQL gives 1e308 of a schema back as an integer of 309 digits, which orjson does not write."""
-    params = {"response_format": {"type": "json_schema", "json_schema": {"schema": {"maximum": 10**308}}}}
-    body = json.loads(request_body(TALK, owner(), info(OPENAI_COMPATIBLE, model_params=params)))
+    params = {"response_format": {"type": "json_schema", "json_schema": {"schema": {"maximum": number}}}}
+    model = info(OPENAI_COMPATIBLE, model_params=params)
+    body = json.loads(request_body(TALK, owner(), model))
     assert body["response_format"] == params["response_format"]
     assert body["messages"][0] == {"role": "user", "content": "Do it"}
+    assert with_traits(info(OPENAI_COMPATIBLE), traits_of(model)).model_params == params
 
 
 NAMED = {"type": "function", "function": {"name": "clear_mind"}}
