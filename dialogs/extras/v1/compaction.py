@@ -38,6 +38,11 @@ def tell_text(chat: ChatBody, compacted: Compacted, source: str) -> None:
     chat.say_again(compacted.tail, source)
 
 
+def tell_nothing(chat: ChatBody, compacted: Compacted, source: str) -> None:
+    """Leave out what a newer compaction stands for, too: a loop sends all of its compactions back each time."""
+    chat.forget()
+
+
 def teller_for(key: ApiKey) -> Teller:
     """Return what tells the conversation itself, word for word, as long as its dialog is kept."""
 

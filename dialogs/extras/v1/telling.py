@@ -1,6 +1,7 @@
 """What was said in a dialog, told to a program once more: without the agent's own tools and their results."""
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from dialogs.actions.questions import ASK_HUMAN
@@ -69,8 +70,15 @@ class Telling:
             {"type": "image_url", "image_url": {"url": data_url(image), "detail": image.detail}} for image in images
         ]
 
+    @cached_property
+    def _put_aside(self) -> frozenset[str]:
+        """Ids of the calls whose results were too large for the context."""
+        return frozenset(self.dialog.artifacts.values_list("tool_call_id", flat=True))
+
     def _whole(self, turn: Turn) -> str:
-        """Return a result whole: one that was too large for the context stands elsewhere."""
+        """Return a result whole: one that was put aside stands elsewhere."""
+        if turn.tool_call_id not in self._put_aside:
+            return turn.text
         kept = self.dialog.artifacts.filter(tool_call_id=turn.tool_call_id).values_list("text", flat=True).first()
         return turn.text if kept is None else kept
 

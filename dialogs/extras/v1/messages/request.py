@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from dialogs.extras.v1.compacted import Compacted, unpack
-from dialogs.extras.v1.compaction import Teller, is_due, tell_text, teller_for
+from dialogs.extras.v1.compaction import Teller, is_due, tell_nothing, tell_text, teller_for
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.messages.answer import NO_THREADS, MessageWriter
 from dialogs.extras.v1.messages.client_tools import CLIENT_TOOLS
@@ -81,9 +81,10 @@ def _chat_of(body: dict[str, Any], tell: Teller) -> ChatBody:
         read_object(message, f"messages.{at}") for at, message in enumerate(read_list(body.get("messages"), "messages"))
     ]
     newest = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    compacted = max((at for at, message in enumerate(messages) if _is_compacted(message)), default=0)
     for index, message in enumerate(messages):
         if index > newest or not message.get("clear_at"):  # a system message of one turn is gone with the next
-            _message(chat, message, f"messages.{index}", loaded, tell)
+            _message(chat, message, f"messages.{index}", loaded, tell if index >= compacted else tell_nothing)
     tools = [(f"tools.{index}", item) for index, item in enumerate(read_list(body.get("tools"), "tools"))]
     chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
     chat.options |= _options(body) | _options_of_turn(messages)
@@ -253,6 +254,13 @@ def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[st
             chat.say("system", blocks, param)
         case _:
             raise invalid("role must be user, assistant or system.", f"{param}.role")
+
+
+def _is_compacted(message: dict[str, Any]) -> bool:
+    blocks = message.get("content")
+    if not isinstance(blocks, list) or message.get("role") == "system":
+        return False
+    return any(isinstance(one, dict) and one.get("type") == "compaction" and one.get("content") for one in blocks)
 
 
 def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str, tell: Teller) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 from dialogs.context.sent import est_tokens_of
 from dialogs.errors import NotFound
 from dialogs.extras.v1.compacted import unpack
-from dialogs.extras.v1.compaction import Teller, is_due, tell_text, teller_for
+from dialogs.extras.v1.compaction import Teller, is_due, tell_nothing, tell_text, teller_for
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import ChatRequest
@@ -197,6 +197,9 @@ def _go_on(chat: ChatBody, key: ApiKey, stored: Stored, body: dict[str, Any]) ->
 def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any, tell: Teller) -> None:
     items = [{"role": "user", "content": value}] if isinstance(value, str) else read_list(value, "input")
     known: set[Place] = set()
+    newest = max(
+        (at for at, item in enumerate(items) if isinstance(item, dict) and item.get("type") == "compaction"), default=0
+    )
     for index, given in enumerate(items):
         param = f"input[{index}]"
         item = read_object(given, param)
@@ -214,7 +217,7 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any, tell: Teller) 
             case "item_reference":
                 _add_stored(chat, key, item.get("id"), known, param)
             case "compaction":
-                _tell_compaction(chat, item, param, tell)
+                _tell_compaction(chat, item, param, tell if index == newest else tell_nothing)
             case "compaction_trigger":
                 if index + 1 < len(items):
                     raise invalid("A compaction_trigger must be the last item.", param)

@@ -8,7 +8,9 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connection
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,6 +123,30 @@ def test_results_behind_a_compaction_go_on_with_their_call(key: ApiKey, agent: s
     assert [role for role in roles if role != "notice"][-3:] == ["assistant", "tool", "assistant"]
     (unit,) = [unit for unit in view_of(Dialog.objects.get(pk=dialog.pk)).units if unit.messages[0].tool_calls]
     assert unit.messages[-1].text == "15 metres", "the rewrite came between the call and its result"
+
+
+@database
+def test_of_several_compactions_the_newest_alone_is_told(key: ApiKey, agent: str) -> None:
+    """A loop sends all of its compactions each time, each of which stands for more of it."""
+    dialog = conversation(key, agent, "Hello", "And now?")
+    older, newest = (Compacted(dialog.pk, position, "Short.") for position in (2, dialog.last_position))
+    asked = {"role": "user", "content": "And then?"}
+
+    def of_items(*given: Compacted) -> Sent:
+        return sent(key, model=agent, input=[*map(item_of, given), asked])
+
+    def of_blocks(*given: Compacted) -> Sent:
+        blocks = [{"type": "compaction", "content": one.text, "encrypted_content": one.packed()} for one in given]
+        messages = [{"role": "assistant", "content": [block]} for block in blocks]
+        return sent(key, model=agent, max_tokens=99, messages=[*messages, asked])
+
+    for read, body in ((read_response, of_items), (read_message, of_blocks)):
+        with CaptureQueriesContext(connection) as alone:
+            told_once = read(body(newest)).request
+        with CaptureQueriesContext(connection) as together:
+            assert read(body(older, older, newest)).request.messages == told_once.messages
+        assert [message.text for message in told_once.messages] == [*as_history("Hello", "And now?"), "And then?"]
+        assert len(together) == len(alone)
 
 
 @database
