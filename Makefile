@@ -32,7 +32,7 @@ test: setup-dev browser proxies
 unit: setup-dev
 	DOMINDS_UNIT=1 $(BIN)/python -m pytest -m unit -n logical --dist load $(ARGS)
 
-# Every fault there is a way to inject here, every crash point, and ten minutes of random ones: 40 minutes.
+# Every fault there is a way to inject here, every crash point, and ten minutes of random ones: an hour and a half.
 # Needs root (for a disk to fill), strace and cc, and fails where they are missing. `make test` runs a selection.
 # The seed of the random loop is printed; DOMINDS_FAULT_SEED repeats it.
 FAULTS := tests/faults tests/dialogs/store/test_lease.py tests/dialogs/runtime/test_schedules.py tests/dialogs/runtime/test_driver_model.py tests/platform/test_namespaces.py tests/quality tests/flows/test_refusals.py tests/remediation/strategies/breaking/test_chain.py tests/dialogs/views/test_crawl.py
