@@ -79,6 +79,7 @@ def turns(number: int) -> list[Any]:
             text=prose(rng, 40),
             tool_calls=None,
             tool_call_id="",
+            tool_name="",
             provider_items=None,
             attachments=None,
         )
