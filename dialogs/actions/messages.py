@@ -152,11 +152,12 @@ def accept_within(
 ) -> Turn:
     """Store a checked message within a change, to be answered at once or queued.
 
-    Without an author the owner's program wrote it; in a dialog that an agent opened, that agent; and a message with a
-    ``tool_name`` is what that tool brings.
+    ``tool_name`` is the tool that brings what another agent says. Such a message, and one in a dialog that an agent
+    opened, is no person's unless it has an author. Any other without an author is told by the owner's program.
     """
     dialog = change.dialog
     is_agents = bool(tool_name) or dialog.origin == Dialog.Origin.AGENT
+    program_for = None if is_agents else dialog.owner_id
     at_once = _is_idle(dialog)
     turn = change.turn(
         Turn.Role.USER,
@@ -165,7 +166,7 @@ def accept_within(
         text=text_with(text, attached),
         attachments=store_images(dialog, attached),
         client_message_id=client_message_id or None,
-        author_id=author.pk if author else None if is_agents else dialog.owner_id,
+        author_id=author.pk if author else program_for,
         tool_name=tool_name,
     )
     if at_once:

@@ -64,7 +64,7 @@ def model_link(provider: str, model: str, before: str = "") -> SafeString:
     known = limits.catalog().models.get((provider, model))
     if known is None:
         return format_html("{}{}", before, model)
-    return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, named(known))
+    return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, display_name(known))
 
 
 @register.simple_tag
@@ -75,11 +75,11 @@ def model_name(provider: str, model: str = "") -> str:
     if not model:
         provider, _slash, model = provider.partition("/")
     known = limits.catalog().models.get((provider, model))
-    return model if known is None else named(known)
+    return model if known is None else display_name(known)
 
 
 @register.filter
-def named(model: ModelInfo) -> str:
+def display_name(model: ModelInfo) -> str:
     """Return a model's name; those of the demo agents' scripts say what they do, in the page's language."""
     return _(model.name) if model.provider_id == "demo" else model.name
 

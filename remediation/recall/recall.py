@@ -16,7 +16,7 @@ import numpy as np
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import Hit, named, score, top
+from remediation.recall.scoring import Hit, entries_named_in, score, top
 from remediation.text.marks import fenced
 
 HEADING = (
@@ -101,7 +101,7 @@ def recall(
     hidden = archive.entries_of(in_sight.turns)
     scores[hidden] = 0.0
     if since_clear is not None:
-        may_come = named(archive, query.newest)
+        may_come = entries_named_in(archive, query.newest)
         may_come[archive.entries_of(since_clear)] = True
         scores[~may_come] = 0.0
     first = np.setdiff1d(archive.entries_of(pinned), hidden)

@@ -44,7 +44,7 @@ def _with_meaning(scores: Floats, likeness: Floats, known: NDArray[np.bool_]) ->
     return np.where(known, (1 - MEANING) * by_words + MEANING * by_meaning, by_words)
 
 
-def named(archive: Index, text: str) -> NDArray[np.bool_]:
+def entries_named_in(archive: Index, text: str) -> NDArray[np.bool_]:
     """Tell of each entry whether ``text`` names what it, or the one beside it, is about: it holds a third of the text's
     words by their rarity, or one and a half times the rarest of them."""
     entries = archive.corpus.entries

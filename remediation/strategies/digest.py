@@ -75,7 +75,7 @@ def plainness(units: Sequence[Unit]) -> float:
 
 
 def _worths(statements: Sequence[Statement], talk_share: float) -> list[float]:
-    """Weigh statements: told ones count more in talk. The average stays, and no rule loses."""
+    """Weigh statements, by their rare words as far as the text is talk. The average stays, and no rule loses."""
     own = [statement.worth for statement in statements]
     talk = _worths_in_talk(statements) if talk_share else own
     scale = sum(own) / (sum(talk) or 1.0)

@@ -107,8 +107,8 @@ def _read_back(text: str) -> Iterator[Said]:
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip()) if by_rule else None
         if entry:
-            text = QUOTED.sub(r"\n\n\g<0>\n\n", entry[3].replace(OMITTED, " "))
-            yield Said(ROLES[entry[2]], text, int(entry[1]), settled=True)
+            words = QUOTED.sub(r"\n\n\g<0>\n\n", entry[3].replace(OMITTED, " "))
+            yield Said(ROLES[entry[2]], words, int(entry[1]), settled=True)
         elif line.strip() and not line.startswith("#") and line.strip() != BY_RULE:
             yield Said("assistant", line, settled=True)
 

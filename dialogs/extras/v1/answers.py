@@ -142,7 +142,7 @@ async def _begin_compaction(key: ApiKey, prior: Prior, reading: Reading) -> Run:
         try:
             return compaction.begin(key, prior)
         except ApiError as error:
-            error.named(reading.names)
+            error.rename_param(reading.names)
             raise
         finally:
             give_back_connection()
@@ -223,7 +223,7 @@ def _begin_run(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
     try:
         run = conversations.begin(key, reading.request)
     except ApiError as error:
-        error.named(reading.names)
+        error.rename_param(reading.names)
         raise
     notices = reading.request.notices or _usual_notices(reading.request, run)
     reading = replace(reading, request=replace(reading.request, notices=notices))

@@ -36,7 +36,7 @@ class ApiError(Exception):
         self.status, self.code, self.message, self.param = status, code, message, param
         self.retry_after_seconds, self.repeatable = retry_after_seconds, repeatable
 
-    def named(self, names: Mapping[str, str]) -> None:
+    def rename_param(self, names: Mapping[str, str]) -> None:
         """Speak of a field by the name that it has in the client's protocol;
         ``names`` are by those of chat completions."""
         if self.param and (own := names.get(self.param)):

@@ -147,7 +147,7 @@ class ChatBody:
             request = chat_request(body, dialog_header, policy, self.instructions_end, is_asking=is_asking)
             return replace(request, end_user=self.end_user or request.end_user, is_current=self.is_current)
         except ApiError as error:
-            error.named(self.names)
+            error.rename_param(self.names)
             error.message = self._in_own_words(error.message)
             error.param = error.param and self._in_own_words(error.param)
             raise
