@@ -21,7 +21,7 @@ from dialogs.pages.context_panel import RunLine, run_lines
 from dialogs.pages.meter import Part, parts_of
 from dialogs.pages.time_drawing import Drawing, draw
 from dialogs.queries.context_report import next_size
-from dialogs.queries.moments import MOST, NEXT, Moment, moment_of, moments, next_moment
+from dialogs.queries.moments import MOST, NEXT, Moment, call_numbers, moment_of, moments, next_moment
 from dialogs.queries.request_diff import Diff, diff
 from dialogs.queries.sent_requests import Piece, SentRequest, next_request, sent_request
 from dominds.llm.catalog.catalog import UnknownModel
@@ -34,7 +34,7 @@ IN_PANE = 60  # moments beside a conversation
 class ContextPage:
     """The moments that a person asked to see: ``at``, perhaps with ``beside``, among those before a call.
 
-    A moment is named by the number of its call, or ``next`` for the request that would be sent now.
+    A moment is named by the id of its call, or ``next`` for the request that would be sent now.
     """
 
     dialog: Dialog
@@ -80,7 +80,7 @@ class ContextPage:
         row = self.dialog.generations.select_related("snapshot").filter(pk=_number(key) or 0).first()
         if row is None:
             raise Http404
-        return moment_of(row)
+        return moment_of(row, call_numbers([row])[row.pk])
 
     @cached_property
     def other(self) -> Moment | None:

@@ -1,6 +1,6 @@
 """A dialog's model calls as moments: the size of each request, its parts, and what happened around it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ class Moment:
     is_reported: bool
     shares: dict[Category, int]
     reserve: int | None  # asked for the answer
+    number: int = 0  # of its call, within the dialog
     marks: tuple[Mark, ...] = ()
     known_window: int | None = None  # the window, for calls whose report names none
 
@@ -59,7 +60,7 @@ class Moment:
 
     @property
     def name(self) -> str:
-        return _("the next request") if self.is_next else _("call {number}").format(number=self.generation.pk)
+        return _("the next request") if self.is_next else _("call {number}").format(number=f"{self.number:,}")
 
     @property
     def label(self) -> str:
@@ -99,7 +100,21 @@ class Moment:
         return self.tokens / self.whole if self.whole else 0.0
 
 
-def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
+def call_numbers(rows: Sequence[Generation]) -> dict[int, int]:
+    """Count the calls of a dialog from 1 on: return the number of each of these, which are all of one dialog, by its id.
+
+    All purposes count, as in the table of every call; those of other dialogs do not, as they do in ids.
+    """
+    if not rows:
+        return {}
+    calls = Generation.objects.newest_of(rows[0].dialog_id)
+    first, last = min(row.pk for row in rows), max(row.pk for row in rows)
+    earlier = calls.filter(pk__lt=first).count()
+    ids = sorted(calls.filter(pk__gte=first, pk__lte=last).values_list("pk", flat=True))
+    return {pk: number for number, pk in enumerate(ids, earlier + 1)}
+
+
+def moment_of(generation: Generation, number: int = 0, marks: Iterable[Mark] = ()) -> Moment:
     sent = Sent.of(generation.sent)
     reported = generation.prompt_tokens
     tokens = est_tokens_of(generation) if reported is None else reported
@@ -109,6 +124,7 @@ def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
         reported is not None,
         split_by_chars(sizes_of(sent), tokens),
         sent.output,
+        number,
         tuple(marks),
     )
 
@@ -131,8 +147,9 @@ def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> lis
     newest = list(rows.select_related("snapshot")[: limit + 1])[::-1]
     earlier, shown = (newest[0], newest[1:]) if len(newest) > limit else (None, newest)
     asked, mark_of = _questions(dialog, shown), _rewrites([row for row in (earlier, *shown) if row])
+    numbers = call_numbers(shown)
     return [
-        moment_of(row, [*_marks(row, previous, mark_of), *asked.get(row.pk, ()), *_recalls(row)])
+        moment_of(row, numbers[row.pk], [*_marks(row, previous, mark_of), *asked.get(row.pk, ()), *_recalls(row)])
         for previous, row in zip([earlier, *shown], shown, strict=False)
     ]
 

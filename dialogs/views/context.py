@@ -18,7 +18,7 @@ from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import calls_of
 from dialogs.pages.story import story_of
 from dialogs.queries import context_report
-from dialogs.queries.moments import MOST
+from dialogs.queries.moments import MOST, call_numbers
 from dialogs.views.answers import PersonRequest, dialog_page
 from dialogs.views.rewrites import LONG_STORY, weigh
 from dominds.db.bounded import NewestFirst
@@ -41,12 +41,13 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     if asked:  # else a script asks for the ways, which are weighed for seconds where very much is seen
         weigh(page)
         shown |= _way_to_preview(page, asked)
-    calls = NewestFirst(
-        Generation.objects.newest_of(dialog.pk).select_related("snapshot"), ROWS, until=request.GET.get("until", "")
-    )
+    rows = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
+    calls = NewestFirst(rows, ROWS, until=request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
+    numbers = call_numbers(list(calls))
     shown |= {
         "story": story_of(page, LONG_STORY),
-        "calls": calls.get_page(request.GET.get("page") or 1),
+        "calls": calls,
+        "numbered_calls": [(numbers[row.pk], row) for row in calls],
         "is_paging": bool({"page", "until"} & request.GET.keys()),
         "query": query,
         "hits": _hits(dialog, query) if query else [],

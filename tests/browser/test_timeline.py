@@ -22,6 +22,8 @@ def test_any_request_is_reached_by_keys_and_pointer(
             api.post(f"/api/dialogs/{dialog.pk}/messages", json={"text": NOTES.replace("{}", str(number))})
             eventually(lambda: api.get(f"/api/dialogs/{dialog.pk}").json()["state"] == "idle", seconds=60)
         calls = [moment["generation"] for moment in api.get(f"/api/dialogs/{dialog.pk}/timeline").json()]
+        every = api.get(f"/api/dialogs/{dialog.pk}/generations").json()
+        last = 1 + sum(call["id"] < calls[-1] for call in every)
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/d/{dialog.pk}/timeline/")
     expect(page.locator("h1")).to_have_text("Context")
@@ -30,16 +32,16 @@ def test_any_request_is_reached_by_keys_and_pointer(
     expect(moment.locator("h2")).to_have_text("What it would see now")
     page.locator(".timeline").focus()
     page.keyboard.press("ArrowLeft")
-    expect(moment.locator("h2")).to_have_text(f"Call {calls[-1]}, kept")
+    expect(moment.locator("h2")).to_have_text(f"Call {last}, kept")
     expect(moment).to_contain_text("Equal to what was sent, byte for byte.")
     assert page.url.endswith(f"/context/?at={calls[-1]}"), "the address is a link to the moment"
     columns.first.click(force=True)
-    expect(moment.locator("h2")).to_have_text(f"Call {calls[0]}, kept")
+    expect(moment.locator("h2")).to_have_text("Call 1, kept")
     moment.locator("summary", has_text="User").click()
     expect(moment.locator(".piece[open] .plain")).to_contain_text("Week 0 notes")
     page.get_by_label("Compare with").select_option(str(calls[-1]))
     page.get_by_role("button", name="Compare").click()
-    expect(page.locator("#moment h3")).to_have_text(f"From call {calls[0]} to call {calls[-1]}")
+    expect(page.locator("#moment h3")).to_have_text(f"From call 1 to call {last}")
     page.emulate_media(forced_colors="active")
     colours = page.locator("#moment .kind").evaluate_all("all => all.map(e => getComputedStyle(e).backgroundColor)")
     assert len(set(colours)) > 2, "parts keep their colours where the system has its own"
@@ -55,5 +57,5 @@ def test_any_request_is_reached_by_keys_and_pointer(
     expect(page.locator("#side .timeline a")).to_have_count(len(calls) + 1)
     page.locator("#side .timeline").focus()
     page.keyboard.press("Home")
-    expect(page.locator("#side #moment h2")).to_have_text(f"Call {calls[0]}, kept")
+    expect(page.locator("#side #moment h2")).to_have_text("Call 1, kept")
     assert page.url.endswith(f"/d/{dialog.pk}/"), "beside a conversation its address stays"

@@ -73,6 +73,18 @@ def test_each_request_is_a_column_and_what_changed_it_a_mark(dialog: Dialog) -> 
     assert [mark.kind for mark in last.marks] == ["round", "question"] and first.marks == ()
 
 
+def test_calls_are_counted_within_their_dialog(dialog: Dialog, script: Script) -> None:
+    script({"text": "Noted."})
+    other = send(make_dialog(), "one", "two")
+    first, second = other.generations.order_by("pk")
+    assert first.pk > dialog.generations.latest("pk").pk, "ids count those of all dialogs"
+    html = page(other, f"context/?at={second.pk}&with={first.pk}")
+    assert "Call 2, kept" in html and "From call 1 to call 2" in html and "Call 1, kept: " in html
+    assert f'href="/d/{other.pk}/context/?at={second.pk}"' in html
+    assert re.findall(r"(\d+) ·\s+reply", html) == ["2", "1"]
+    assert "Call 1, kept" in page(other, f"context/?at={first.pk}&before={first.pk}"), "among others or alone"
+
+
 def test_the_next_request_is_shown_before_it_is_sent(dialog: Dialog) -> None:
     post_message(dialog.pk, "fourth")
     html, told = page(dialog, "context/"), next_request(Dialog.objects.get(pk=dialog.pk))
@@ -151,9 +163,9 @@ def test_a_timeline_is_bounded_and_goes_back_page_by_page(dialog: Dialog) -> Non
 def test_two_requests_beside_each_other(dialog: Dialog) -> None:
     first, second, third = dialog.generations.order_by("pk")
     html = page(dialog, f"context/?at={second.pk}&with={first.pk}")
-    assert "alike" in html and f"+ only in call {second.pk}" in html and "only in call " + str(first.pk) not in html
+    assert "alike" in html and "+ only in call 2" in html and "only in call 1" not in html
     html = page(dialog, f"context/?at={second.pk}&with={third.pk}")
-    assert f"− only in call {second.pk}" in html and "Goal: go on." in html
+    assert "− only in call 2" in html and "Goal: go on." in html
     assert browser_of(dialog.owner).get(f"/d/{dialog.pk}/context/?at={second.pk}&with=x").status_code == 404
     assert "+ only in the next request" in page(dialog, f"context/?at={third.pk}&with=next")
 
