@@ -1,9 +1,9 @@
 """Parameters that several calls share: ``after`` and ``limit`` of lists, and texts that the database can store."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 from uuid import UUID
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet, Subquery
 from ninja import Schema
 from pydantic import AfterValidator, Field
 
@@ -54,9 +54,11 @@ def oldest_first(rows: QuerySet[Row], window: UuidWindow) -> QuerySet[Row]:
     ordered = rows.order_by("created_at", "pk")
     if window.after is None:
         return ordered[: window.limit]
-    last: Any = rows.filter(pk=window.after).first()
-    if last is None:
+    last = rows.filter(pk=window.after)
+    if not last.exists():
         raise Invalid(f"after: this list has no entry {window.after}.")
-    # The first condition is where an index begins; the second alone would be asked of each row from the oldest on.
-    newer = Q(created_at__gte=last.created_at) & (Q(created_at__gt=last.created_at) | Q(pk__gt=last.pk))
+    # The database compares its own value: SQLite stores moments as text, and its clock writes thousandths where Django
+    # writes millionths. The first condition is where an index begins; the second alone would be asked of each row.
+    moment = Subquery(last.values("created_at")[:1])
+    newer = Q(created_at__gte=moment) & (Q(created_at__gt=moment) | Q(pk__gt=window.after))
     return ordered.filter(newer)[: window.limit]
