@@ -108,7 +108,7 @@ def test_in_the_admin_too_and_superusers_see_when_it_is_purged(dialog: Dialog, o
     assert "mellon" in listed_as and f"deleted, purged on {day}" in listed_as
     page = chief.get(reverse("admin:dialogs_dialog_change", args=[dialog.pk])).content.decode()
     assert f"deleted, purged on {day}" in page and f"/d/{dialog.pk}/" not in page
-    Dialog.deleted.filter(pk=dialog.pk).update(expires_at=timezone.now())
+    Dialog.deleted.filter(pk=dialog.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     remove_expired()
     assert telling(chief) == set()
     assert (
@@ -144,7 +144,7 @@ def test_after_thirty_days_its_words_are_gone_and_its_numbers_stay(dialog: Dialo
     assert expires_at is not None
     left = expires_at - timezone.now()
     assert timedelta(days=29, hours=23) < left <= timedelta(days=30)
-    Dialog.deleted.filter(pk=dialog.pk).update(expires_at=timezone.now())
+    Dialog.deleted.filter(pk=dialog.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     assert remove_expired() == 1 and remove_expired() == 0
     assert not Turn.objects.filter(dialog=dialog).exists() and Generation.objects.filter(dialog=dialog).exists()
     assert not Dialog.deleted.filter(pk=dialog.pk).exists()

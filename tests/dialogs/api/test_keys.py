@@ -46,8 +46,7 @@ def test_a_key_is_for_what_its_scope_says(scope: str, reads: int, opens: int, li
 def test_a_key_ends_and_its_use_is_noted_once_a_minute() -> None:
     key = create_key(UserFactory.create(), days=1)
     assert key_of(key) is not None
-    row = ApiKey.objects.get()
-    assert row.last_used_at is not None
+    assert ApiKey.objects.get().last_used_at is not None
     earlier = timezone.now() - timedelta(seconds=50)
     ApiKey.objects.update(last_used_at=earlier)
     assert key_of(key) is not None
@@ -55,7 +54,7 @@ def test_a_key_ends_and_its_use_is_noted_once_a_minute() -> None:
     ApiKey.objects.update(last_used_at=earlier - timedelta(seconds=20))
     assert key_of(key) is not None
     noted_at = ApiKey.objects.get().last_used_at
-    assert noted_at is not None and noted_at > row.last_used_at
+    assert noted_at is not None and noted_at > earlier
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert key_of(key) is None
 

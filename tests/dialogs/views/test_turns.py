@@ -1,6 +1,7 @@
 """The menu of a turn, what its buttons do, and the way from one version to another. No browser."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
@@ -107,7 +108,7 @@ def test_a_branch_outlives_the_dialog_that_it_left(person: Client, dialog: Dialo
     person.post(f"/d/{dialog.pk}/edit/", {"seq": 3, "text": "two again"})
     made = Dialog.objects.get(forked_from=dialog)
     drive(made.pk)
-    Dialog.objects.filter(pk=dialog.pk).update(expires_at=timezone.now())
+    Dialog.objects.filter(pk=dialog.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     assert remove_expired() == 1
     page = page_of(person, made)
     assert "Branches off another dialog" in page and 'aria-label="Versions"' not in page

@@ -1,5 +1,6 @@
 """Statements made once do what Django's own do, with values that come later. SQLite is covered by the live tests."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,6 +23,7 @@ from django.db.models import (
 from django.db.models.functions import Now
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from dialogs.models import Agent, Dialog, Event, Generation, Turn
 from dominds.db import prepared
@@ -117,6 +119,7 @@ def test_an_update_sets_values_expressions_and_null(dialog: Dialog) -> None:
         result = Turn.objects.get(**turn)
         assert (result.text, result.tool_calls) == (text, calls)
     assert Turn.objects.exclude(seq=2).filter(text__startswith="said").count() == 5
+    Dialog.objects.filter(pk=dialog.pk).update(active_at=timezone.now() - timedelta(seconds=1))
     before = Dialog.objects.get(pk=dialog.pk)
     changed = {"last_turn_seq": F("last_turn_seq") + 7, "active_at": Now(), "answering_seq": 3}
     for _ in range(2):
