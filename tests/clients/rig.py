@@ -138,16 +138,22 @@ def _is_wanted(name: str, prompt: Prompt) -> bool:
 
 def _parameters(prompt: Prompt, name: str) -> Any:
     tools = [tool.get("function") or tool for tool in prompt.body["tools"]]
-    return next(tool.get("parameters") or tool.get("input_schema") or {} for tool in tools if tool.get("name") == name)
+    return next(
+        (tool.get("parameters") or tool.get("input_schema") for tool in tools if tool.get("name") == name), None
+    )
 
 
 def _filled(schema: Any, number: int = 3) -> Any:
-    """A value of this form: what is required."""
+    """A value of this form: what is required. What is no form, or an odd one, asks for nothing."""
     match schema:
         case {"enum": [first, *_]}:
             return first
-        case {"anyOf": [first, *_]}:
+        case {"const": value}:
+            return value
+        case {"anyOf": [first, *_]} | {"oneOf": [first, *_]}:
             return _filled(first, number)
+        case {"type": [first, *_]}:
+            return _filled({**schema, "type": first}, number)
         case {"type": "array"}:
             return [_filled(schema.get("items", {"type": "string"}), number)]
         case {"type": "integer" | "number"}:
@@ -158,8 +164,11 @@ def _filled(schema: Any, number: int = 3) -> Any:
             return "three"
         case {"type": "null"}:
             return None
-    fields = schema.get("properties") or {}
-    return {name: _filled(fields[name], number) for name in schema.get("required", fields)}
+        case {"properties": dict(fields)}:
+            asked = schema.get("required", [])
+            names = fields if "required" not in schema or not isinstance(asked, list) else asked
+            return {name: _filled(fields.get(name), number) for name in names if isinstance(name, str)}
+    return {}
 
 
 def _shell(prompt: Prompt, command: str) -> Call | None:
