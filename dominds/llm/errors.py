@@ -105,7 +105,9 @@ def _budget_in(text: str) -> dict[str, int] | None:
     result = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
     if result is None:
         return None
-    window, prompt, output = (int(result[name].replace(",", "")) for name in ("window", "prompt", "output"))
+    numbers = {name: int(number.replace(",", "")) for name, number in result.groupdict().items()}
+    window, output = numbers["window"], numbers["output"]
+    prompt = numbers["prompt"] if "prompt" in numbers else numbers["total"] - output
     if output == 0 or window - prompt < LEAST_ROOM:
         return None
     return {"window": window, "prompt_tokens": prompt, "output_tokens": output}

@@ -23,6 +23,7 @@ OVERFLOW_CODES = {
     "context_window_exceeded",
     "context_window_exceeded_error",
     "prompt_too_long",
+    "prompt_tokens_too_long",
     "request_too_large",
     "1261",
 }
@@ -132,8 +133,11 @@ STALE_TEXT = re.compile(
     re.I | re.S,
 )
 
-GARBLED_TEXT = re.compile(  # Groq; Ollama; llama.cpp
-    r"failed_generation|error parsing tool call|failed to parse (input at pos|tool call)", re.I
+# Groq; Ollama; llama.cpp; gpt-oss on any server; exo, which quotes the call
+GARBLED_TEXT = re.compile(
+    r"failed_generation|error parsing tool call|failed to parse (input at pos|tool call)"
+    r"|harmonyerror|unexpected tokens remaining in message header|^\W*<\|tool_calls?_(section_)?begin\|>",
+    re.I,
 )
 AUTH_TEXT = re.compile(r"api.?key (is )?(not valid|invalid|expired)", re.I)  # Google, with HTTP 400
 # LM Studio, with HTTP 400: the next request loads the model again.
@@ -179,6 +183,12 @@ OVERFLOW_TEXT = re.compile(
             r"exceeds max context window|ContextWindowExceeded",  # gateways; LiteLLM
             r"input token count is \d+ but model only supports",  # Google
             r"context size has been exceeded",  # LM Studio
+            r"model's context length is only \d",  # vLLM
+            r"tokens.{0,40} exceeds? (the )?(max\w* )?context length \d",  # Databricks, AI21, StepFun
+            r"prompt length.{0,60}should not exceed max_num_tokens|default_max_tokens \(-\d",  # TensorRT-LLM
+            r"greater than the model's max sequence length",  # mistral.rs
+            r"`inputs` must have less than \d+ tokens",  # Text Generation Inference
+            r"(input length|prompt tokens) too long",  # Tencent, Baidu
         )
     ),
     re.I,
@@ -196,6 +206,13 @@ BUDGET_TEXTS = tuple(
         # OpenAI (older), DeepSeek, vLLM (older)
         rf"maximum context length is {WINDOW} tokens.{{0,80}}\({PROMPT} in (?:the|your) (?:messages|prompt)"
         rf".{{0,60}}?{OUTPUT} in the completion",
+        # vLLM
+        rf"passed {PROMPT} input tokens and requested {OUTPUT} output tokens.{{0,60}}context length is only {WINDOW}",
+        # Databricks
+        rf"prompt tokens \({PROMPT}\) \+ max_tokens \({OUTPUT}\) exceeds? context length {WINDOW}",
+        # OpenRouter: the prompt is the rest
+        rf"maximum context length is {WINDOW} tokens.{{0,40}}requested about (?P<total>\d[\d,]*) tokens"
+        rf".{{0,60}}? {OUTPUT} in the output",
         # SGLang
         rf"maximum context length of {WINDOW} tokens.{{0,80}}: {PROMPT} tokens from the input"
         rf".{{0,30}} and {OUTPUT} tokens",
