@@ -50,9 +50,25 @@ def _problem(schema: Any) -> str:
     except SchemaError as error:
         return f"JSON schema is invalid: {error.message}"
     parts = list(_parts(schema))
-    if any(part.get("type") == "array" and "items" not in part for part in parts):
+    if any("array" in _types(part) and "items" not in part for part in parts):
         return "array schema missing items"
+    if values := [value for part in parts for value in _values_of_another_type(part)]:
+        return f"enum value {values[0]!r} does not validate against its type"
+    if any(part == {"not": {}} for part in parts):  # Kimi, as the next
+        return "invalid parameter value: a schema that nothing fits"
+    if any(part.get("additionalProperties") == {} for part in parts):
+        return "invalid parameter value: additionalProperties without a type"
     return "references are not known here" if any("$ref" in part or "$dynamicRef" in part for part in parts) else ""
+
+
+def _types(part: Mapping[str, Any]) -> list[str]:
+    types = part.get("type", [])
+    return types if isinstance(types, list) else [types]
+
+
+def _values_of_another_type(part: Mapping[str, Any]) -> list[Any]:
+    validator = Draft202012Validator({"type": types}) if (types := _types(part)) else None
+    return [value for value in part.get("enum", ()) if validator and not validator.is_valid(value)]
 
 
 def bad_key(named: Named) -> Offence:

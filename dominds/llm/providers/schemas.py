@@ -14,6 +14,8 @@ from typing import Any
 
 import orjson
 
+from dominds.llm.json_text import dump
+
 PLAIN_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # Anthropic
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 CHOICES = ("anyOf", "oneOf", "allOf")
@@ -112,8 +114,9 @@ class _Fitting:
         result: Schema = {}
         for name, value in part.items():
             self._add(result, name, value, within, depth)
-        if result.get("type") == "array" and "items" not in result:
+        if "array" in _types_of(result) and "items" not in result:
             result["items"] = {}
+        _keep_possible_values(result)
         if "required" in result:
             known = result.get("properties", {})
             asked = [name for name in dict.fromkeys(result["required"]) if name in known]
@@ -143,12 +146,13 @@ class _Fitting:
                 result[name] = self.fit(value, within, depth + 1)
             case "items" | "prefixItems" if isinstance(value, list) and value:
                 result["items"] = {"anyOf": [self.fit(each, within, depth + 1) for each in value]}
-            case "anyOf" | "oneOf" | "allOf" if isinstance(value, list) and value:
-                result[name] = [self.fit(each, within, depth + 1) for each in value]
-            case "not" if isinstance(value, dict):
+            case "anyOf" | "oneOf" | "allOf" if isinstance(value, list):
+                if branches := [self.fit(each, within, depth + 1) for each in value if not _is_never(each)]:
+                    result[name] = branches
+            case "not" if isinstance(value, dict) and value:
                 result[name] = self.fit(value, within, depth + 1)
             case "additionalProperties" if isinstance(value, dict):
-                result[name] = self.fit(value, within, depth + 1)
+                result[name] = self.fit(value, within, depth + 1) or True
             case "additionalProperties" if isinstance(value, bool):
                 result[name] = value
             case "patternProperties":
@@ -179,6 +183,44 @@ class _Fitting:
             return False
         is_anchored = pattern.startswith("^") and pattern.endswith("$")
         return not ODD_PATTERN.search(pattern) and (is_anchored or not self.anchored)
+
+
+def _types_of(schema: Schema) -> list[str]:
+    types = schema.get("type", [])
+    return types if isinstance(types, list) else [types]
+
+
+def _is_never(schema: Any) -> bool:
+    """Check for a schema that nothing fits, as Zod writes beside the schema of what may be left out."""
+    return schema is False or schema == {"not": {}}
+
+
+def _keep_possible_values(schema: Schema) -> None:
+    """Leave out values of an ``enum`` that its types rule out or that it repeats, as OpenAI refuses both."""
+    if "enum" not in schema:
+        return
+    types = _types_of(schema)
+    values = {dump(value): value for value in schema["enum"] if not types or _type_of(value) & {*types}}
+    if values:
+        schema["enum"] = list(values.values())
+        return
+    listed = dump(schema.pop("enum")).decode()
+    if types != ["null"]:
+        schema["description"] = f"{schema.get('description', '')} One of {listed}".strip()
+
+
+def _type_of(value: Any) -> set[str]:
+    """Return the names of the types that a value has."""
+    match value:
+        case None:
+            return {"null"}
+        case bool():
+            return {"boolean"}
+        case int() | float():
+            return {"number", "integer"} if isinstance(value, int) or value.is_integer() else {"number"}
+        case str():
+            return {"string"}
+    return {"array"} if isinstance(value, list) else {"object"}
 
 
 def _is_number(value: Any) -> bool:
