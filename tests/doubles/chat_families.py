@@ -83,6 +83,10 @@ def _wrong_signature(request: ChatRequest) -> Offence:
     return None
 
 
+def _nameless_result(request: ChatRequest) -> Offence:
+    return next(({} for message in request.messages if message["role"] == "tool" and not message.get("name")), None)
+
+
 def _signature(message: Mapping[str, Any]) -> Any:
     """Of calls side by side the first one is signed."""
     extra = message["tool_calls"][0].get("extra_content") or {}
@@ -255,6 +259,8 @@ GEMINI = Family(
             "https://ai.google.dev/gemini-api/docs/thought-signatures for more details.",
         ),
         Rule("wrong signature", _wrong_signature, "Thought signature is not valid"),
+        # NousResearch/hermes-agent#16482, April 2026
+        Rule("nameless result", _nameless_result, "Request contains an invalid argument."),
         Rule(
             "too long",
             too_long,

@@ -19,6 +19,7 @@ TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": TOOL
 NAMED = {"type": "function", "function": {"name": "weather"}}
 USER = {"role": "user", "content": "hello"}
 RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "sunny"}
+NAMED_RESULT = {**RESULT, "name": "weather"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Ulm"}'}}
 CALLING: Body = {"role": "assistant", "content": "", "tool_calls": [CALL]}
 THOUGHT = {**CALLING, "reasoning_content": ""}  # empty is enough
@@ -237,15 +238,21 @@ RULES: dict[str, tuple[str, Body, Body, Any]] = {
     ),
     "gemini: missing signature": (
         "gemini",
-        base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT),
+        base("gemini", USER, signed(SKIPS_SIGNATURE), NAMED_RESULT),
         base("gemini", USER, CALLING, RESULT),
         google_error(NO_SIGNATURE),
     ),
     "gemini: wrong signature": (
         "gemini",
-        base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT),
+        base("gemini", USER, signed(SKIPS_SIGNATURE), NAMED_RESULT),
         base("gemini", USER, signed("c2lnbmVk"), RESULT),
         google_error("Thought signature is not valid"),
+    ),
+    "gemini: a result without the name of its tool": (
+        "gemini",
+        base("gemini", USER, signed(SKIPS_SIGNATURE), NAMED_RESULT),
+        base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT),
+        google_error("Request contains an invalid argument."),
     ),
     "gemini: too long": (
         "gemini",
@@ -302,7 +309,7 @@ def test_a_gemini_signature_holds_for_its_key_and_model() -> None:
     with ChatDouble("gemini", Scripted(Reply(calls=(Call("weather"), Call("weather"))), echo)) as double:
         message = post(double, PATH, base("gemini", tools=TOOLS), **KEY).json()["choices"][0]["message"]
         assert ["extra_content" in call for call in message["tool_calls"]] == [True, False]
-        results = [{**RESULT, "tool_call_id": call["id"]} for call in message["tool_calls"]]
+        results = [{**NAMED_RESULT, "tool_call_id": call["id"]} for call in message["tool_calls"]]
         body = base("gemini", USER, message, *results)
         assert post(double, PATH, body, **KEY).status_code == 200
         refused = post(double, PATH, body, authorization="Bearer key-2")

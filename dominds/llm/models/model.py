@@ -97,12 +97,14 @@ class ImageBounds:
 class Form:
     """A dialect's or model's demands on requests, beyond those of all others.
 
-    0 stands for no bound. ``nine``: ids of calls have nine letters and digits. ``plain_keys``: names of a tool's
-    properties contain no ``$`` and no brackets. ``anchored``: patterns say where they begin and end. ``alternates``:
+    0 stands for no bound. ``nine``: ids of calls have nine letters and digits. ``numbered``: they may be
+    ``functions.NAME:NUMBER``, which the model wants back as it wrote them. ``plain_keys``: names of a tool's properties
+    contain no ``$`` and no brackets. ``anchored``: patterns say where they begin and end. ``alternates``:
     user and assistant take turns, and only the first message may be the system's.
     """
 
     nine: bool = False
+    numbered: bool = False
     plain_keys: bool = False
     anchored: bool = False
     alternates: bool = False

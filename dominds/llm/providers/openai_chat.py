@@ -1,6 +1,6 @@
 """Chat completions, as OpenAI once defined them and most servers speak them."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.message_json import MessageJson
-from dominds.llm.providers.outgoing import fit, form_of, wire_name
+from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import base64_of, data_url, ends_with_files, refuse_unseen
 from dominds.llm.providers.reading import (
     AnswerReader,
@@ -80,7 +80,7 @@ OPENAI_COMPATIBLE = ProviderKind(
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
     form = form_of(model)
     request = fit(request, form)
-    write = partial(_write, owner=owner, echo=model.echo)
+    write = partial(_write, owner=owner, echo=model.echo, names=_names_for(model.echo, request.messages))
     messages = _MESSAGES.json((request.conversation, owner, model.echo, form), request.messages, write)
     body: dict[str, Any] = {
         "model": request.model,
@@ -110,9 +110,14 @@ def _system(instructions: str) -> bytes:
     return dump({"role": "system", "content": instructions}) if instructions else b""
 
 
-def _write(messages: Sequence[Message], owner: Owner, echo: Echo) -> bytes:
+def _names_for(echo: Echo, messages: Iterable[Message]) -> dict[str, str]:
+    """Return the names of tools by ids of calls for Google, which refuses results that do not name their tool."""
+    return {call.id: call.name for one in messages for call in one.tool_calls} if echo is Echo.SIGNATURES else {}
+
+
+def _write(messages: Sequence[Message], owner: Owner, echo: Echo, names: Mapping[str, str]) -> bytes:
     written = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
-        _rich_message(message, owner, echo)
+        _rich_message(message, owner, echo, names)
         if message.tool_calls or message.role is Role.TOOL or message.provider_items or message.parts
         else {"role": message.role, "content": message.text}
         for message in messages
@@ -123,11 +128,13 @@ def _write(messages: Sequence[Message], owner: Owner, echo: Echo) -> bytes:
 _MESSAGES = MessageJson()
 
 
-def _rich_message(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
+def _rich_message(message: Message, owner: Owner, echo: Echo, names: Mapping[str, str]) -> dict[str, Any]:
     """Write a result, an answer with calls or reasoning, or a message with parts."""
     match message.role:
         case Role.TOOL:
-            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+            call = message.tool_call_id
+            named = {"name": names[call]} if call in names else {}
+            return {"role": "tool", "tool_call_id": call, **named, "content": message.text}
         case Role.USER | Role.SYSTEM:
             return {"role": message.role, "content": [*_text_part(message.text), *map(_part, message.parts)]}
         case Role.ASSISTANT:
@@ -192,15 +199,18 @@ class _CallUnderWay:
     def text(self) -> str:
         return "".join(self.arguments)
 
-    def is_another(self, call_id: str, name: str, offered: Collection[str]) -> bool:
+    def is_another(self, call_id: str, name: str, arguments: str, offered: Collection[str]) -> bool:
         """Check whether a piece at this call's place begins another call.
 
-        Some servers number all parallel calls 0, give them no ids, or repeat the name with each piece.
+        Some servers number all parallel calls 0, give them no ids, or repeat the name with each piece, even beside an
+        id that is new each time.
         """
         if not name or not self.name:
             return False
-        if (call_id and self.id and call_id != self.id) or is_whole(self.text):
+        if is_whole(self.text):
             return True
+        if call_id and self.id and call_id != self.id:
+            return name != self.name or not self.text or arguments.lstrip()[:1] in ("", "{")
         return name != self.name and not self._grown_name(name, offered)
 
     def add_name(self, name: str, offered: Collection[str]) -> None:
@@ -228,7 +238,6 @@ class ChatReader(AnswerReader):
     def __init__(self, request: Request, owner: Owner, echo: Echo) -> None:
         super().__init__(request, owner, is_thinking=echo is not Echo.NEVER)
         self._echo = echo
-        self._offered = frozenset(wire_name(tool.name) for tool in request.tools)
         self._reasoning: dict[str, list[str]] = {}  # pieces by field; a field that came empty is kept as well
         self._details: list[dict[str, Any]] = []
         self._extra: Any = None
@@ -334,23 +343,25 @@ class ChatReader(AnswerReader):
             return ""
         index = whole_number(piece.get("index"))
         place = at if index is None else index
-        call = self._call_of(index, place, call_id, name, is_named=place in named)
+        call = self._call_of(index, place, call_id, name, arguments, is_named=place in named)
         named |= {place} if name else set()
         if call_id and not call.id:
             call.id, self._call_of_id[call_id] = call_id, call
         is_named_now = bool(name) and not call.name
-        call.add_name(name, self._offered)
+        call.add_name(name, self.offered)
         call.arguments.append(arguments)
         call.chars += len(arguments)
         call.extra = piece.get("extra_content") or call.extra
         return name + arguments if is_named_now else arguments
 
-    def _call_of(self, index: int | None, place: int, call_id: str, name: str, *, is_named: bool) -> _CallUnderWay:
+    def _call_of(
+        self, index: int | None, place: int, call_id: str, name: str, arguments: str, *, is_named: bool
+    ) -> _CallUnderWay:
         """Return the call that a piece belongs to: by its index, else its id, else its place in the chunk."""
         call = self._call_of_index.get(place)
         if index is None or (call is not None and not name and call.id != call_id):
             call = self._call_of_id.get(call_id, call)
-        if call is None or call.is_another(call_id, name, self._offered) or (is_named and name):
+        if call is None or call.is_another(call_id, name, arguments, self.offered) or (is_named and name):
             call = self._call_of_index[place] = _CallUnderWay()
             self._calls.append(call)
             budgets.CALLS.check(len(self._calls))

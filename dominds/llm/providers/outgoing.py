@@ -7,7 +7,7 @@ single call of an unknown tool would have every later request refused. The dialo
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -25,21 +25,27 @@ log = structlog.get_logger(__name__)
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")  # OpenAI's bound; Anthropic's letters
 NINE = re.compile(r"[a-zA-Z0-9]{9}")
+NUMBERED = re.compile(r"functions\.[a-zA-Z0-9_-]{1,64}:\d{1,6}")
 LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+LIBRARY = re.compile(r"^(?:functions|default_api|tools)[.:_]")
+CALL_NUMBER = re.compile(r"[:_]\d+$")
 PLAIN_CHARS = 50  # characters that stay of a name that is mended
 NO_RESULT = "(There is no result.)"
 LOST_RESULT = "[Result of a tool call that is not here any more]\n"
 GO_ON = "[Runtime: go on.]"
+KIMI = re.compile(r"kimi|moonshot", re.I)
 MISTRAL = re.compile(r"(mi[sx]tr|magistr|devstr|codestr|ministr|pixtr|voxtr)al", re.I)
 
 
 def form_of(model: ModelInfo) -> Form:
     """Combine the demands of the model's kind with those that the model is known to have."""
-    is_nine = model.nine_ids or bool(MISTRAL.search(f"{model.base_url} {model.model_id}"))
+    name = f"{model.base_url} {model.model_id}"
+    is_nine = model.nine_ids or bool(MISTRAL.search(name))
     form = model.kind.form
     return replace(
         form,
         nine=is_nine,
+        numbered=bool(KIMI.search(name)),
         alternates=model.alternates,
         description_chars=model.description_chars or form.description_chars,
         most_tools=model.most_tools or form.most_tools,
@@ -71,8 +77,20 @@ def _tell(name: str, reason: str) -> None:
 def restore_calls(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
     """Return the calls under the names and keys of the tools as they were offered."""
     calls = list(calls)
-    names = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
-    return [_restore(call, names[call.name]) if call.name in names else call for call in calls]
+    offered = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
+    names = [named_tool(call.name, offered) for call in calls]
+    return [_restore(call, offered[name]) if name else call for call, name in zip(calls, names, strict=True)]
+
+
+def named_tool(written: str, offered: Collection[str]) -> str:
+    """Return the offered tool that a model names, or an empty text.
+
+    gpt-oss writes marks of its format behind names, Gemini and Kimi the names of libraries before them, and Kimi the
+    number of the call behind.
+    """
+    plain = written.partition("<|")[0].strip()
+    bare = LIBRARY.sub("", plain)
+    return next((name for name in (written, plain, bare, CALL_NUMBER.sub("", bare)) if name in offered), "")
 
 
 def _restore(call: ToolCall, tool: ToolSpec) -> ToolCall:
@@ -111,6 +129,8 @@ def wire_id(call_id: str, form: Form) -> str:
     """Return a call's id in the form that the provider accepts. Different ids stay different."""
     if form.nine:
         return call_id if NINE.fullmatch(call_id) else _nine(call_id)
+    if form.numbered and NUMBERED.fullmatch(call_id):
+        return call_id
     return call_id if ID.fullmatch(call_id) else f"call_{_digest(call_id, 12)}"
 
 
@@ -132,7 +152,11 @@ def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...
     # A long history of plain texts fits as it is. To look at each of 1,000 takes a sixth of what pairing them does, and
     # to look up the enum's member for each would take twice as long as the rest of that look.
     tool = Role.TOOL
-    others = [each for each in messages if each.tool_calls or each.parts or each.role is tool or not each.text]
+    others = [
+        each
+        for each in messages
+        if each.tool_calls or each.parts or each.role is tool or not each.text or each.text.isspace()
+    ]
     if not (others or form.alternates):
         return messages
     results = list(_pair(messages, form))
@@ -169,7 +193,7 @@ def _pair(messages: Iterable[Message], form: Form) -> Iterator[Message]:
                 waiting.setdefault(call.id, []).append(sent_call.id)
             is_same = all(map(_is_same_call, calls, message.tool_calls))
             yield message if is_same else replace(message, tool_calls=tuple(calls))
-        elif message.role is not Role.ASSISTANT or message.text or message.provider_items:
+        elif message.role is not Role.ASSISTANT or message.text.strip() or message.provider_items:
             yield message
     yield from _answer_open_calls(waiting)
     yield from strays

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,18 +84,20 @@ keywords = st.sampled_from(
     "type properties required items anyOf oneOf allOf not enum const pattern $ref $defs additionalProperties minimum "
     "exclusiveMinimum description format prefixItems patternProperties if default $schema maxLength title".split()
 )
-schemas = st.recursive(
+schemas: st.SearchStrategy[Any] = st.recursive(
     st.dictionaries(
         keywords,
         values | st.sampled_from(["object", "array", "string", ["object", "null"], "#", "#/$defs/a", "^(?=a)b$"]),
         max_size=4,
     ),
     lambda inner: st.fixed_dictionaries(
-        {"type": st.sampled_from(["object", "array", "string"])},
+        {"type": st.sampled_from(["object", "array", "string", "null", ["string", "array"]])},
         optional={
+            "enum": st.lists(st.sampled_from([None, 1, "1", True, [], "1"]), max_size=3),
+            "additionalProperties": inner | st.just({}),
             "properties": st.dictionaries(st.text(max_size=5), inner, max_size=3),
             "items": inner | st.lists(inner, max_size=2),
-            "anyOf": st.lists(inner, max_size=2),
+            "anyOf": st.lists(inner | st.just({"not": {}}), max_size=2),
             "allOf": st.lists(inner, max_size=2),
             "$defs": st.dictionaries(st.just("a"), inner, max_size=1),
             "$ref": st.sampled_from(["#", "#/$defs/a", "https://elsewhere/x"]),
@@ -150,6 +153,49 @@ def test_a_mistral_model_gets_ids_in_its_own_form(model_id: str) -> None:
     sent = [call["id"] for call in answer["tool_calls"]]
     assert [first["tool_call_id"], second["tool_call_id"]] == sent
     assert all(map(NINE.fullmatch, sent)) and len(set(sent)) == 2
+
+
+@pytest.mark.parametrize(
+    ("model_id", "url", "keeps"),
+    [
+        ("kimi-k2.7-code", "", True),
+        ("moonshotai/Kimi-K3", "", True),
+        ("m", "https://api.moonshot.ai/v1", True),
+        ("m", "", False),
+    ],
+)
+def test_kimi_gets_its_numbered_ids_back(model_id: str, url: str, keeps: bool) -> None:
+    model = replace(info(kind_named("openai-compatible")), model_id=model_id, base_url=url)
+    numbered, odd = ToolCall("functions.read:12", "read", "{}"), ToolCall("read file", "read", "{}")
+    request = Request("m", "", conversation(numbered, odd))
+    sent = json.loads(openai_chat.request_body(request, owner(), model))["messages"]
+    assert (sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] == numbered.id) is keeps
+    assert sent[1]["tool_calls"][1]["id"] == sent[3]["tool_call_id"] != odd.id
+
+
+def test_results_name_their_tool_for_google_alone() -> None:
+    request = Request("m", "", conversation(ToolCall("a", "read", "{}")))
+    for echo, name in ((Echo.SIGNATURES, "read"), (Echo.SENT, None)):
+        body = openai_chat.request_body(request, owner(), info(kind_named("openai-compatible"), echo=echo))
+        assert json.loads(body)["messages"][2].get("name") == name
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("read_it<|channel|>commentary", "read_it<|constrain|>json", "functions.read_it", "functions.read_it:3"),
+        *("functions_read_it_3", "default_api:read_it", " read_it"),
+    ],
+)
+def test_a_tool_is_found_beside_what_models_leak_into_its_name(written: str) -> None:
+    offered = [ToolSpec("read_it", "", {}), ToolSpec("it", "", {})]
+    assert [call.name for call in restore_calls([ToolCall("a", written, "{}")], offered)] == ["read_it"]
+    assert restore_calls([ToolCall("a", f"x{written}", "{}")], offered)[0].name == f"x{written}"
+
+
+def test_blank_answers_are_not_sent() -> None:
+    history = (Message(Role.USER, "hi"), Message(Role.ASSISTANT, " \n"), Message(Role.USER, "Go on"))
+    assert fit_history(history, Form()) == (history[0], history[2])
 
 
 def test_what_comes_back_has_the_tools_own_names_and_keys() -> None:
@@ -227,6 +273,23 @@ def test_an_unfit_tool_is_left_out_and_the_others_are_offered() -> None:
 )
 def test_schemas_get_the_shape_that_all_take(schema: Any, sent: Any) -> None:
     assert fit_schema(schema) == sent
+
+
+@pytest.mark.parametrize(
+    ("part", "sent"),
+    [
+        ({"type": ["string", "array"]}, {"type": ["string", "array"], "items": {}}),
+        ({"type": "null", "enum": ["A"]}, {"type": "null"}),
+        ({"type": "string", "enum": ["A", None, "A"]}, {"type": "string", "enum": ["A"]}),
+        ({"type": "array", "enum": [0, 1], "items": {}}, {"type": "array", "items": {}, "description": "One of [0,1]"}),
+        ({"anyOf": [{"not": {}}, {"type": "string"}, False]}, {"anyOf": [{"type": "string"}]}),
+        ({"not": {}, "anyOf": [{"not": {}}]}, {}),
+        ({"type": "object", "additionalProperties": {}}, {"type": "object", "additionalProperties": True}),
+        ({"enum": [1, 1.5, True, None]}, {"enum": [1, 1.5, True, None]}),
+    ],
+)
+def test_parts_of_schemas_that_servers_refuse_are_mended(part: Any, sent: Any) -> None:
+    assert fit_schema({"properties": {"a": part}})["properties"]["a"] == sent
 
 
 @pytest.mark.parametrize("schema", [True, [], "object", {"type": "string"}, {"$ref": "file:///etc/passwd"}])
