@@ -4,6 +4,7 @@
   behind an answer. A word that tells of a failure raises, and one that nobody knows is never taken for a whole answer.
 - An error raises wherever it stands: in the event, in its choice, in the response that it ends.
 - Keep-alives are skipped, in whichever field they come. What is no JSON otherwise is damage, and raises.
+- A call that a model wrote as text, which its server did not read, is no answer.
 - Text comes as a string or in parts, in pieces or as a whole message, and thinking inside of it is parted from it.
 """
 
@@ -19,8 +20,9 @@ from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import NotJson, dump, is_whole, objects_in, parse
 from dominds.llm.messages import Message, Request, ToolCall
 from dominds.llm.providers.echoes import Owner, Piece, serialise
-from dominds.llm.providers.outgoing import restore_calls
+from dominds.llm.providers.outgoing import restore_calls, wire_name
 from dominds.llm.providers.think_tags import ThinkTags
+from dominds.llm.providers.written_calls import call_written_in
 from dominds.llm.stream import CUT_SHORT, Finished, FinishReason, ReasoningDelta, Rethought, StreamEvent, TextDelta
 from dominds.llm.usage import UsageReport
 
@@ -61,6 +63,7 @@ def _plain(word: str) -> str:
 
 
 REASONS = {_plain(word): reason for reason, words in _REASONS.items() for word in words.split()}
+UNCUT = (FinishReason.STOP, FinishReason.STOP_SEQUENCE, FinishReason.OTHER)  # ends that hide a call written as text
 PLAIN_ENDS = (FinishReason.STOP, FinishReason.TOOL_CALLS)  # gateways add them behind a word that says more
 NO_ENDS = ("", "null", "none")
 # The provider's own failures: DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and what gateways make of
@@ -119,7 +122,10 @@ class AnswerReader(ABC):
         self.owner = owner
         held = ALL_CHARS if owner.name in _untagged else HELD_CHARS if is_thinking else 0
         self._tags = ThinkTags(held)
+        self.offered = frozenset(wire_name(tool.name) for tool in request.tools)
         self.chars = 0  # characters of the answer's text that were released
+        self._texts: list[str] = []  # pieces of that text, where a call may stand in it
+        self._thoughts: list[str] = []  # the same of the thinking
         self.has_thought = False  # the model thinks in a field of its own
         self.end = ""  # the provider's word for it
         self.counts: dict[str, Any] = {}  # counts of tokens as they were reported
@@ -201,7 +207,7 @@ class AnswerReader(ABC):
             return []
         self.has_thought = True
         self._tags.hold_nothing()
-        return [ReasoningDelta(text)]
+        return self._count(iter([ReasoningDelta(text)]))
 
     def _count(self, events: Iterator[TextDelta | ReasoningDelta | Rethought]) -> list[StreamEvent]:
         results: list[StreamEvent] = []
@@ -209,8 +215,14 @@ class AnswerReader(ABC):
             match event:
                 case TextDelta(text):
                     self.chars += len(text)
+                    if self.offered:
+                        self._texts.append(text)
+                case ReasoningDelta(text) if self.offered:
+                    self._thoughts.append(text)
                 case Rethought():
                     self.chars = 0
+                    self._thoughts += self._texts
+                    self._texts.clear()
             results.append(event)
         if self._tags.was_untagged:
             _untagged.add(self.owner.name)
@@ -222,6 +234,8 @@ class AnswerReader(ABC):
         if not (self.has_ended or self.end or (self._is_marked_done and has_answer)):
             return None
         reason = self._reason(calls, has_answer=has_answer)
+        if not calls and reason in UNCUT:
+            self._refuse_written_call()
         if reason not in CUT_SHORT:
             calls = [ToolCall(call.id, call.name, call.arguments or "{}") for call in calls]
         return Finished(
@@ -231,6 +245,15 @@ class AnswerReader(ABC):
             provider_items=serialise(self.owner, self.pieces()),
             end=self.end,
         )
+
+    def _refuse_written_call(self) -> None:
+        """Raise ``Complained`` if the answer, or thinking without an answer, ends with a call that is mere text."""
+        if name := call_written_in("".join(self._texts if self.chars else self._thoughts), self.offered):
+            words = (
+                f"the call of {name} came as text, which its server did not read as a call. Where this goes on, set up "
+                "the server's parser of calls for this model, or choose another model"
+            )
+            raise Complained({"error": {"message": words, "code": "tool_use_failed"}})
 
     def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
         """Return the reason for the end. Raises ``Complained`` for a word that means failure."""

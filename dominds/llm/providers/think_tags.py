@@ -14,8 +14,13 @@ CLOSING |= {
     "◁think▷": "◁/think▷",
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "<|START_THINKING|>": "<|END_THINKING|>",
-    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+    **dict.fromkeys(
+        (f"{start}<|channel|>analysis<|message|>" for start in ("", "<|start|>assistant")),
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),
 }
+# What gpt-oss writes before an answer without thinking.
+ANSWERS = ("<|channel|>final<|message|>", "<|start|>assistant<|channel|>final<|message|>")
 # Few pieces of an answer hold one of these, and only those are compared with each tag.
 TAG_START = re.compile("[" + re.escape("".join(sorted({tag[0] for tag in CLOSING.values()}))) + "]")
 QUOTES = "`\"'“‘«"  # before a tag that the answer speaks of
@@ -85,16 +90,19 @@ class ThinkTags:
             self._closing, self._rest = CLOSING[tag], start.removeprefix(tag)
             self._begins = self._has_thought = True
             return True
+        if mark := next((mark for mark in ANSWERS if start.startswith(mark)), ""):
+            self._rest, self._is_plain = start.removeprefix(mark), True
+            return False
         if self._has_thought:
             self._rest = start  # white space between thinking and answer belongs to neither
-        is_no_tag = bool(start) and not any(tag.startswith(start) for tag in CLOSING)
+        is_no_tag = bool(start) and not any(tag.startswith(start) for tag in (*CLOSING, *ANSWERS))
         self._is_plain = is_no_tag and self._has_thought
         self._is_text = is_no_tag and not self._has_thought
         return False
 
     def _release(self) -> Iterator[TextDelta]:
         """Yield the first words of an answer once they cannot be a tag."""
-        if self._is_plain:
+        if self._is_plain and self._rest:
             text, self._rest = self._rest, ""
             yield TextDelta(text)
 
@@ -142,8 +150,12 @@ class ThinkTags:
 
 def _speaks_of_tags(text: str) -> bool:
     """Check whether an answer quotes the closing tag that follows this text."""
-    is_quoted = text.endswith(tuple(QUOTES)) or text.count(FENCE) % 2 == 1
-    return is_quoted or any(tag in text for tag in CLOSING)
+    return is_quoted(text) or any(tag in text for tag in CLOSING)
+
+
+def is_quoted(before: str) -> bool:
+    """Check whether what follows this text stands in quotation marks or in a block of code."""
+    return before.endswith(tuple(QUOTES)) or before.count(FENCE) % 2 == 1
 
 
 def _possible_tag(text: str, tag: str) -> int:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.json_text import is_whole
+from dominds.llm.messages import Request, ToolSpec
 from dominds.llm.models.model import Echo
 from dominds.llm.providers import reading
 from dominds.llm.providers.anthropic_messages import MessagesReader
@@ -24,6 +25,7 @@ from tests.dominds.llm.asking import HELLO, owner
 from tests.dominds.llm.providers.answers import DONE, OSLO, ROME, event, read
 
 COUNTS = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+WEATHER = replace(HELLO, tools=(ToolSpec("get_weather", "", {"type": "object"}),))
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +39,8 @@ def _nothing_is_known_of_any_model() -> None:
 class Chat:
     name = "chat"
 
-    def reader(self, echo: Echo = Echo.SENT) -> Reader:
-        return ChatReader(HELLO, owner(), echo)
+    def reader(self, request: Request = HELLO, echo: Echo = Echo.SENT) -> Reader:
+        return ChatReader(request, owner(), echo)
 
     def chunk(self, delta: Any = None, finish: Any = None, **extra: Any) -> bytes:
         choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
@@ -63,9 +65,9 @@ class Messages:
     def __init__(self) -> None:
         self._at = -1
 
-    def reader(self) -> Reader:
+    def reader(self, request: Request = HELLO) -> Reader:
         self._at = -1
-        return MessagesReader(HELLO, owner(), needs_signature=False)
+        return MessagesReader(request, owner(), needs_signature=False)
 
     def _block(self, start: dict[str, Any], *deltas: dict[str, Any]) -> bytes:
         self._at += 1
@@ -90,8 +92,8 @@ class Messages:
 class Responses:
     name = "responses"
 
-    def reader(self) -> Reader:
-        return ResponsesReader(HELLO, owner())
+    def reader(self, request: Request = HELLO) -> Reader:
+        return ResponsesReader(request, owner())
 
     def text(self, text: Any) -> bytes:
         return event({"type": "response.output_text.delta", "delta": text})
@@ -382,6 +384,10 @@ def piece(arguments: str, name: str = "", **beside: Any) -> dict[str, Any]:
         ([[piece("", OSLO[0], id="a")], [piece('{"city":', OSLO[0])], [piece('"Oslo"}', OSLO[0])]], [OSLO]),
         ([[piece('{"city":', OSLO[0], index=0.0)], [piece('"Oslo"}', index=0.0)]], [OSLO]),
         ([[piece(OSLO[1], OSLO[0], id="a")], [piece(OSLO[1], OSLO[0], id="a")]], [OSLO]),
+        (
+            [[piece(part, OSLO[0], id=part, index=0)] for part in ('{"city"', ':"Os', 'lo"}')],  # a new id each time
+            [OSLO],
+        ),
         ([[piece(OSLO[1], OSLO[0], id="a", index=1)], [piece(ROME[1], ROME[0], id="b", index=2)]], [OSLO, ROME]),
     ],
 )
@@ -419,6 +425,64 @@ def test_a_call_that_was_cut_off_says_so(wire: Format, arguments: str) -> None:
     result = read(reader, wire.call(0, *ROME) + wire.call(1, "write", arguments) + wire.end("max_tokens"))
     assert result.finish == FinishReason.LENGTH
     assert [is_whole(written) for _, written in result.calls] == [True, False]
+
+
+WRITTEN = {
+    "DeepSeek": '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city">'
+    "a < b</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+    "DeepSeek, other bars": '<‖DSML‖ calls>\n<‖DSML‖ invoke name="get_weather">\n</‖DSML‖ invoke>\n</‖DSML‖ calls>',
+    "DeepSeek V3": "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{}\n```<｜tool▁call▁end｜>",
+    "Kimi": '<|tool_call_begin|> functions.get_weather:0 <|tool_call_argument_begin|> {"a": "b"} <|tool_call_end|>',
+    "Kimi, other ids": "<|tool_call_begin|>functions_get_weather_1<|tool_call_argument_begin|>{}<|tool_call_end|>",
+    "Hermes": '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>',
+    "Hermes, arguments first": '<tool_call>\n{"arguments":{"city":"Oslo"},"name":"get_weather"}\n</tool_call>',
+    "Hermes, cut off": '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os',
+    "Qwen": "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+    "GLM": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>",
+    "Gemma": '<|tool_call>call:get_weather{<|"|>city<|"|>: <|"|>Oslo<|"|>}<tool_call|>',
+    "MiniMax": '<minimax:tool_call>\n<invoke name="get_weather">\n</invoke>\n</minimax:tool_call>',
+    "Mistral": '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo"}}]',
+    "Mistral since 3.2": '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}',
+    "gpt-oss": '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Oslo"}<|call|>',
+    "gpt-oss without marks": 'commentary to=functions.get_weather json{"city":"Oslo"}',
+}
+TOLD = [
+    f"Write it so:\n```\n{WRITTEN['Hermes']}\n```",
+    f"`{WRITTEN['Qwen']}`",
+    WRITTEN["Hermes"] + "\nThis is how a call looks.",
+    WRITTEN["Hermes"].replace("get_weather", "another"),
+    "commentary to=functions: none",
+    "<tool_call> without a name",
+]
+
+
+@in_all
+@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("before", ["", "I look.\n\n"])
+def test_a_call_that_came_as_text_is_no_answer(wire: Format, text: str, before: str) -> None:
+    if before and text.startswith("commentary"):
+        return  # stands at the beginning alone
+    result = read(wire.reader(WEATHER), *map(wire.text, (before, text[:9], text[9:])), wire.end("stop"))
+    assert "the call of get_weather came as text" in result.error
+    assert not read(wire.reader(), wire.text(before + text) + wire.end("stop")).error  # where nothing is offered
+    cut = read(wire.reader(WEATHER), wire.text(before + text) + wire.end("length"))
+    assert cut.finish == FinishReason.LENGTH
+    beside = read(wire.reader(WEATHER), wire.text(before + text) + wire.call(0, *OSLO) + wire.end("tool_calls"))
+    assert beside.calls == [OSLO]
+
+
+@in_all
+@pytest.mark.parametrize("text", TOLD)
+def test_talk_about_calls_is_an_answer(wire: Format, text: str) -> None:
+    result = read(wire.reader(WEATHER), wire.text(text) + wire.end("stop"))
+    assert (result.text, result.error) == (text, "")
+
+
+def test_a_call_in_the_thoughts_of_an_empty_answer_is_no_answer() -> None:
+    wire = Chat()
+    thought = wire.chunk({"reasoning_content": f"I look. {WRITTEN['Kimi']}"})
+    assert "came as text" in read(wire.reader(WEATHER), thought + wire.end("stop")).error
+    assert not read(wire.reader(WEATHER), thought + wire.text("Done.") + wire.end("stop")).error
 
 
 # Whatever happens on the way

@@ -36,6 +36,14 @@ CASES = [
     ("```\n</think>\n```", "", "```\n</think>\n```"),
     ("hm</think>It says </think>", "hm", "It says </think>"),
     (" \n", "", ""),
+    ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Ok", "hm", "Ok"),
+    (
+        "<|start|>assistant<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Ok",
+        "hm",
+        "Ok",
+    ),
+    ("<|channel|>final<|message|>Ok", "", "Ok"),
+    ("<|start|>assistant<|channel|>final<|message|> Ok", "", " Ok"),
 ]
 
 

@@ -1,0 +1,40 @@
+"""Calls that a model wrote as text, in a format that its server does not read. Nothing runs, and the answer looks
+whole.
+
+It happens where a server lacks the parser for its model, and now and then to hosted models.
+"""
+
+import re
+from collections.abc import Collection
+
+from dominds.llm.providers.outgoing import named_tool
+from dominds.llm.providers.think_tags import is_quoted
+
+BAR = "[|\uff5c\u2016]"  # DeepSeek's bars have three forms
+OBJECT = r"[^<>]{0,4000}?\"name\"\s*:\s*\""  # of a call in JSON, up to the name of the tool
+# What stands before the name of a tool.
+BEFORE = (
+    rf"<\|?tool_call\|?>(?:\s*(?:<function=|call:|functions\.)|{OBJECT}|\s*)",  # Hermes, Qwen, GLM, Gemma
+    r"<\|tool_call_begin\|>\s*",  # Kimi
+    rf"<{BAR}+DSML{BAR}+\s*invoke\s+name=\"",  # DeepSeek since 3.2
+    rf"tool\u2581sep{BAR}>\s*",  # DeepSeek before
+    r"<(?:minimax:tool_call|function_calls|tool_calls?)>\s*<invoke\s+name=\"",  # MiniMax
+    r"<function=",  # Llama
+    rf"\[TOOL_CALLS\](?:{OBJECT}|\s*)",  # Mistral
+    r"(?:<\|channel\|>|\A\s*)commentary\s+to=(?=functions\.)",  # gpt-oss
+)
+CALL = re.compile(rf"(?:{'|'.join(BEFORE)})([\w.:-]{{1,80}})")
+PUNCTUATION = re.compile(r"<[^<>]*>|[\]}]|```")  # what ends a call, or one of its arguments
+
+
+def call_written_in(text: str, offered: Collection[str]) -> str:
+    """Return the offered tool whose call ends the text, or an empty text.
+
+    What is quoted, or followed by words, is talk about calls.
+    """
+    calls = list(CALL.finditer(text)) if offered else []
+    if not calls or is_quoted(text[: calls[-1].start()]):
+        return ""
+    last = calls[-1]
+    *parts, rest = PUNCTUATION.split(text[last.end() :])
+    return "" if parts and rest.strip() else named_tool(last[1], offered)
