@@ -122,9 +122,11 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
     from dialogs.pages.time_drawing import THRESHOLDS
     from dialogs.permissions import ALL
-    from dialogs.templatetags.stored_sentences import FAILURES, FORMS
+    from dialogs.queries.moments import MARKS
+    from dialogs.templatetags.stored_sentences import FAILURES, FORMS, REASONS
     from dialogs.views.questions import TABS
     from dominds.llm.provider import ProviderError
+    from dominds.llm.providers.kinds import KINDS
     from health.levels import Level, UnknownReason
     from remediation.context import UnitKind, UnitRole
     from remediation.models import ContextEvent
@@ -163,15 +165,16 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += [name.replace("_", " ") for name in sorted(kinds)]
     texts += [path.stem.replace("_", " ") for path in sorted((ROOT / "remediation" / "prompts").glob("*.md"))]
     texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
-    texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", "rewrite", "undo", "round", "crash", "failure"]
+    texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", *MARKS]
     texts += ["Tool result", "Recalled", "System message", "key facts", *ContextEvent.WORDS.values()]
     texts += [*task_document.SECTIONS.values(), "reported", "at work", "waits for a person's answer"]
     texts += ["suspended until a person decides"]
     texts += [tool.spec.description for tool in team_tools.tools_for(Agent(extras={"colleagues": ["one"]}), None)]
-    texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
-    texts += [*FORMS, *FAILURES.values(), "Stands for what was removed"]
+    texts += ["seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
+    texts += [*FORMS, *REASONS, *FAILURES.values(), "Stands for what was removed"]
     catalog = yaml.safe_load((ROOT / "dominds" / "llm" / "catalog" / "defaults.yaml").read_text())
     texts += [model["name"] for model in catalog["providers"]["demo"]["models"].values()]
+    texts += [text for kind in KINDS.values() for text in (kind.name, kind.label)]
     for member in yaml.safe_load((ROOT / "dialogs" / "agents" / "demo_team.yaml").read_text())["members"].values():
         texts += [member["description"], *member["suggestions"]]
     yield from ((Text(text), "values of Python") for text in texts if text)

@@ -179,8 +179,14 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
 def _models(question: Question) -> list[tuple[str, str]]:
     """Return the models to move to: larger windows after a critical context, and any other model after a refusal."""
     if question.kind == Question.Kind.REFUSED:
-        return [(name, name) for name in other_models(question.dialog)]
-    return [(name, f"{name} · {limit:,}") for name, limit in larger_models(question.dialog)]
+        return [(name, _name_of(name)) for name in other_models(question.dialog)]
+    return [(name, f"{_name_of(name)} · {limit:,}") for name, limit in larger_models(question.dialog)]
+
+
+def _name_of(model: str) -> str:
+    """Return the name of a model given as ``provider/model``, with its provider: several may have it."""
+    provider, _slash, model_id = model.partition("/")
+    return f"{catalog().models[provider, model_id].name} ({provider})"
 
 
 def _give_up(change: Change, question: Question, user: User, options: Options) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import floor, log10
 
+from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
 
 TOP, FLOOR = 28.0, 128.0  # pixels from above; what the bar under the pointer stands for is said above TOP
@@ -67,12 +68,12 @@ class Chart:
 class Words:
     """The words of bars.
 
-    ``title`` writes a bar's moment, ``of_sum`` a number of a kind, and ``rest`` what the bar leaves out. ``label``
-    stands below each ``every``-th bar.
+    ``title`` is a bar's moment and ``label`` what stands below each ``every``-th bar, both in Django's forms of dates.
+    ``of_sum`` writes a number of a kind, and ``rest`` what the bar leaves out.
     """
 
     title: str
-    label: str = "%d"
+    label: str = "d"
     every: int = 1
     of_sum: Callable[[float, str], str] = format_number
     rest: Callable[[datetime], str] = lambda moment: ""
@@ -93,10 +94,10 @@ def stack(
         present = {kind: count for kind, count in counts.items() if count}
         for kind, count in counts.items():
             totals[kind] += count
-        parts = [moment.strftime(words.title), *(words.of_sum(count, kind) for kind, count in present.items())]
+        parts = [date_format(moment, words.title), *(words.of_sum(count, kind) for kind, count in present.items())]
         x, name = (
             index * step + step * (1 - BAR_SHARE) / 2,
-            moment.strftime(words.label) if index % words.every == 0 else "",
+            date_format(moment, words.label) if index % words.every == 0 else "",
         )
         blocks = _blocks(present, top)
         bars.append(

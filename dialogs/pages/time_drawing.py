@@ -111,9 +111,7 @@ def _words(moment: Moment) -> str:
     )
     parts = ", ".join(f"{_(kind.value)} {tokens:,}" for kind, tokens in moment.shares.items() if tokens)
     marks = "; ".join(mark.text for mark in moment.marks)
-    whole = _("Call {number}, {outcome}: {size}").format(
-        number=f"{moment.number:,}", outcome=_(row.outcome), size=size
-    )
+    whole = _("Call {number}, {outcome}: {size}").format(number=f"{moment.number:,}", outcome=_(row.outcome), size=size)
     if moment.is_next:
         whole = _("The next request: {size}").format(size=size)
     return ". ".join(filter(None, (whole, parts and _("est. {parts}").format(parts=parts), marks)))

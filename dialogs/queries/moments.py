@@ -17,6 +17,7 @@ from remediation.models import RemediationRun
 from remediation.policies.registry import title_of
 
 MOST = 200  # moments that are shown at once
+MARKS = ("rewrite", "undo", "round", "question", "crash", "failure", "recall")
 NEXT = "next"  # stands in an address for the request that would be sent now
 
 
@@ -24,7 +25,7 @@ NEXT = "next"  # stands in an address for the request that would be sent now
 class Mark:
     """An event before or in a call, in words."""
 
-    kind: str  # rewrite, undo, round, question, crash, failure, recall
+    kind: str  # one of MARKS
     text: str
     run: int = 0  # the rewrite that it is about, if any
     sizes: str = ""
@@ -101,7 +102,7 @@ class Moment:
 
 
 def call_numbers(rows: Sequence[Generation]) -> dict[int, int]:
-    """Count the calls of a dialog from 1 on: return the number of each of these, which are all of one dialog, by its id.
+    """Count the calls of a dialog from 1 on, and return the number of each of these, all of one dialog, by id.
 
     All purposes count, as in the table of every call; those of other dialogs do not, as they do in ids.
     """

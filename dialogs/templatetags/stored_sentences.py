@@ -12,6 +12,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from dominds import unreachable
+
 # Each with names where it was filled in. A name takes one word, `words` and `reason` any.
 FORMS = (
     # why a dialog is suspended
@@ -82,6 +84,8 @@ FORMS = (
     "a milestone was reached",
     "utilisation over 80 %",
     "est. {number} of {limit} tokens",
+    "The agent ran in circles, so it was started afresh.",
+    "The context was started afresh or truncated.",
     "est. over {number} % of the limit",
     "over the est. {limit} tokens from which on it is rewritten",
     "a critical report",
@@ -227,6 +231,11 @@ FAILURES = {
     "malformed_stream": "No whole answer came.",
     "too_large": "The answer became too large.",
 }
+# What is said of a server that cannot be reached, by us or by the system, where a sentence holds it as its reason.
+REASONS = (
+    *(words for _pattern, words in unreachable.WORDS if "\\" not in words),
+    *("No route to host", "Network is unreachable", "Connection timed out", "Connection reset by peer"),
+)
 _NAME = re.compile(r"\\\{(\w+)\\\}")
 _LONG = ("words", "reason")
 
@@ -258,6 +267,8 @@ def pieces(text: str) -> list[tuple[str, bool]]:
         values = {name.rsplit("_", 1)[0]: value for name, value in groups.items() if name.endswith(f"_{at}")}
         if "state" in values:
             values["state"] = gettext(values["state"].capitalize())
+        if "reason" in values:
+            values["reason"] = gettext(values["reason"])
         result += [(text[end : match.start()], False), (gettext(ordered[at]).format(**values), True)]
         end = match.end()
     return [(piece, ours) for piece, ours in (*result, (text[end:], False)) if piece]

@@ -56,6 +56,12 @@ def spaced(code: object) -> str:
 
 
 @register.filter
+def prompt_name(prompt: str) -> str:
+    """Write the name of a prompt, which its version follows, as words."""
+    return spaced(prompt.partition(" ")[0])
+
+
+@register.filter
 def stored(text: str) -> str:
     """Translate a question or failure that the runtime wrote in English. Its quotations stay as they are."""
     return in_page_language(text)

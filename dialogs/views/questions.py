@@ -16,6 +16,7 @@ from django.utils.translation import pgettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
+from dialogs.actions.exits import EXITS
 from dialogs.actions.question_rows import ALLOWING, REFUSE, approval_in
 from dialogs.context import view
 from dialogs.errors import DAMAGED, Invalid, Refusal
@@ -136,6 +137,7 @@ def _question_context(request: PersonRequest, question: Question, exits: ExitFor
         "person": request.user,
         "at": link.address if link else reverse("question", args=[question.pk]),
         "may_resolve": may_resolve,
+        "way": next((exit_.label for exit_ in EXITS if exit_.name == question.action), question.action),
         "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
     }
 

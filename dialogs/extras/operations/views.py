@@ -57,8 +57,8 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "failed": server.failed_dialogs(),
         "undelivered": server.list_undelivered(),
         "backing_off": server.backing_off(),
-        "levels": stack(server.levels_by_hour(), Words("%d %b %H:%M", label="%H", every=4)),
-        "compactions": stack(server.compactions_by_day(), Words("%d %b", of_sum=_of_policy)),
+        "levels": stack(server.levels_by_hour(), Words(_("j M H:i"), label="H", every=4)),
+        "compactions": stack(server.compactions_by_day(), Words(_("j M"), of_sum=_of_policy)),
         "context_events": server.context_events(),
         "tasks": server.cleanup_tasks(),
         "proposals": server.proposals(),
@@ -144,7 +144,7 @@ def _by_day(
     def address(day: datetime) -> str:
         return _narrowed_address({**chosen, "day": day.date().isoformat()}) if several else ""
 
-    return stack(table, Words("%d %b", of_sum=words, rest=rest), least=least, address=address)
+    return stack(table, Words(_("j M"), of_sum=words, rest=rest), least=least, address=address)
 
 
 def _unpriced_title(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:

@@ -125,7 +125,7 @@ class ServerForm(forms.Form):
     kind = forms.ChoiceField(
         choices=[
             ("", _("Known by its address")),
-            *((kind.name, kind.label) for kind in KINDS.values() if kind.label),
+            *((kind.name, _(kind.label)) for kind in KINDS.values() if kind.label),
         ],
         required=False,
     )

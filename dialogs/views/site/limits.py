@@ -98,17 +98,17 @@ def _of_agent(config: ContextConfig, agent: Agent) -> AgentLimit:
         window = None
     asked = (agent.context_limit, agent.llm_type, agent.priority, window)
     limit = effective_limit(config, *asked)
-    source = "its model's window" if limit == window else _source(config, agent)
+    source = _("its model's window") if limit == window else _source(config, agent)
     if limit > effective_limit(replace(config, min_limit=0), *asked):
-        source = f"the global minimum; {source} is below it"
+        source = _("the global minimum; {source} is below it").format(source=source)
     return AgentLimit(agent, limit, source)
 
 
 def _source(config: ContextConfig, agent: Agent) -> str:
     if agent.context_limit:
-        source = f"its own {agent.context_limit:,}"
+        source = _("its own {number:,}").format(number=agent.context_limit)
     elif any(entry.type == agent.llm_type and not entry.follow_default for entry in config.per_llm):
-        source = f"LLM type {agent.llm_type}"
+        source = _("LLM type {name}").format(name=agent.llm_type)
     else:
-        source = "default"
-    return f"{source}, +20 % for priority 1" if agent.priority == 1 else source
+        source = _("default")
+    return _("{source}, +20 % for priority 1").format(source=source) if agent.priority == 1 else source

@@ -1,7 +1,9 @@
 """Each page and each piece of it comes in its reader's language; programs and what is stored stay English."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import available_timezones
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -11,13 +13,17 @@ from django.utils import timezone, translation
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions.messages import create_dialog
-from dialogs.models import ApiKey, Dialog, PersonSettings, Turn
+from dialogs.context.limits import catalog
+from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.templatetags.stored_sentences import FORMS, in_page_language, pieces
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
+from tests.dialogs.every_state import Zoo, operator
 from tests.dialogs.factories import UserFactory, make_dialog, send
 from tests.dialogs.html_tree import in_one_line
+from tests.dialogs.plain_words import PlainWords
+from tests.dialogs.views.test_accessibility import leading
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
@@ -53,6 +59,53 @@ def test_pages_speak_the_language_that_a_person_chose(dialog: Dialog) -> None:
     assert "Context health" not in shown
     choose(dialog.owner, "en")
     assert "Context health" in page(client, f"/d/{dialog.pk}/", **CHINESE)
+
+
+def test_no_english_word_is_left_on_a_chinese_page(script: Script) -> None:
+    """But names, and what somebody wrote."""
+    zoo, person = Zoo(script), operator()
+    made = [zoo.undone(), zoo.waiting(), zoo.suspended(), leading(zoo.talk("one"))]
+    choose(person, "zh-hans")
+    client, left = browser_of(person), dict[str, str]()
+    addresses = """
+        / /dialogs/ /q4h/ /q4h/?tab=answered /models/ /models/connect/ /agents/ /agents/new/ /tool-servers/ /people/
+        /settings/ /settings/context-display/ /settings/templates/ /settings/costs/ /settings/keys/ /settings/site/
+        /settings/limits/ /ops/ /statistics/ /import/
+    """.split()
+    for dialog in made:
+        calls = dialog.generations.order_by("-pk")[:2]
+        addresses += [f"/d/{dialog.pk}/", f"/d/{dialog.pk}/context/"]
+        addresses += [f"/d/{dialog.pk}/context/?at={call.pk}" for call in calls]
+        addresses += [f"/d/{dialog.pk}/archive/{run.pk}/" for run in dialog.remediations.all()]
+        addresses += [f"/q4h/{question.pk}/" for question in dialog.questions.all()]
+    known = catalog()
+    names = {
+        *(name for model in known.models.values() for name in (model.name, model.model_id, model.provider_id)),
+        *(provider.name for provider in known.providers.values()),
+        *(name for agent in Agent.objects.all() for name in (agent.name, agent.pk)),
+        *(name for dialog in Dialog.objects.all() for name in (dialog.title, str(dialog.owner))),
+        *available_timezones(),
+        *NAMES,
+        WRITTEN,
+    }
+    known_words = {word for name in names for word in LATIN.findall(name)}
+    for address in addresses:
+        for text in PlainWords(page(client, address), LATIN).odd:
+            if unknown := {*LATIN.findall(text)} - known_words:
+                left[f"{address}: {text}"] = ", ".join(sorted(unknown))
+    assert left == {}
+
+
+LATIN = re.compile("[A-Za-z]{3,}")
+NAMES = """
+    Dominds token Enter Shift API LLM MCP UTC English HTTPS JSON JavaScript Redis Prometheus Webhook Slack Mattermost
+    OpenAI Anthropic Responses Messages SGLang vLLM ChatGPT Claude DeepSeek Grok ZIP Open WebUI LibreChat Jan URL Codex
+    CLI HTTP bearer Tab USD EUR Markdown /api /mcp {"general":{"effort":"low"}} https://tools.example.com/mcp
+    https://api.example.com/v1 lead@example.org boss@example.org
+""".split()
+WRITTEN = """
+    Mind the gap. Your side dialogs (the runtime keeps this list): at work, asked to find the hut
+"""  # by a person, and for the model
 
 
 def test_without_a_choice_the_browser_says_which(dialog: Dialog) -> None:

@@ -72,20 +72,21 @@ def test_a_critical_question_offers_five_exits_and_no_answer(script: Script) -> 
 
 
 @pytest.mark.parametrize(
-    ("form", "state"),
+    ("form", "state", "way"),
     [
-        ({"action": "clear", "reminder_content": "Goal: go on"}, "queued"),
-        ({"action": "accept_draft"}, "queued"),
-        ({"action": "retry"}, "queued"),
-        ({"action": "close"}, "closed"),
+        ({"action": "clear", "reminder_content": "Goal: go on"}, "queued", "Clear with this hand-over note"),
+        ({"action": "accept_draft"}, "queued", "Accept the drafted hand-over note"),
+        ({"action": "retry"}, "queued", "Try again"),
+        ({"action": "close"}, "closed", "Close the dialog"),
     ],
 )
-def test_each_exit_ends_the_suspension(script: Script, form: dict[str, str], state: str) -> None:
+def test_each_exit_ends_the_suspension(script: Script, form: dict[str, str], state: str, way: str) -> None:
     dialog, question = suspended_dialog(script)
     staff = browser_of(make_operator())
     answer = staff.post(f"/q4h/{question.pk}/resolve/", form)
     assert answer.status_code == 302
     assert Dialog.objects.get(pk=dialog.pk).state == state
+    assert f"<strong>{way}</strong>." in staff.get(f"/q4h/{question.pk}/").content.decode()
 
 
 @pytest.mark.parametrize("form", [{}, {"action": "dance"}, {"action": "clear", "reminder_content": "  "}])
