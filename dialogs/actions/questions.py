@@ -126,7 +126,7 @@ def cancel(question_id: UUID, user: User) -> Question:
 
 def _end_ordinary(question_id: UUID, user: User, state: str, result: str, arguments: str = "") -> Question:
     with open_change(question_for(user, question_id).dialog_id) as change:
-        question = _open(question_id)
+        question = _read_open_question(question_id)
         if approval_in(result) == ALLOW:
             question.edited_arguments = edited_in(question, arguments)
         _end_within(change, question, user, state, result)
@@ -176,7 +176,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
     dialog_id = question_for(user, question_id).dialog_id
     _ask_server(dialog_id, given.get("provider", ""), given.get("model", ""))
     with open_change(dialog_id) as change:
-        question = _open(question_id)
+        question = _read_open_question(question_id)
         if question.kind not in SUSPENDING:
             raise Conflict("not_critical", "This is an ordinary question: answer it or cancel it.")
         if question.kind not in taken.kinds:
@@ -205,7 +205,7 @@ def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
     thresholds_of(dialog)
 
 
-def _open(question_id: UUID) -> Question:
+def _read_open_question(question_id: UUID) -> Question:
     """Return the question, read after its dialog was locked, so that the second person learns who answered first."""
     question = Question.objects.select_related("dialog", "resolved_by").get(pk=question_id)
     if question.state != Question.State.OPEN:

@@ -44,14 +44,14 @@ Statements = tuple[Statement, ...]
 def statements_of(dialog: Dialog, messages: int, *, is_new_epoch: bool = False) -> Statements:
     """Return this epoch's statements and, after ``messages`` messages of the view, what holds now if it differs."""
     stored: list[list[Any]] = [] if is_new_epoch else dialog.statements
-    stated = tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(stored))
+    stated = tuple(Statement(at, lines, not number) for number, (at, lines) in enumerate(stored))
     lines = lines_of(dialog)
     if lines == (stated[-1].lines if stated else ""):
         return stated
     return (*stated, Statement(messages, lines, not stated))
 
 
-def stored(statements: Statements) -> list[list[Any]]:
+def as_rows(statements: Statements) -> list[list[Any]]:
     return [[statement.at, statement.lines] for statement in statements]
 
 
@@ -60,7 +60,7 @@ def in_order(system: Sequence[SystemMessage], statements: Statements) -> list[Sy
     return sorted((*system, *statements), key=attrgetter("at"))
 
 
-def placed(messages: Sequence[Message], between: Sequence[SystemMessage | Statement]) -> tuple[Message, ...]:
+def interleave(messages: Sequence[Message], between: Sequence[SystemMessage | Statement]) -> tuple[Message, ...]:
     """Return a view's messages with all of these in their places."""
     result, start = list[Message](), 0
     for one in between:

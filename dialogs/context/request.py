@@ -11,7 +11,7 @@ import orjson
 from dialogs.context import client
 from dialogs.context.images import sendable
 from dialogs.context.model_calls import ModelCall
-from dialogs.context.reminder_statements import Statements, in_order, placed, statements_of
+from dialogs.context.reminder_statements import Statements, in_order, interleave, statements_of
 from dialogs.models import Dialog
 from dominds.llm.json_text import dump
 from dominds.llm.messages import ANY_TOOL, Message, Request, Role, ToolSpec, chars_of
@@ -96,7 +96,7 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
     request = Request(
         model=model.model_id,
         instructions=instructions,
-        messages=placed(messages, in_order(system, statements)) + added,
+        messages=interleave(messages, in_order(system, statements)) + added,
         tools=call.tools,
         force=(call.required_tool or None) if forces else None,
         max_output_tokens=call.output,

@@ -12,7 +12,7 @@ import orjson
 
 from dialogs.context.client import client_of
 from dialogs.context.model_calls import ModelCall
-from dialogs.context.reminder_statements import stored
+from dialogs.context.reminder_statements import as_rows
 from dialogs.context.request import Prepared
 from dialogs.context.sizes import parts_tokens
 from dialogs.models import Dialog, Generation, RequestPart
@@ -85,9 +85,9 @@ class Sent:
     def of(cls, stored: str | Mapping[str, Any] | None) -> "Sent":
         """Read a row's column. Older rows hold values by name, and calls that are not recorded hold nothing."""
         if not isinstance(stored, str):
-            return cls(**{name: _frozen(value) for name, value in (stored or {}).items() if name in _PLACES})
+            return cls(**{name: _freeze(value) for name, value in (stored or {}).items() if name in _PLACES})
         given = zip(_PLACES, orjson.loads(stored), strict=False)
-        values: dict[str, Any] = {name: _long(value) if name in _DIGESTS else _frozen(value) for name, value in given}
+        values: dict[str, Any] = {name: _long(value) if name in _DIGESTS else _freeze(value) for name, value in given}
         return cls(**values)
 
 
@@ -110,8 +110,8 @@ def _long(digest: str) -> str:
     return urlsafe_b64decode(digest + "=" * (-len(digest) % 4)).hex()
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
 def record_request(
@@ -132,7 +132,7 @@ def record_request(
         results = tuple((use.name, use.version, part(_values(use), of_dialog=True)) for use in uses_of(text))
         return results or ((UNKNOWN,) if text else ())
 
-    stated = orjson.dumps(stored(prepared.statements)).decode() if prepared.statements else ""
+    stated = orjson.dumps(as_rows(prepared.statements)).decode() if prepared.statements else ""
     sizes = {
         Category.INSTRUCTIONS: len(request.instructions) + chars_of(one.message for one in prepared.system),
         Category.TOOLS: len(prepared.offered) if request.tools else 0,

@@ -57,7 +57,7 @@ class AgentPreview:
         return counter_for(self.proposed.model).count(self.proposed.instructions)
 
     @cached_property
-    def tried(self) -> DryRun | None:
+    def dry_run(self) -> DryRun | None:
         try:
             return preview(self.stored, self.proposed)
         except UnknownModel:
@@ -65,9 +65,9 @@ class AgentPreview:
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Yield the name of each figure, its value now, which a new agent lacks, and its value with these settings."""
-        if self.tried is None:
+        if self.dry_run is None:
             return
-        before, after = dict(_figures(self.tried.before)), dict(_figures(self.tried.after))
+        before, after = dict(_figures(self.dry_run.before)), dict(_figures(self.dry_run.after))
         for name, value in after.items():
             yield name, before[name] if self.stored else "", value
 

@@ -13,7 +13,7 @@ from dialogs.context.client import SystemMessage
 from dialogs.context.config import prompts_folder
 from dialogs.context.images import sendable, with_image_bytes
 from dialogs.context.limits import catalog
-from dialogs.context.reminder_statements import Statement, Statements, in_order, placed
+from dialogs.context.reminder_statements import Statement, Statements, in_order, interleave
 from dialogs.context.request import Once, messages_of, prepare, tools_in
 from dialogs.context.retrieval.recall import PushRecall
 from dialogs.context.retrieval.text_index import TURN_COLUMNS, passages_of_turn
@@ -127,7 +127,7 @@ class _Made:
         return Request(
             model=self.generation.model,
             instructions=self.instructions,
-            messages=placed(sendable(messages, self._model)[0], in_order(self.system, self.statements))
+            messages=interleave(sendable(messages, self._model)[0], in_order(self.system, self.statements))
             + messages_of(self.once),
             tools=tools_in(self.offered),
             force=sent.force or None,
@@ -216,13 +216,13 @@ def _conversation(units: Units, waiting: list[SystemMessage | Statement]) -> Ite
     for unit in units:
         for message in unit.messages:
             while waiting and waiting[0].at <= before:
-                yield _between(waiting.pop(0))
+                yield _piece_between(waiting.pop(0))
             before += 1
             yield from _pieces_of(message, unit)
-    yield from map(_between, waiting)
+    yield from map(_piece_between, waiting)
 
 
-def _between(one: SystemMessage | Statement) -> Piece:
+def _piece_between(one: SystemMessage | Statement) -> Piece:
     if isinstance(one, SystemMessage):
         return _piece(Category.INSTRUCTIONS, "System message", one.message.text)
     return _piece(Category.REMINDERS, "Reminders", one.message.text)

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dialogs.context.model_calls import ForcedClear, ModelCall
-from dialogs.context.reminder_statements import stored
+from dialogs.context.reminder_statements import as_rows
 from dialogs.context.request import Prepared
 from dialogs.context.sent import Sent
 from dialogs.context.served import Served
@@ -138,7 +138,7 @@ def _count(dialog: Dialog, served: Served, call: ModelCall) -> int:
 
 def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:
     context_state.context_epoch, context_state.beginning = prepared.request.epoch, prepared.beginning
-    if (statements := stored(prepared.statements)) != context_state.statements:
+    if (statements := as_rows(prepared.statements)) != context_state.statements:
         context_state.statements = statements
 
 

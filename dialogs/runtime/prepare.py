@@ -105,7 +105,7 @@ def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds:
     job = job_for(dialog, materials, ahead.decision)
     job = replace(job, task=ahead.leaving_room(job.task))
     log.info("preparing_rewrite", dialog_id=str(dialog.pk), policy=job.policy.name, est_tokens=job.sizes.prompt)
-    rewritten = _rewritten(watch, job, seconds)
+    rewritten = _make_rewrite(watch, job, seconds)
     columns = prepared.columns_of(dialog, job.policy.name, job.sizes, rewritten, job.prompts)
     with watch.change(durable=False) as change:
         change.keeps_state = True
@@ -113,7 +113,7 @@ def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds:
             PreparedRewrite.objects.update_or_create(dialog=dialog, defaults=columns)
 
 
-def _rewritten(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
+def _make_rewrite(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
     """Return the rewrite, or None if another try at the next rest would be in vain."""
     toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None)
     try:

@@ -71,12 +71,12 @@ def _question(text: str, schema: Mapping[str, Any]) -> Asked:
         choices = (YES, NO) if field.get("type") == "boolean" else tuple(_options(field))
         if choices and len(choices) <= MOST_CHOICES and field.get("type") != "array":
             return Asked(text, choices)
-        return Asked(f"{text}\n\n{_described(name, field)}")
-    lines = [f"- {_described(name, field)}" for name, field in fields.items()]
+        return Asked(f"{text}\n\n{_describe(name, field)}")
+    lines = [f"- {_describe(name, field)}" for name, field in fields.items()]
     return Asked("\n".join((text, "", "Answer with a line for each, as in “name: value”:", *lines)))
 
 
-def _described(name: str, field: Mapping[str, Any]) -> str:
+def _describe(name: str, field: Mapping[str, Any]) -> str:
     about = [str(field[key]) for key in ("title", "description") if field.get(key)]
     if options := list(_options(field)):
         about.append(f"one of {', '.join(options)}")
@@ -96,7 +96,7 @@ def _options(field: Mapping[str, Any]) -> dict[str, Any]:
 def content_of(schema: Mapping[str, Any], answer: str) -> dict[str, Any]:
     """Read a person's words as the fields that a server wants. Raises ``ValueError``, which says what does not fit."""
     fields = dict(schema.get("properties") or {})
-    given = _given(fields, answer)
+    given = _read_answer(fields, answer)
     content = {name: field["default"] for name, field in fields.items() if "default" in field}
     content |= {name: _value(fields[name], value) for name, value in given.items() if name in fields}
     problem = next(Draft202012Validator(dict(schema)).iter_errors(content), None)
@@ -105,7 +105,7 @@ def content_of(schema: Mapping[str, Any], answer: str) -> dict[str, Any]:
     return content
 
 
-def _given(fields: Mapping[str, Any], answer: str) -> dict[str, Any]:
+def _read_answer(fields: Mapping[str, Any], answer: str) -> dict[str, Any]:
     try:
         document = orjson.loads(answer)
     except orjson.JSONDecodeError:

@@ -163,10 +163,10 @@ class _Sessions:
             """Show progress; servers that report numbers without a word are shown by their numbers."""
             watched.report(message or (f"{progress:g} / {total:g}" if total else f"{progress:g}"))
 
-        async def called(client: Client) -> CallToolResult:
+        async def call(client: Client) -> CallToolResult:
             return await client.call_tool(asking.tool, arguments, progress_callback=report)
 
-        return await self._work(place, called, seconds, asking, repeatable=repeatable)
+        return await self._work(place, call, seconds, asking, repeatable=repeatable)
 
     async def _work(
         self,

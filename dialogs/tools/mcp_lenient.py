@@ -80,7 +80,7 @@ class _MendedMessages(ObjectReceiveStream[Received]):
         if isinstance(received, SessionMessage):
             match received.message:
                 case JSONRPCResponse() as answer:
-                    return replace(received, message=self._mended(answer))
+                    return replace(received, message=self._mend(answer))
                 case JSONRPCError() as error:
                     if error.id is None and len(self._waiting) == 1:  # the server could not read whose error it is
                         error.id = next(iter(self._waiting))
@@ -90,7 +90,7 @@ class _MendedMessages(ObjectReceiveStream[Received]):
     def _method_of(self, answer: JSONRPCResponse | JSONRPCError) -> str:
         return "" if answer.id is None else self._waiting.pop(coerce_request_id(answer.id), "")
 
-    def _mended(self, answer: JSONRPCResponse) -> JSONRPCResponse | JSONRPCError:
+    def _mend(self, answer: JSONRPCResponse) -> JSONRPCResponse | JSONRPCError:
         method, result = self._method_of(answer), answer.result
         if not isinstance(result.get("_meta", {}), dict):
             del result["_meta"]

@@ -175,7 +175,7 @@ def _as_meant(schema: Any, value: Any) -> Any:
     if not isinstance(schema, Mapping):
         return value
     if isinstance(value, str):
-        return _unquoted(schema, value)
+        return _unquote(schema, value)
     if isinstance(value, list):
         return [_as_meant(schema.get("items"), item) for item in value]
     if not isinstance(value, dict):
@@ -190,7 +190,7 @@ def _as_meant(schema: Any, value: Any) -> Any:
     }
 
 
-def _unquoted(schema: Mapping[str, Any], text: str) -> Any:
+def _unquote(schema: Mapping[str, Any], text: str) -> Any:
     """Return what a text says as JSON, where the schema takes that and no text."""
     kinds = _kinds_of(schema)
     if "string" in kinds or not kinds - {"null"}:

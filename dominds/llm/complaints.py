@@ -101,7 +101,7 @@ def words_in(value: Any, depth: int = 0) -> str:
         return ""
     match value:
         case str():
-            inner = _parsed(value) if value.startswith(("{", "[")) else None
+            inner = _parse_or_none(value) if value.startswith(("{", "[")) else None
             return (words_in(inner, depth + 1) if inner else "") or value.strip()
         case list():
             return "; ".join(filter(None, (words_in(each, depth + 1) for each in value[:MOST_WORDS])))
@@ -117,7 +117,7 @@ def words_in(value: Any, depth: int = 0) -> str:
     return ""
 
 
-def _parsed(text: str) -> Any:
+def _parse_or_none(text: str) -> Any:
     try:
         return parse(text)
     except NotJson:

@@ -37,10 +37,10 @@ UNTOLD = ("thoughts", "thinking", "reasoningContent", "agent_thinking_traces")
 
 
 def recognises(item: Item) -> bool:
-    return any(map(_is_message, as_messages(_listed(item))))
+    return any(map(_is_message, as_messages(_list_in(item))))
 
 
-def _listed(item: Item) -> list[Any]:
+def _list_in(item: Item) -> list[Any]:
     chunks = mapping(item.get("chunkedPrompt")).get("chunks")
     return next((one for one in (*map(item.get, LISTS), chunks) if isinstance(one, list)), [])
 
@@ -56,7 +56,7 @@ def _first_of(entry: Item, names: Sequence[str]) -> Any:
 def read(item: Item) -> Conversation:
     builder = Builder()
     about = {**mapping(item.get("conversation")), **mapping(item.get("conv")), **item}
-    for entry in _path(builder, list(as_messages(_listed(item))), about.get("currNode")):
+    for entry in _path(builder, list(as_messages(_list_in(item))), about.get("currNode")):
         kind = mapping(entry).get("type")
         if _is_message(entry):
             _add(builder, entry)
@@ -96,7 +96,7 @@ def _add(builder: Builder, message: Item) -> None:
     parts = list(map(block_of, content)) if isinstance(content, list) else [content]
     blocks = [part for part in items(parts) if part.get("type") in (*CALLS, *RESULTS, *THOUGHTS)]
     text = text_and_files(builder, [part for part in parts if part not in blocks] if blocks else content)
-    text = "\n\n".join(filter(None, (text, *_attached(builder, message))))
+    text = "\n\n".join(filter(None, (text, *_texts_beside(builder, message))))
     if role in ("system", "developer"):
         builder.left_out["instructions"] += bool(text)
     elif role in ("tool", "function", "observation") and not blocks:
@@ -128,7 +128,7 @@ def _add_answer(builder: Builder, message: Item, text: str, blocks: Sequence[Ite
     builder.left_out["thoughts"] += thoughts + any(map(message.get, UNTOLD))
 
 
-def _attached(builder: Builder, message: Item) -> list[str]:
+def _texts_beside(builder: Builder, message: Item) -> list[str]:
     """Return the texts of files that come beside a message. Others are counted and marked."""
     texts = []
     for name in FILES:

@@ -20,22 +20,22 @@ def role_in(entry: Item) -> str:
 
 def as_messages(entries: list[Any]) -> Iterator[Any]:
     """Yield what the entries of a list hold, one message after another."""
-    for entry in _replayed(entries):
+    for entry in _replay(entries):
         outer = mapping(entry)
         if isinstance(outer.get("versions"), list):
             yield from _steps_shown(outer)
-        elif role_in(outer) or not (inner := _wrapped(outer)):
+        elif role_in(outer) or not (inner := _unwrap(outer)):
             yield entry
         else:
             yield {**{name: value for name, value in outer.items() if name not in WRAPPERS}, **inner}
 
 
-def _wrapped(outer: Item) -> Item:
+def _unwrap(outer: Item) -> Item:
     inner = (mapping(outer.get(name)) for name in WRAPPERS)
     return next((one for one in inner if role_in(one) or text_of(one.get("type"))), {})
 
 
-def _replayed(entries: list[Any]) -> list[Any]:
+def _replay(entries: list[Any]) -> list[Any]:
     """Return what a session of Gemini CLI holds in the end: it writes a message anew whenever something of it changes,
     and takes back all from one message on.
     """

@@ -51,7 +51,7 @@ class StatisticsOut(Schema):
 @router.get("/statistics", response=StatisticsOut)
 def statistics(request: PersonRequest, choice: Query[Choice]) -> dict[str, Any]:
     """Return the costs of the caller's calls of the last two weeks."""
-    held = costs.allowed(request.auth, choice.dict())
+    held = costs.narrow(request.auth, choice.dict())
     tables = {table.by: [_json(name, cost) for name, cost in table.rows] for table in costs.tables(held)}
     return {
         "days": costs.DAYS,

@@ -85,7 +85,7 @@ class Table:
     rows: list[tuple[str, Cost]]
 
 
-def allowed(viewer: User, chosen: Chosen) -> Chosen:
+def narrow(viewer: User, chosen: Chosen) -> Chosen:
     """Narrow a choice to what this person may look at: their own calls, for operators also those of others."""
     person = (chosen.get("person") if may(viewer, OPERATE) else "") or viewer.username
     return {by: value for by, value in {**chosen, "person": person}.items() if value and value != EVERYBODY}

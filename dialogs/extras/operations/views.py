@@ -90,7 +90,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
     form = StatisticsForm(request.GET)
     form.is_valid()
     chosen = {by: str(form.cleaned_data[by]) for by in costs.KEYS if form.cleaned_data.get(by)}
-    held = costs.allowed(request.user, chosen)
+    held = costs.narrow(request.user, chosen)
     result = costs.tables(held)
     days = costs.by_day(result[0])
     context = {

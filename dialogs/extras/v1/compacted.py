@@ -24,7 +24,7 @@ class Compacted:
     text: str
     tail: tuple[dict[str, Any], ...] = ()
 
-    def packed(self, *, with_text: bool = True) -> str:
+    def pack(self, *, with_text: bool = True) -> str:
         """Return it as one opaque text; without ``text`` where the program carries that beside it."""
         fields = {"dialog": self.dialog_id, "position": self.position, "tail": self.tail}
         whole = orjson.dumps({**fields, "text": self.text if with_text else ""})

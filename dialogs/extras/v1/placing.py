@@ -44,7 +44,7 @@ class Named:
     is_aside: bool = False
 
     def hold(self) -> Held | None:
-        dialog = locked(self.dialog_id)
+        dialog = lock_dialog(self.dialog_id)
         if dialog is None:
             raise Dialog.DoesNotExist
         if not self.incoming.request.is_current():
@@ -61,7 +61,7 @@ class Awaiting:
     is_aside: bool = False
 
     def hold(self) -> Held | None:
-        dialog, conversation = locked(self.dialog_id), self.incoming.conversation
+        dialog, conversation = lock_dialog(self.dialog_id), self.incoming.conversation
         if dialog is None or dialog.answering_seq is not None:
             return None  # a message that waited is being answered, in the place of these calls
         if {call.id for call in unresolved_calls(dialog)} != ids_of(conversation):
@@ -83,7 +83,7 @@ class Head:
 
     def hold(self) -> Held | None:
         candidate, conversation = self.candidate, self.incoming.conversation
-        dialog = locked(candidate.dialog_id)
+        dialog = lock_dialog(candidate.dialog_id)
         if dialog is None or dialog.last_turn_seq != candidate.last_turn_seq:
             return None  # it has expired meanwhile, or somebody was faster
         check_open(dialog)
@@ -113,7 +113,7 @@ class New:
     def hold(self) -> Held | None:
         incoming = self.incoming
         dialog = fork(incoming.key.owner, incoming.agent, incoming.conversation, self.origin)
-        stored = locked(dialog.pk) if incoming.conversation.before else dialog
+        stored = lock_dialog(dialog.pk) if incoming.conversation.before else dialog
         dialog, conversation = stored or dialog, incoming.conversation
         return Held(dialog, _without_held_results(conversation, dialog) if self.origin else conversation)
 
@@ -180,7 +180,7 @@ def ids_of(conversation: Conversation) -> set[str]:
     return {message.call_id for message in conversation.results}
 
 
-def locked(dialog_id: UUID) -> Dialog | None:
+def lock_dialog(dialog_id: UUID) -> Dialog | None:
     """Lock the dialog's row; None where it is gone. To be called in a transaction."""
     return _row_locked.first(dialog_id)
 

@@ -58,7 +58,9 @@ def chat_of(given: dict[str, Any], model: str) -> ChatBody:
     instruction = read_object(body.get("systemInstruction"), "systemInstruction")
     check_known(instruction, ("role", "parts"), "systemInstruction")
     if parts := _parts(instruction, "systemInstruction"):
-        chat.say("system", [_spoken(part, f"systemInstruction.parts[{at}]") for at, part in parts], "systemInstruction")
+        chat.say(
+            "system", [_content_part(part, f"systemInstruction.parts[{at}]") for at, part in parts], "systemInstruction"
+        )
     chat.end_instructions()
     waiting: defaultdict[str, deque[str]] = defaultdict(deque)
     for index, content in enumerate(read_entries(body.get("contents"), "contents")):
@@ -119,7 +121,7 @@ def _say(chat: ChatBody, content: dict[str, Any], param: str, waiting: defaultdi
                     place = f"{param}.parts[{at}].functionCall"
                     calls.append(_call(read_object(part["functionCall"], place), place, f"{param}[{at}]", waiting))
                 else:
-                    texts.append(_spoken(part, f"{param}.parts[{at}]"))
+                    texts.append(_content_part(part, f"{param}.parts[{at}]"))
             if parts or not content.get("parts"):  # else it held nothing but thoughts
                 chat.say("assistant", texts, param, **({"tool_calls": calls} if calls else {}))
         case None | "user" | "function" | "tool":
@@ -129,7 +131,7 @@ def _say(chat: ChatBody, content: dict[str, Any], param: str, waiting: defaultdi
                     place = f"{param}.parts[{at}].functionResponse"
                     _say_response(chat, read_object(part["functionResponse"], place), place, waiting)
                 else:
-                    rest.append(_spoken(part, f"{param}.parts[{at}]"))
+                    rest.append(_content_part(part, f"{param}.parts[{at}]"))
             if rest or not parts:
                 chat.say("user", rest, param)
         case _:
@@ -156,7 +158,7 @@ def _say_response(chat: ChatBody, response: dict[str, Any], param: str, waiting:
     said = held[next(iter(held))] if len(held) == 1 and next(iter(held)) in SAYS_IT else held
     text = said if isinstance(said, str) else dump(said).decode()
     text = f"The tool failed with an error: {text}" if set(held) == {"error"} else text
-    shown = [_spoken(part, f"{param}.parts[{at}]") for at, part in _parts(response, param)]
+    shown = [_content_part(part, f"{param}.parts[{at}]") for at, part in _parts(response, param)]
     chat.say("tool", [{"type": "text", "text": text}, *shown], param, tool_call_id=call_id)
 
 
@@ -166,7 +168,7 @@ def _last_results(chat: ChatBody) -> Iterator[str]:
     return (message["tool_call_id"] for message in ended)
 
 
-def _spoken(part: dict[str, Any], param: str) -> dict[str, Any]:
+def _content_part(part: dict[str, Any], param: str) -> dict[str, Any]:
     if "text" in part:
         return {"type": "text", "text": part["text"]}
     if "inlineData" in part:

@@ -67,14 +67,16 @@ async def exchange(request: PersonRequest, key: ApiKey, scope: Message) -> HttpR
 def _server(request: PersonRequest, key: ApiKey) -> Server[Any]:
     """Make a server that offers what the key may do."""
 
-    async def listed(context: Any, given: Any) -> ListToolsResult:
+    async def list_tools(context: Any, given: Any) -> ListToolsResult:
         return ListToolsResult(tools=[_describe(tool) for tool in TOOLS.values() if _may_call(key, tool.name)])
 
-    async def called(context: Any, given: Any) -> CallToolResult:
+    async def call_tool(context: Any, given: Any) -> CallToolResult:
         call = sync_to_async(_call)  # on the thread of the request
         return await call(request, key, given.name, given.arguments or {})
 
-    return Server("Dominds", version=VERSION, instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called)
+    return Server(
+        "Dominds", version=VERSION, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+    )
 
 
 def _describe(tool: Tool) -> Described:

@@ -130,7 +130,7 @@ class MessageWriter:
 
     def _compaction_events(self, compacted: Compacted) -> list[bytes]:
         opened = self._open_block({"type": "compaction", "content": None, "encrypted_content": None})
-        held = {"content": compacted.text, "encrypted_content": compacted.packed(with_text=False)}
+        held = {"content": compacted.text, "encrypted_content": compacted.pack(with_text=False)}
         self._message["content"][-1] |= held
         index = len(self._message["content"]) - 1
         delta = _event("content_block_delta", index=index, delta={"type": "compaction_delta", **held})

@@ -177,7 +177,7 @@ class ResponseWriter:
         ]
 
     def _compaction_events(self, compacted: Compacted) -> list[bytes]:
-        item = {"type": "compaction", "encrypted_content": compacted.packed()}
+        item = {"type": "compaction", "encrypted_content": compacted.pack()}
         return [*self._close_item(), self._open_item("cmp", item), self._item_event("done")]
 
     # The end

@@ -36,7 +36,7 @@ def compacted_json(run: Run, prior: Prior, outcome: Outcome) -> dict[str, Any]:
     item = {
         "id": place.id("cmp", len(users)),
         "type": "compaction",
-        "encrypted_content": outcome.compacted.packed(),
+        "encrypted_content": outcome.compacted.pack(),
     }
     return {
         "id": place.id("resp"),

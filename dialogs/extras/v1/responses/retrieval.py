@@ -24,13 +24,13 @@ COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 def response_of(key: ApiKey, response_id: str) -> dict[str, Any]:
     """Return a response without what its request brought along. Raises ``ApiError``."""
-    stored = _stored(key, response_id)
+    stored = _find_stored(key, response_id)
     return _json(stored, _run_of(stored))
 
 
 def cancel(key: ApiKey, response_id: str) -> dict[str, Any]:
     """Stop a response if it is under way, and return it. Raises ``ApiError`` or ``Refusal``."""
-    stored = _stored(key, response_id)
+    stored = _find_stored(key, response_id)
     run = _run_of(stored)
     result = _json(stored, run)
     if result["status"] in GOING_ON:
@@ -40,7 +40,7 @@ def cancel(key: ApiKey, response_id: str) -> dict[str, Any]:
     return result
 
 
-def _stored(key: ApiKey, response_id: str) -> Stored:
+def _find_stored(key: ApiKey, response_id: str) -> Stored:
     try:
         return Stored(key, Place.of_id(response_id))
     except NotFound:

@@ -66,7 +66,7 @@ def compacted(key: ApiKey, prior: Prior) -> Compacted:
 
 
 def item_of(made: Compacted) -> dict[str, Any]:
-    return {"type": "compaction", "encrypted_content": made.packed()}
+    return {"type": "compaction", "encrypted_content": made.pack()}
 
 
 def answered(key: ApiKey, sent: Sent) -> Dialog:
@@ -101,7 +101,7 @@ def test_a_conversation_of_elsewhere_is_compacted_in_a_dialog_of_its_own(key: Ap
     reading = read_message(sent(key, **body))
     assert reading.prior and reading.is_compaction
     made = compacted(key, reading.prior())
-    block = {"type": "compaction", "content": made.text, "encrypted_content": made.packed(with_text=False)}
+    block = {"type": "compaction", "content": made.text, "encrypted_content": made.pack(with_text=False)}
     messages = [{"role": "assistant", "content": [block]}, {"role": "user", "content": "And now?"}]
     run = conversations.begin(key, read_message(sent(key, model=agent, max_tokens=99, messages=messages)).request)
     assert run.dialog_id == made.dialog_id
@@ -136,7 +136,7 @@ def test_of_several_compactions_the_newest_alone_is_told(key: ApiKey, agent: str
         return sent(key, model=agent, input=[*map(item_of, given), asked])
 
     def of_blocks(*given: Compacted) -> Sent:
-        blocks = [{"type": "compaction", "content": one.text, "encrypted_content": one.packed()} for one in given]
+        blocks = [{"type": "compaction", "content": one.text, "encrypted_content": one.pack()} for one in given]
         messages = [{"role": "assistant", "content": [block]} for block in blocks]
         return sent(key, model=agent, max_tokens=99, messages=[*messages, asked])
 
@@ -273,6 +273,6 @@ def test_any_text_is_unpacked_or_known_as_foreign(packed: Any) -> None:
     made = Compacted(
         UUID(int=7), 3, str(packed).encode("utf-8", "ignore").decode(), ({"role": "user", "content": "Hi"},)
     )
-    assert unpack(made.packed()) == made
-    assert unpack(made.packed(with_text=False)) == replace(made, text="")
-    assert unpack(made.packed()[:-5]) is None
+    assert unpack(made.pack()) == made
+    assert unpack(made.pack(with_text=False)) == replace(made, text="")
+    assert unpack(made.pack()[:-5]) is None

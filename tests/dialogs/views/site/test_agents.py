@@ -95,9 +95,9 @@ def test_a_policy_is_tried_on_past_dialogs_while_it_is_chosen(operator: Client, 
     rows = {name: (now, then) for name, now, then in other.context["preview"].rows()}
     assert rows["Rewrites"][0] == "0" < rows["Rewrites"][1]
     page = other.content.decode()
-    assert "3,500" in page and 'class="differs"' in page and other.context["preview"].tried.turns == 16
+    assert "3,500" in page and 'class="differs"' in page and other.context["preview"].dry_run.turns == 16
     new = operator.post("/agents/preview/", {**form, "agent": ""}).context["preview"]
-    assert new.tried.turns == 16 and next(new.rows())[1] == ""
+    assert new.dry_run.turns == 16 and next(new.rows())[1] == ""
     assert Agent.objects.values().get() == before
 
 
