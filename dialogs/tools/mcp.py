@@ -22,6 +22,7 @@ from dominds.llm.json_text import dump
 from dominds.llm.messages import ToolSpec
 from dominds.llm.models.model import Form
 from dominds.llm.providers.outgoing import fit_tools
+from dominds.llm.providers.schemas import Unfit, fit_schema
 from dominds.redaction import redact
 
 if TYPE_CHECKING:
@@ -140,14 +141,17 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
         if not server.offers(tool.name):
             continue
         name = server.rename(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
-        if problem := name_problem(name, taken) or schema_problem(tool.input_schema) or task_problem(tool):
+        schema = (
+            tool.input_schema if not (problem := schema_problem(tool.input_schema)) else sound_part(tool.input_schema)
+        )
+        if problem := name_problem(name, taken) or ("" if schema else problem) or task_problem(tool):
             leave_out(server.server_id, tool.name, problem)
             continue
         taken.add(name)
         hints = tool.annotations
         read_only = hints is not None and bool(hints.read_only_hint)
         repeatable = read_only or (hints is not None and bool(hints.idempotent_hint))
-        spec = ToolSpec(name, tool.description or tool.title or "", tool.input_schema)
+        spec = ToolSpec(name, tool.description or tool.title or "", schema)
         caller = _Caller(server, tool.name, repeatable)
         if unfit := fit_tools((spec,), Form())[1]:  # whatever the provider
             leave_out(server.server_id, tool.name, unfit[0][1].rpartition(": ")[2].rstrip("."))
@@ -192,6 +196,17 @@ def schema_problem(schema: dict[str, Any]) -> str:
     except (SchemaError, LookupError, ValueError, RecursionError) as error:
         return f"its schema is unusable: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     return ""
+
+
+def sound_part(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a schema can be checked: older drafts, and words of other formats, are in wide use. Empty if it is
+    no schema of arguments.
+    """
+    try:
+        result = fit_schema(schema)
+    except Unfit:
+        return {}
+    return {} if schema_problem(result) else result
 
 
 def _references(part: Any) -> Iterator[str]:
@@ -281,7 +296,8 @@ def _block_text(block: "ContentBlock") -> str:
         case "text":
             return block.text
         case "resource_link":
-            return f"[resource {block.name}: {block.uri}]"
+            about = (block.title, block.description, block.mime_type, block.size and f"{block.size:,} bytes")
+            return f"[resource {block.name}: {block.uri}{''.join(f', {each}' for each in about if each)}]"
         case "resource":
             body = getattr(block.resource, "text", None)
             return body if isinstance(body, str) else f"[binary resource {block.resource.uri}: not shown]"

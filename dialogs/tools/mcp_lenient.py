@@ -1,8 +1,9 @@
 """Repair of MCP servers' answers before the SDK judges them.
 
 For one tool that it cannot read the SDK refuses a whole list, and for one block, or for data of another shape than the
-tool declared, a whole result. Here a list loses only that tool, with a reason, and a result goes through as it came. An
-error that names no request belongs to the one that waits.
+tool declared, a whole result, and for one field of its introduction a server. Here a list loses only that tool, with a
+reason, a result goes through as it came, and of an introduction only the version and the tools count. An error that
+names no request belongs to the one that waits.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,6 +24,7 @@ from mcp.types import (
     RequestId,
 )
 from mcp_types.methods import validate_server_result
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from dominds.llm.json_text import dump
@@ -37,6 +39,8 @@ OPTIONAL = ("title", "description", "annotations", "execution")
 BESIDE = ("_meta", "isError", "resultType", "content", "structuredContent", "ttlMs", "cacheScope")
 LATER = {"inputRequests", "requestState"}  # what a server answers that goes on when a person has answered
 TASK = "it answered with a task of the protocol, whose result would come later, which is not offered here"
+ABOUT = ("annotations", "_meta", "icons")  # fields about a block
+DATA = ("data", "blob")
 TRUE = ("true", "1", "yes")
 USED = ("name", "inputSchema", *OPTIONAL)
 
@@ -94,7 +98,9 @@ class _MendedMessages(ObjectReceiveStream[Received]):
         method, result = self._method_of(answer), answer.result
         if not isinstance(result.get("_meta", {}), dict):
             del result["_meta"]
-        if method == "tools/list":
+        if method == "initialize":
+            answer.result = readable_introduction(result)
+        elif method == "tools/list":
             result["tools"] = list(readable_tools(result.get("tools") or [], self._leave_out))
             cursor = result.pop("nextCursor", None)
             if isinstance(cursor, str | int):
@@ -107,6 +113,22 @@ class _MendedMessages(ObjectReceiveStream[Received]):
 
     async def aclose(self) -> None:
         await self._received.aclose()
+
+
+def readable_introduction(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a server says of itself as the SDK reads it, with the newest version that is no newer than its own.
+    What it offers beside tools is not used here.
+    """
+    version, info, tools = str(result.get("protocolVersion")), result.get("serverInfo"), result.get("capabilities")
+    known = [each for each in HANDSHAKE_PROTOCOL_VERSIONS if each <= version] or HANDSHAKE_PROTOCOL_VERSIONS[:1]
+    info = info if isinstance(info, dict) else {}
+    tools = tools.get("tools") if isinstance(tools, dict) else None
+    is_heard = isinstance(tools, dict) and tools.get("listChanged") is True
+    return {
+        "protocolVersion": known[-1],
+        "capabilities": {"tools": {"listChanged": is_heard}},
+        "serverInfo": {name: str(info.get(name) or "?") for name in ("name", "version")},
+    }
 
 
 def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str, Any]]:
@@ -136,10 +158,28 @@ def readable_content(result: dict[str, Any]) -> dict[str, Any]:
         beside = {name: value for name, value in result.items() if name not in BESIDE}
         content = [_text_block(beside)] if beside else []
     blocks = content if isinstance(content, list) else [] if content is None else [content]
-    readable = [block if _is_readable("tools/call", {"content": [block]}) else _text_block(block) for block in blocks]
+    readable = list(map(_readable_block, blocks))
     if data is not None and not isinstance(data, dict):
         return {"content": [*readable, _text_block(data)], "structuredContent": None, "isError": is_error}
     return {"content": readable, "isError": is_error}
+
+
+def _readable_block(block: Any) -> dict[str, Any]:
+    """Return a block as the SDK reads it, if need be without what is said about it. Any other becomes text, in which
+    data stand for no more than their length.
+    """
+    bare = {name: value for name, value in block.items() if name not in ABOUT} if isinstance(block, dict) else block
+    for each in (block, bare):
+        if _is_readable("tools/call", {"content": [each]}):
+            assert isinstance(each, dict)
+            return each
+    return _text_block({name: _named_data(name, value) for name, value in bare.items()} if bare is not block else block)
+
+
+def _named_data(name: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {inner: _named_data(inner, each) for inner, each in value.items()}
+    return f"{len(value) * 3 // 4:,} bytes: not shown" if name in DATA and isinstance(value, str) else value
 
 
 def _text_block(value: Any) -> dict[str, Any]:
@@ -158,8 +198,13 @@ def _object_schema(schema: Any) -> Any:
     schema = {"type": "object"} | schema
     if schema["type"] in ("OBJECT", ["object"]):
         schema["type"] = "object"
-    if schema.get("properties") in ([], None):
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        schema["properties"] = {key: each if isinstance(each, dict) else {} for key, each in properties.items()}
+    elif properties in ([], None):
         schema.pop("properties", None)
+    if not isinstance(schema.get("required"), list):
+        schema.pop("required", None)
     return schema
 
 

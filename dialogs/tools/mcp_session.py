@@ -5,6 +5,7 @@ import os
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from dialogs.tools import mcp_config, mcp_lenient, mcp_program
 from dialogs.tools.elicitation import Asking
 from dialogs.tools.mcp_config import McpFailed, Server, resolve_values
 from dominds import budgets, outbound_http
+from dominds.llm.json_text import NotJson, dump, parse
 from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
@@ -42,6 +44,9 @@ REST_SECONDS = 600  # a single dialog's session is closed after so long without 
 SEND_SECONDS = 30.0  # a host may take so long to receive a request
 SILENT_SECONDS = 300.0  # between two pieces of an answer; each piece of work has a shorter bound of its own
 MAX_LOGGED_LINE_CHARS = 2_000
+JSON = "application/json"
+# A server that closes each stream as soon as it is listened to is left alone after so many within so long.
+MOST_LISTENINGS, LISTENING_SECONDS = 4, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,8 @@ async def connect(session: Session) -> AsyncIterator[Client]:
 def _http_client(session: Session) -> httpx2.AsyncClient:
     """Return a client that counts what the server answers, and refuses compression, which could unpack to any size."""
 
+    listened: deque[float] = deque(maxlen=MOST_LISTENINGS)
+
     async def bound(response: httpx2.Response) -> None:
         asked = response.request
         encoding = response.headers.get("content-encoding", "identity")
@@ -163,7 +170,15 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
             session.too_much = f"it packed its answer ({encoding}), which was not asked for."
             raise McpFailed(session.too_much)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Counted(response.stream, session)
+        is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
+        response.stream = _Counted(response.stream, session, is_events=is_stream)
+        if asked.method == "GET" and response.is_success and (not is_stream or _ends_at_once(listened)):
+            response.status_code = 405  # it tells nothing of its own accord: the SDK would ask again each second
+        elif asked.method == "POST" and response.status_code == 200 and not is_stream:
+            document = _document(b"".join([piece async for piece in response.stream]))
+            response.stream = httpx2.ByteStream(document)
+            if document.startswith(b"{"):  # whatever its type says
+                response.headers["content-type"] = JSON
         if asked.method == "POST" and response.status_code >= 400:
             words, status = await response.aread(), response.status_code
             said = " ".join(TAG.sub(" ", words.decode(errors="replace")).split())[:LONGEST_QUOTE]
@@ -179,6 +194,21 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
     )
 
 
+def _ends_at_once(listened: deque[float]) -> bool:
+    """Note that a stream to listen to is opened, and check whether the latest ones ended as soon as they began."""
+    listened.append(time.monotonic())
+    return len(listened) == MOST_LISTENINGS and listened[-1] - listened[0] < LISTENING_SECONDS
+
+
+def _document(body: bytes) -> bytes:
+    """Return the JSON of an answer without a byte order mark, and out of a list of one."""
+    text = body.removeprefix(b"\xef\xbb\xbf").strip()
+    if text.startswith(b"["):
+        with suppress(NotJson):
+            return dump(each[0]) if len(each := parse(text)) == 1 else body
+    return text if text.startswith(b"{") else body
+
+
 def says_forgotten(words: bytes) -> bool:
     """Check whether a refusal is about the session, and not about what was asked in it."""
     return bool(FORGOTTEN.search(words))
@@ -187,8 +217,8 @@ def says_forgotten(words: bytes) -> bool:
 class _Counted(httpx2.AsyncByteStream):
     """A stream of the same bytes that fails when one message in it, up to a blank line, exceeds the bound."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, session: Session) -> None:
-        self._stream, self._session = stream, session
+    def __init__(self, stream: httpx2.AsyncByteStream, session: Session, *, is_events: bool) -> None:
+        self._stream, self._session, self._is_events = stream, session, is_events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         received = 0
@@ -199,6 +229,8 @@ class _Counted(httpx2.AsyncByteStream):
                 self._session.too_much = budgets.TOOL_BYTES.sentence("it answered with")
                 raise McpFailed(self._session.too_much)
             yield chunk
+        if self._is_events:
+            yield b"\n\n"  # some servers leave out the end of the last one
 
     async def aclose(self) -> None:
         await self._stream.aclose()

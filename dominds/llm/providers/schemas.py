@@ -127,17 +127,22 @@ class _Fitting:
 
     def _follow_references(self, part: Schema, within: tuple[str, ...], depth: int) -> Schema:
         reference, beside = part["$ref"], {name: value for name, value in part.items() if name != "$ref"}
-        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
-            raise Unfit(f"its schema refers to something outside of it ({str(reference)[:80]!r})")
         if reference in within:
             return self.fit({"type": "object", **beside}, within, depth + 1)
-        target = _target(self.root, reference)
+        try:
+            target = _target(self.root, reference)
+        except Unfit:
+            if depth == 0:
+                raise
+            return self.fit(beside, within, depth + 1)  # anything: the tool itself refuses what it does not take
         result = self.fit(target, (*within, reference), depth + 1)
         return {**result, **self.fit(beside, within, depth + 1)} if beside else result
 
     def _add(self, result: Schema, name: str, value: Any, within: tuple[str, ...], depth: int) -> None:
         """Add one keyword of a schema, if providers know it and its value is sound."""
         match name:
+            case "type" if isinstance(value, str) and value.lower() in TYPES:  # Google writes them in capitals
+                result[name] = value.lower()
             case "properties" if isinstance(value, dict):
                 result[name] = {self._key(key): self._property(key, each, within, depth) for key, each in value.items()}
             case "required" if isinstance(value, list):
@@ -261,7 +266,9 @@ SOUND: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _target(root: Schema, reference: str) -> Any:
+def _target(root: Schema, reference: Any) -> Any:
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        raise Unfit(f"its schema refers to something outside of it ({str(reference)[:80]!r})")
     result: Any = root
     try:
         for step in reference[2:].split("/") if len(reference) > 1 else ():

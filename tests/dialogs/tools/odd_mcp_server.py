@@ -30,6 +30,8 @@ TOOLS: list[Any] = [
     {"name": "no_content", "inputSchema": ANY},
     {"name": "nothing", "inputSchema": ANY},
     {"name": "linked", "inputSchema": ANY},
+    {"name": "unread_data", "inputSchema": ANY},
+    {"name": "odd_annotations", "inputSchema": ANY},
     {"name": "odd_fields", "inputSchema": ANY},
     {"name": "as_a_string", "inputSchema": ANY},
     {"name": "task_unasked", "inputSchema": ANY},
@@ -46,6 +48,16 @@ TOOLS: list[Any] = [
     {"name": "odd_execution", "inputSchema": ANY, "execution": {"taskSupport": "sometimes"}},
     {"name": "task_or_call", "inputSchema": ANY, "execution": {"taskSupport": "optional"}},
     {"name": "task_alone", "inputSchema": ANY, "execution": {"taskSupport": "required"}},
+    {
+        "name": "old_draft",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"n": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "required": True}},
+        },
+    },
+    {"name": "capitals", "inputSchema": {"type": "OBJECT", "properties": {"p": {"type": "STRING"}}}},
+    {"name": "far_reference", "inputSchema": {"type": "object", "properties": {"p": {"$ref": "#/$defs/Gone"}}}},
+    {"name": "words_for_schemas", "inputSchema": {"type": "object", "properties": {"p": "string"}, "required": "p"}},
     {"name": "array", "inputSchema": {"type": "array"}},
     {"inputSchema": ANY},
     "a word",
@@ -75,7 +87,26 @@ RESULTS: dict[str, Any] = {
     "blank_text": {"content": [{"type": "text", "text": " "}], "structuredContent": {"status": "there"}},
     "list_as_data": {"content": [], "structuredContent": ["ALPHA", "BETA"]},
     "unknown_block": {"content": [{"type": "table", "rows": [[1, "ALPHA"]]}, {"type": "text", "text": "one row"}]},
-    "linked": {"content": [{"type": "resource_link", "name": "log", "uri": "file:///log"}, {"type": "resource_link"}]},
+    "linked": {
+        "content": [
+            {
+                "type": "resource_link",
+                "name": "log",
+                "uri": "file:///log",
+                "title": "The log",
+                "description": "All of May",
+                "mimeType": "text/plain",
+                "size": 1234,
+            },
+            {"type": "resource_link"},
+        ]
+    },
+    "unread_data": {"content": [{"type": "video", "mimeType": "video/mp4", "data": "A" * 4000}]},
+    "odd_annotations": {
+        "content": [
+            {"type": "text", "text": "said by all means", "annotations": {"audience": ["human"], "priority": 7}}
+        ]
+    },
     "odd_fields": {"content": [{"type": "text", "text": "all the same"}], "_meta": [], "isError": None},
     "as_a_string": "said without an object",
     "task_unasked": {"task": {"taskId": "t-1", "status": "working", "createdAt": "2026-11-26T00:00:00Z", "ttl": None}},

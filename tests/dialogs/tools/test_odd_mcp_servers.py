@@ -3,7 +3,8 @@
 import json
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 
 from dialogs.tools import mcp
 from dialogs.tools.mcp_config import McpFailed, current_config, left_out_of
-from dialogs.tools.mcp_lenient import readable_content, readable_tools
+from dialogs.tools.mcp_lenient import readable_content, readable_introduction, readable_tools
+from dialogs.tools.mcp_session import MOST_LISTENINGS
 from dialogs.tools.tool import AsksPerson, Invocation, Tool, ToolArgumentsInvalid, read_arguments
 from tests.dialogs.tools.conftest import Minds
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db
+EVENTS = "text/event-stream"
 ODD = Path(__file__).with_name("odd_mcp_server.py")
 
 
@@ -54,7 +57,9 @@ TOLD = {
     "no_content": '{"toolResult":{"x":7}}',
     "nothing": "[The tool answered nothing.]",
     "same_twice": '{"a": "é", "b": [1, true]}',
-    "linked": '[resource log: file:///log]\n{"type":"resource_link"}',
+    "linked": '[resource log: file:///log, The log, All of May, text/plain, 1,234 bytes]\n{"type":"resource_link"}',
+    "unread_data": '{"type":"video","mimeType":"video/mp4","data":"3,000 bytes: not shown"}',
+    "odd_annotations": "said by all means",
     "odd_fields": "all the same",
 }
 
@@ -78,6 +83,9 @@ json_values = st.recursive(
 )
 
 
+INTRODUCTION = ("protocolVersion", "capabilities", "serverInfo", "instructions")
+
+
 @given(content=json_values, data=json_values, error=json_values)
 def test_whatever_a_result_holds_can_be_read(content: Any, data: Any, error: Any) -> None:
     from mcp.types import CallToolResult
@@ -98,12 +106,31 @@ def test_whatever_a_list_holds_its_readable_tools_are_offered(listed: list[Any])
     assert len(tools) + len(left_out) == len(listed) + 1
 
 
+@given(json_values | st.dictionaries(st.sampled_from(INTRODUCTION), json_values))
+def test_whatever_a_server_says_of_itself_can_be_read(said: Any) -> None:
+    from mcp.types import InitializeResult
+
+    assert InitializeResult.model_validate(readable_introduction(said if isinstance(said, dict) else {}))
+
+
+@pytest.mark.parametrize(
+    ("version", "spoken"),
+    [
+        *(("2024-10-07", "2024-11-05"), ("2025-03-26", "2025-03-26"), ("2025-12-01", "2025-11-25")),
+        *(("2099-01-01", "2025-11-25"), ("1.0", "2024-11-05"), (20241105, "2024-11-05"), (None, "2025-11-25")),
+    ],
+)
+def test_a_server_of_an_unknown_version_is_spoken_to_in_a_known_one(version: Any, spoken: str) -> None:
+    assert readable_introduction({"protocolVersion": version})["protocolVersion"] == spoken
+
+
 # Tools that cannot be read
 
 
 def test_tools_that_cannot_be_read_leave_the_others(odd: dict[str, Any]) -> None:
     names = {name.removeprefix("odd_") for name in mcp.tools_named("mcp:odd")}
     assert {"without_type", "php", "odd_extras", "odd_execution", "task_or_call", "count", "optional"} <= names
+    assert {"old_draft", "capitals", "far_reference", "words_for_schemas"} <= names
     assert not {"array", "task_alone"} & names
 
 
@@ -198,8 +225,16 @@ class _Forgetful(BaseHTTPRequestHandler):
     runs: list[str] = []
     refusal: tuple[int, Any] = (404, {"code": -32001, "message": "Session not found"})
 
+    wrap: Callable[[bytes], bytes] = bytes
+    type: str | None = "application/json"
+    listening: tuple[int, str] = (405, "application/json")
+    listened: list[str] = []
+
     def do_GET(self) -> None:
-        self._answer(405)
+        self.listened.append(self.path)
+        status, kind = self.listening
+        data = b"retry: 10\n\n" if kind == EVENTS else b""
+        self._send(status, data, kind)
 
     def do_DELETE(self) -> None:
         self._answer(200)
@@ -228,11 +263,14 @@ class _Forgetful(BaseHTTPRequestHandler):
                 self._answer(202)
 
     def _answer(self, status: int, body: dict[str, Any] | None = None, session: str = "") -> None:
-        data = b"" if body is None else json.dumps({"jsonrpc": "2.0", **body}).encode()
+        data = b"" if body is None else type(self).wrap(json.dumps({"jsonrpc": "2.0", **body}).encode())
+        self._send(status, data, self.type, session)
+
+    def _send(self, status: int, data: bytes, kind: str | None, session: str = "") -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
-        if data:
-            self.send_header("Content-Type", "application/json")
+        if kind:
+            self.send_header("Content-Type", kind)
         if session:
             self.send_header("Mcp-Session-Id", session)
         self.end_headers()
@@ -244,7 +282,7 @@ class _Forgetful(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def forgetful(minds: Minds) -> Iterator[type[_Forgetful]]:
-    handler = type("Forgetful", (_Forgetful,), {"sessions": set(), "runs": []})
+    handler = type("Forgetful", (_Forgetful,), {"sessions": set(), "runs": [], "listened": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     minds(odd={"url": f"http://127.0.0.1:{server.server_port}/mcp"})
@@ -276,6 +314,39 @@ def test_a_forgotten_session_is_opened_again_at_once(forgetful: type[_Forgetful]
     forgetful.sessions.clear()
     mcp.forget_lists()
     assert list(mcp.tools_named("mcp:odd")) == ["odd_ping"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrap"),
+    [
+        ("application/json", lambda data: b"\xef\xbb\xbf" + data),
+        ("application/json", lambda data: b"[" + data + b"]"),
+        ("text/plain", bytes),
+        (None, bytes),
+        (EVENTS, lambda data: b"event: message\ndata: " + data + b"\n"),  # without the end of the event
+        (
+            EVENTS,
+            lambda data: b": hi\n\nretry: 9\nid: 5\ndata:\n\nevent: ping\ndata: {}\n\ndata: " + data + b"\r\n\r\n",
+        ),
+    ],
+)
+def test_an_answer_is_read_however_it_is_wrapped(
+    forgetful: type[_Forgetful], kind: str | None, wrap: Callable[[bytes], bytes]
+) -> None:
+    forgetful.type, forgetful.wrap = kind, staticmethod(wrap)
+    assert call("ping") == "pong"
+
+
+@pytest.mark.parametrize(("kind", "times"), [("text/plain", 2), (EVENTS, MOST_LISTENINGS + 1)])
+def test_a_server_that_tells_nothing_is_not_listened_to_for_ever(
+    forgetful: type[_Forgetful], kind: str, times: int
+) -> None:
+    """With 200 and no event, the SDK asks again each second, for as long as the session lasts."""
+    forgetful.listening = (200, kind)
+    assert call("ping") == "pong"
+    eventually(lambda: len(forgetful.listened) == times)
+    time.sleep(1.2)
+    assert len(forgetful.listened) == times
 
 
 def test_what_an_http_error_says_is_told(forgetful: type[_Forgetful]) -> None:

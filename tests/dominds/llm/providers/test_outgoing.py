@@ -235,7 +235,7 @@ def test_an_unfit_tool_is_left_out_and_the_others_are_offered() -> None:
     good = ToolSpec("good", "Fine.", {"type": "object", "properties": {}})
     unfit = [
         ToolSpec("listing", "", {"type": "array"}),
-        ToolSpec("elsewhere", "", {"type": "object", "properties": {"a": {"$ref": "https://host/x"}}}),
+        ToolSpec("elsewhere", "", {"$ref": "https://host/x"}),
         ToolSpec("good", "Again.", {"type": "object", "properties": {}}),
     ]
     with capture_logs() as logs:
@@ -286,6 +286,8 @@ def test_schemas_get_the_shape_that_all_take(schema: Any, sent: Any) -> None:
         ({"not": {}, "anyOf": [{"not": {}}]}, {}),
         ({"type": "object", "additionalProperties": {}}, {"type": "object", "additionalProperties": True}),
         ({"enum": [1, 1.5, True, None]}, {"enum": [1, 1.5, True, None]}),
+        ({"$ref": "https://host/x", "description": "Any"}, {"description": "Any"}),
+        ({"type": "STRING"}, {"type": "string"}),
     ],
 )
 def test_parts_of_schemas_that_servers_refuse_are_mended(part: Any, sent: Any) -> None:
