@@ -119,9 +119,7 @@ def check_room_before_it_is_there(page: Page, image: Locator) -> None:
     assert image.bounding_box() == room
 
 
-def test_an_image_for_a_model_that_sees_none_is_told_at_once(
-    open_dialog: Opener, page: Page, complaints: list[str]
-) -> None:
+def test_an_image_for_a_blind_model_is_refused_at_once(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     open_dialog("table")
     image: Any = {"name": "plan.png", "mimeType": "image/png", "buffer": picture()}
     page.locator("#attachments").set_input_files(image)

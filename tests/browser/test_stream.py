@@ -318,7 +318,7 @@ def test_the_composer_says_what_keeps_the_server_from_storing_a_message(open_dia
     expect(page.locator("#sending-error")).to_have_text("The disk is full. Your text is kept. Retry")
 
 
-def test_what_is_written_survives_a_reload_and_the_end_of_a_session(
+def test_what_is_written_survives_a_reload_and_a_lost_session(
     open_dialog: Opener, person: User, page: Page, context: BrowserContext, log_in: LogIn
 ) -> None:
     dialog = open_dialog("short")

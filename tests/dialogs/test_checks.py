@@ -40,7 +40,7 @@ def test_no_database_is_asked() -> None:
     assert not [result for result in checks.run_checks() if result.is_serious(checks.ERROR)]
 
 
-def test_a_plugin_that_cannot_be_loaded_is_named_and_not_in_the_way(broken_plugin: None) -> None:
+def test_a_broken_plugin_is_named_and_not_in_the_way(broken_plugin: None) -> None:
     (warning,) = policies_are_sound()
     assert warning.id == "dialogs.W003"
     assert "broken (no_such_module:POLICY)" in warning.msg
@@ -92,9 +92,7 @@ def test_hundreds_of_reports_are_summed_up_what_cannot_be_used_first(settings: A
     assert results[-1].hint == "`dominds check_files --details` lists each."
 
 
-def test_the_command_lists_each_on_request_and_fails_for_what_is_unusable(
-    settings: Any, tmp_path: Path, db: None
-) -> None:
+def test_the_command_lists_all_and_fails_for_the_unusable(settings: Any, tmp_path: Path, db: None) -> None:
     settings.MINDS_DIR = tmp_path
     number = dominds_file(tmp_path)
 

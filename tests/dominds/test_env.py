@@ -21,7 +21,7 @@ def test_a_flag_reads_the_usual_words_and_empty_means_the_default(
 
 
 @pytest.mark.parametrize("value", ["maybe", "2", "yes please"])
-def test_a_bad_flag_is_named_with_its_value_and_the_way_out(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_flag_is_named_with_value_and_remedy(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NAME, value)
     with pytest.raises(env.BadEnvironment, match=f"{NAME} is '{value}', but should be one of .* start again"):
         env.flag(NAME, default=False)
@@ -99,7 +99,7 @@ def test_a_bad_redis_address_is_refused(value: str, monkeypatch: pytest.MonkeyPa
         env.redis_url(NAME)
 
 
-def test_a_data_folder_that_cannot_be_made_or_written_is_a_sentence(tmp_path: Path) -> None:
+def test_a_data_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(env.BadEnvironment, match=r"DOMINDS_DATA_DIR is .* a folder that can be made"):
         env.make_folder("DOMINDS_DATA_DIR", tmp_path / "file" / "var")

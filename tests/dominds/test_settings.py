@@ -72,7 +72,7 @@ def test_the_embedded_key_is_made_once_and_is_its_owners_alone(load: Loader, tmp
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["secret_key"]
 
 
-def test_a_database_server_without_a_key_is_refused_with_the_way_out(load: Loader) -> None:
+def test_a_database_server_without_a_key_is_refused_with_advice(load: Loader) -> None:
     done = load(DATABASE_URL=SERVER["DATABASE_URL"])
     assert done.returncode != 0
     assert "SECRET_KEY is not set, but DATABASE_URL names a server" in done.stderr
@@ -164,7 +164,7 @@ def test_a_bad_number_or_a_provider_named_twice_stops_the_start(
 
 
 @pytest.mark.parametrize("name", ["DOMINDS_MINDS_DIR", "DOMINDS_WORKSPACE_DIR"])
-def test_a_folder_that_is_named_and_missing_is_made_and_said_once(name: str, load: Loader, tmp_path: Path) -> None:
+def test_a_named_but_missing_folder_is_made_and_said_once(name: str, load: Loader, tmp_path: Path) -> None:
     """A mistyped name gave the demo agents, or a workspace that agents could not read, without a word."""
     missing = tmp_path / "agnets"
     first, second = load(**{name: str(missing)}), load(**{name: str(missing)})

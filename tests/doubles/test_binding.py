@@ -166,7 +166,7 @@ def test_a_dropped_block_stays_dropped(double: MessagesDouble, dropped: tuple[in
     assert post(double, PATH, back, **WITH_CONTROLS).status_code == 400
 
 
-def test_drop_block_drops_the_block_and_all_later_ones_and_says_so(double: MessagesDouble) -> None:
+def test_drop_block_drops_that_block_and_all_later_ones(double: MessagesDouble) -> None:
     thinking = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     body = {**changed(talked(double), HARMFUL["one added text"][0]), "thinking": thinking}
     answered = post(double, PATH, body, **WITH_CONTROLS).json()

@@ -86,7 +86,7 @@ def test_another_window_is_told_and_holds_once_it_is_loaded() -> None:
 # -- counts
 
 
-def test_a_prompt_and_its_answer_are_counted_as_the_real_model_does() -> None:
+def test_a_prompt_and_its_answer_count_as_the_model_counts() -> None:
     model, text = "llama-2-7b-chat", "Grüße aus Ulm"
     with LlamaCppDouble(Scripted(Reply(text), Reply(text * 90)), model=model, by_template=True, window=40) as double:
         usage = post(double, PATH, base(double, text)).json()["usage"]

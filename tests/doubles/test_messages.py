@@ -585,7 +585,7 @@ def test_usage_can_be_zero_or_missing(usage: Any, expected: int | None) -> None:
         assert post(double, PATH, base(), **HEADERS).json()["usage"].get("input_tokens") == expected
 
 
-def test_a_message_for_one_turn_is_gone_after_the_next_user_message() -> None:
+def test_a_message_for_one_turn_ends_with_the_next_message() -> None:
     passing = {"role": "system", "content": "Remember the milk. " * 20, "clear_at": "next_user_message"}
     headers = {**HEADERS, "anthropic_beta": "mid-conversation-system-clear-at-2026-08-21"}
     later = messages(("assistant", "ok"), ("user", "b"))

@@ -141,7 +141,7 @@ def test_postgres_stopped_at_once_in_the_middle_and_started_again(arena: Arena) 
     assert {status for talk in arena.talks for status in talk.statuses} == {"answered"}
 
 
-def test_a_row_that_an_operator_holds_delays_its_dialog_and_no_other(arena: Arena) -> None:
+def test_a_row_held_by_an_operator_delays_only_its_dialog(arena: Arena) -> None:
     held, other = arena.open(), arena.open()
     address = arena.postgres.tcp_url(arena.postgres.tcp_port or 0, "arena").replace("postgres:", "postgresql:")
     with psycopg.connect(address) as session:

@@ -145,7 +145,7 @@ def let_rest(dialog: Dialog, **advice: float) -> None:
         circuits.note(model_of(dialog), Overloaded("The provider is down.", **advice))
 
 
-def test_a_model_that_is_let_rest_is_asked_when_the_rest_is_over(dialog: Dialog, provider: ProviderProcess) -> None:
+def test_a_resting_model_is_asked_when_the_rest_is_over(dialog: Dialog, provider: ProviderProcess) -> None:
     asked = len(provider.asked())
     let_rest(dialog)
     result = say(dialog)
@@ -247,7 +247,7 @@ def test_an_overflow_takes_the_forced_clear_once_and_answers(dialog: Dialog, pro
     check(dialog, provider)
 
 
-def test_an_overflow_that_stays_ends_in_a_question_and_not_in_a_loop(dialog: Dialog, provider: ProviderProcess) -> None:
+def test_a_lasting_overflow_ends_in_a_question_not_a_loop(dialog: Dialog, provider: ProviderProcess) -> None:
     result = say(dialog, then="overflow")
     assert result.state == "suspended"
     assert dialog.generations.count() <= 8

@@ -59,7 +59,7 @@ def test_a_silent_stream_is_tried_again_after_a_minute(arena: Arena) -> None:
 
 
 @everything
-def test_a_worker_paused_past_its_lease_writes_nothing_when_it_goes_on(arena: Arena) -> None:
+def test_a_worker_paused_past_its_lease_writes_nothing_later(arena: Arena) -> None:
     talk = arena.talk(words=40, every=0.1)
     arena.streaming(talk)
     slow = arena.driven_by(talk)

@@ -85,7 +85,7 @@ def test_above_80_percent_it_is_compacted_before_it_is_sent(lmstudio: LocalDoubl
     assert awaiting and events[awaiting[0] + 1]["level"] == "healthy"
 
 
-def test_trigger_at_80_and_aim_at_half_so_that_compactions_stay_rare(lmstudio: LocalDouble) -> None:
+def test_trigger_at_80_and_aim_at_half_keep_compactions_rare(lmstudio: LocalDouble) -> None:
     dialog = talked(lmstudio, 18, recall=False)  # which would have a share of so small a window
     made = runs(dialog)
     assert 2 <= len(made) <= 4

@@ -157,7 +157,7 @@ def test_messages_at_once_do_not_pass_a_cent(serve: Serve) -> None:
     assert sum(dialog.cost_usd for dialog in dialogs) == 1
 
 
-def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve) -> None:
+def test_calls_of_unknown_price_are_told_and_stop_nothing(serve: Serve) -> None:
     server = serve()
     dialog = dialog_with(server, dialog_budget_usd=Decimal("0.01"))
     say(dialog, "one")

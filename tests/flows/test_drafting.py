@@ -14,7 +14,7 @@ from tests.flows.conftest import Serve, dialog_with, go_on, say
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_suspended_dialog_offers_a_package_that_one_can_go_on_from(serve: Serve, settings: Any) -> None:
+def test_a_suspended_dialog_offers_a_package_to_go_on_from(serve: Serve, settings: Any) -> None:
     (Path(settings.WORKSPACE_DIR) / "orders.csv").write_text("id;colour\n1;red\n")
     server = serve(context_length=128_000)
     server.brain = Scripted(

@@ -77,9 +77,7 @@ def test_a_person_accepts_the_drafted_package(server: LocalDouble, suspended: Di
     _recorded(question, staff, "accept_draft")
 
 
-def test_the_forced_clear_is_tried_again_in_an_episode_of_its_own(
-    server: LocalDouble, suspended: Dialog, staff: User
-) -> None:
+def test_a_forced_clear_is_tried_again_in_its_own_episode(server: LocalDouble, suspended: Dialog, staff: User) -> None:
     first = suspended.questions.get()
     question = take(suspended, staff, "retry")
     assert suspended.state == "suspended" and suspended.questions.filter(state="open").count() == 1
@@ -152,7 +150,7 @@ def test_a_retry_in_a_smaller_window_tries_anew_and_answers(server: LocalDouble,
     assert {body["model"] for body in server.bodies[1:]} == {"smaller"}
 
 
-def test_a_retry_in_a_window_too_small_for_the_clear_asks_again(server: LocalDouble, staff: User, minds: Minds) -> None:
+def test_a_retry_in_a_window_too_small_asks_again(server: LocalDouble, staff: User, minds: Minds) -> None:
     dialog = moved_to_a_smaller_window(server, minds, staff)
     server.brain = lambda _: OVER
     say(dialog, PENDING)
@@ -229,7 +227,7 @@ def test_there_is_no_other_exit_and_each_is_taken_once(suspended: Dialog, staff:
     assert staff.get_username() in second.value.message and "UTC" in second.value.message
 
 
-def test_a_clear_by_a_person_generates_only_if_a_message_is_owed(serve: Serve, staff: User) -> None:
+def test_a_clear_by_a_person_generates_only_for_owed_messages(serve: Serve, staff: User) -> None:
     """The third failure may come with an answer: then the dialog is suspended, and nothing waits."""
     server = serve(context_length=128_000)
     clear = Reply(calls=(Call("clear_mind", {"reminder_content": "Goal"}),), usage=RED)

@@ -171,7 +171,7 @@ def test_a_model_that_reads_the_reason_succeeds_in_the_second_attempt(serve: Ser
     assert dialog.rounds.get(number=dialog.round_number).package == "Goal: read what is said"
 
 
-def test_an_operators_own_prompt_is_sent_and_a_bad_one_is_not(serve: Serve, minds: Minds) -> None:
+def test_an_operators_sound_prompt_is_sent_and_a_bad_one_not(serve: Serve, minds: Minds) -> None:
     server = serve(context_length=128_000)
     server.brain = Scripted(FULL, REFUSALS["text only"])
     (minds.folder / "prompts").mkdir()
@@ -242,7 +242,7 @@ def test_calls_beside_an_accepted_clear_are_skipped_and_counted(serve: Serve) ->
     assert (dialog.reminders.count(), dialog.questions.count(), tables_holding(REFUSED_TEXT)) == (0, 0, [])
 
 
-def test_a_clear_that_did_not_help_counts_and_the_message_is_named(serve: Serve) -> None:
+def test_a_clear_that_did_not_help_counts_and_names_the_message(serve: Serve) -> None:
     server = serve(context_length=128_000)
     server.brain = Scripted(
         FULL, REFUSALS["text only"], accepted(), FULL, accepted(), Reply("still full", usage=RED), FULL

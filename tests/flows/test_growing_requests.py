@@ -89,9 +89,7 @@ def test_tools_reminders_and_guidance_change_nothing_that_was_sent(
     assert all("block_binding" not in body.get("thinking", {}) for body in bodies)
 
 
-def test_nothing_bound_to_what_a_rewrite_or_clear_took_away_is_sent(
-    double: MessagesDouble, dialog: Dialog, mind: Mind
-) -> None:
+def test_nothing_bound_to_removed_turns_is_sent(double: MessagesDouble, dialog: Dialog, mind: Mind) -> None:
     for text in ("look", "remember this", "hello " * 400, "look", "hello"):
         say(dialog, text)
     _rewrite(dialog)

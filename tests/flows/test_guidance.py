@@ -78,7 +78,7 @@ def test_a_gray_generation_freezes_the_count(serve: Serve) -> None:
     assert guided(server.bodies) == [1, 13]  # 1 to 5 and 8 to 12 count, 6 and 7 do not
 
 
-def test_a_green_one_after_the_optimum_was_raised_starts_the_count_anew(serve: Serve, minds: Minds) -> None:
+def test_a_healthy_report_after_a_raised_optimum_restarts_the_count(serve: Serve, minds: Minds) -> None:
     server = serve(context_length=128_000)
     server.brain = lambda _: Reply("ok", usage=YELLOW)
     dialog = dialog_with(server)
@@ -147,7 +147,7 @@ def test_a_voluntary_clear_starts_a_round_and_the_count_anew(serve: Serve) -> No
     assert "message 0" not in fresh
 
 
-def test_a_reminder_at_position_0_keeps_the_context_and_stays_in_sight(serve: Serve) -> None:
+def test_a_reminder_at_position_0_stays_in_sight(serve: Serve) -> None:
     server = serve(context_length=128_000)
     remind = Reply(calls=(Call("add_reminder", {"content": "Goal: sort the shelf", "position": 0}),), usage=YELLOW)
     server.brain = Scripted(Reply("ok", usage=YELLOW), remind, Reply("ok", usage=YELLOW))

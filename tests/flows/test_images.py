@@ -93,9 +93,7 @@ def test_a_local_server_says_whether_its_model_sees(name: str, minds: Minds, mon
         messages.post_message(stated.pk, "what is this?", attached=check_files([("a.png", picture())]))
 
 
-def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(
-    minds: Minds, monkeypatch: Any, client: Any
-) -> None:
+def test_a_model_without_sight_gets_a_line_for_each_image(minds: Minds, monkeypatch: Any, client: Any) -> None:
     with start("anthropic/claude-opus-5-5", answer) as double:
         dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")
         send(dialog, "what is this?", ("a.png", picture()))

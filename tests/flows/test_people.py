@@ -59,7 +59,7 @@ def test_two_questions_of_one_answer_are_asked_one_after_the_other(server: Local
     assert (dialog.state, server.refusals) == ("idle", [])
 
 
-def test_a_cancelled_question_is_told_to_the_agent_and_the_run_goes_on(server: LocalDouble) -> None:
+def test_a_cancelled_question_is_told_and_the_run_goes_on(server: LocalDouble) -> None:
     dialog = waiting(server, ask())
     question = questions.cancel(dialog.questions.get().pk, dialog.owner)
     go_on(dialog)
@@ -103,7 +103,7 @@ def test_of_two_answers_at_the_same_moment_one_counts(server: LocalDouble) -> No
     assert dialog.turns.filter(role="tool").count() == 1
 
 
-def test_a_message_sent_while_a_question_is_open_waits_for_its_turn(server: LocalDouble) -> None:
+def test_a_message_sent_during_a_question_waits_its_turn(server: LocalDouble) -> None:
     dialog = waiting(server, ask())
     accepted = messages.post_message(dialog.pk, "also this")
     assert accepted.state == "waiting" and len(server.bodies) == 1

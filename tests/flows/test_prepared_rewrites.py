@@ -168,7 +168,7 @@ def test_a_message_does_not_wait_for_a_preparation(server: LocalDouble, clerk: C
     eventually(lambda: is_ready(dialog))  # at the next rest
 
 
-def test_a_dialog_that_went_on_at_once_is_left_to_its_next_rest(server: LocalDouble, clerk: Clerk) -> None:
+def test_a_dialog_that_went_on_waits_for_its_next_rest(server: LocalDouble, clerk: Clerk) -> None:
     dialog, number = nearly_full(server, prepare_rewrites=False)  # so that nothing but this test prepares
     earlier = Dialog.objects.get(pk=dialog.pk).epoch
     say(dialog, message(number, 20))
@@ -178,7 +178,7 @@ def test_a_dialog_that_went_on_at_once_is_left_to_its_next_rest(server: LocalDou
     assert is_ready(dialog)
 
 
-def test_a_call_that_fails_for_good_is_not_made_at_each_rest(server: LocalDouble, clerk: Clerk) -> None:
+def test_a_call_that_fails_for_good_is_not_repeated_each_rest(server: LocalDouble, clerk: Clerk) -> None:
     clerk.fails = OVER
     dialog, number = nearly_full(server)
     eventually(lambda: PreparedRewrite.objects.filter(dialog=dialog, content__isnull=True).exists())

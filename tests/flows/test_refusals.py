@@ -152,7 +152,7 @@ def test_no_green_dialog_is_refused_and_the_forced_clear_fits(minds: Minds, kind
         assert shortest >= LEAST_ANSWER, "an answer is not cut for fear of what might not fit"
 
 
-def test_output_that_does_not_fit_is_asked_for_once_more_with_less(minds: Minds) -> None:
+def test_output_that_does_not_fit_is_asked_for_once_smaller(minds: Minds) -> None:
     with VLLMDouble(Story(heeds=""), window=32_768, weight=3) as double:  # counts three times what is estimated
         dialog = vllm(minds, double)
         say(dialog, "The shelf holds books on bees and boats. " * 850)

@@ -171,7 +171,7 @@ def test_equal_requests_share_their_parts(double: MessagesDouble, dialog: Dialog
     assert sha256(b"").hexdigest() != first.digest
 
 
-def test_what_a_program_brings_is_made_again_and_belongs_to_its_dialog(serve: Serve) -> None:
+def test_what_a_program_brings_belongs_to_its_dialog(serve: Serve) -> None:
     serve(supports_tool_choice=True)
     create_key(UserFactory.create())
     key = ApiKey.objects.latest("pk")

@@ -12,7 +12,7 @@ from tests.flows.conftest import Serve, dialog_with, say
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_huge_result_under_no_policy_is_put_aside_and_clears_nothing(serve: Serve, settings: Any) -> None:
+def test_a_huge_result_under_no_policy_is_put_aside(serve: Serve, settings: Any) -> None:
     server = serve(window=8_000, context_length=8_000)
     (Path(settings.WORKSPACE_DIR) / "big.txt").write_text("The cart of wool came late. " * 1_018)  # 28,504 characters
 

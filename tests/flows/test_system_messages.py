@@ -207,9 +207,7 @@ def test_a_stored_response_brings_the_system_messages_before_it_along(
         assert double.refusals == []
 
 
-def test_in_a_protocol_that_has_other_places_it_stands_in_the_next_one(
-    minds: Minds, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_other_protocols_it_stands_in_the_next_place(minds: Minds, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anthropic takes them between a user's turn and an answer: what was said before that turn waits for its end."""
     name = DIALECTS["messages"]
     with start(name, brain) as double:

@@ -38,7 +38,7 @@ LINE = "The clerk of office {n} wrote that the {k}th cart of wool came late beca
 CUT = Reply("I read it.", calls=(Call("read_file", '{"path": "notes/lo'),), usage=GREEN, finish="length")
 
 
-def test_a_call_that_was_cut_off_is_told_to_agent_and_person(serve: Serve, client: Any) -> None:
+def test_a_call_cut_off_is_told_to_agent_and_person(serve: Serve, client: Any) -> None:
     server = serve(context_length=128_000)
     server.brain = Scripted(CUT, Reply("Then in parts.", usage=GREEN))
     dialog = dialog_with(server, tools=["read_file"])

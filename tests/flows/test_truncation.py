@@ -79,7 +79,7 @@ def test_other_reminders_or_a_fresh_round_prove_nothing(serve: Serve) -> None:
     assert dialog.report == "reported"
 
 
-def test_the_page_is_told_and_nothing_is_learnt_from_a_suspected_report(serve: Serve, minds: Minds) -> None:
+def test_the_page_tells_a_suspected_report_and_nothing_learns_from_it(serve: Serve, minds: Minds) -> None:
     server = serve(window=60_000, api_type="lmstudio")
     usages = [None, (300, 10)]
     server.brain = lambda _: Reply("ok", usage=usages[len(server.bodies) - 1])

@@ -64,7 +64,7 @@ def test_a_package_has_a_sixteenth_at_least(window: int, tokens: int) -> None:
     assert package_room(window) == tokens
 
 
-def test_a_default_window_is_rewritten_from_two_thirds_on_to_three_eighths() -> None:
+def test_a_default_window_is_rewritten_from_two_thirds_to_three_eighths() -> None:
     assert STUDIO.trigger_prompt == 2_764
     assert not replace(STUDIO, view=1_964).is_over_trigger
     assert replace(STUDIO, view=1_965).is_over_trigger

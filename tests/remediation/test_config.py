@@ -159,7 +159,7 @@ def test_ratios_by_type(kind: UnitKind, ratio: float) -> None:
         ("retry_policies.per_tool.shell.max_delay_seconds", "1m"),
     ],
 )
-def test_a_bad_field_is_reported_by_path_and_replaced_by_its_default(path: str, bad: Any) -> None:
+def test_a_bad_field_is_named_by_path_and_gets_its_default(path: str, bad: Any) -> None:
     content: dict[str, Any] = {}
     inner = content
     *parents, last = path.split(".")
@@ -204,7 +204,7 @@ def test_what_is_not_a_mapping_is_reported() -> None:
         ({"type": "a", "follow_default": False}, "needs a limit"),
     ],
 )
-def test_a_bad_entry_of_per_llm_is_reported_and_the_others_hold(entry: Any, reason: str) -> None:
+def test_a_bad_entry_of_per_llm_is_reported_others_hold(entry: Any, reason: str) -> None:
     config, problems = parsed(per_llm=[{"type": "known", "limit": 6000}, entry])
     assert config.per_llm[0] == LlmLimit("known", 6000)
     assert any(reason in problem and "per_llm[1]" in problem for problem in problems)
@@ -270,7 +270,7 @@ def test_single_weights_are_laid_over_a_preset(retention: dict[str, Any], weight
     assert parsed(**config.to_mapping()) == (config, [])
 
 
-def test_weights_that_come_to_more_than_a_hundred_are_those_of_the_preset() -> None:
+def test_weights_over_a_hundred_give_way_to_the_presets() -> None:
     config, problems = parsed(retention={"weights": {"recency": 60, "role_user": 45}})
     assert config.retention == Retention()
     assert problems == [

@@ -83,9 +83,7 @@ tokens = st.integers(1, 1_000_000)
 
 
 @given(tokens, tokens, prices, st.integers(0, 1_000))
-def test_what_pays_is_cheaper_in_all_and_what_does_not_is_not(
-    before: int, after: int, price: Price, requests: int
-) -> None:
+def test_what_pays_is_cheaper_in_all_and_nothing_else_is(before: int, after: int, price: Price, requests: int) -> None:
     balance = balance_of(before, after, price)
     gain = requests * balance.saving - balance.reread
     assert balance.pays_within(requests) == (gain >= 0 and (bool(balance.saving) or not balance.reread))

@@ -63,7 +63,7 @@ def test_guidance_that_is_answered_without_usage_was_still_given() -> None:
     assert guided_ones([YELLOW, GRAY, *[YELLOW] * 12]) == [1, 12]
 
 
-def test_green_ends_the_caution_and_the_next_entry_is_guided_at_once() -> None:
+def test_green_ends_caution_and_the_next_entry_is_guided() -> None:
     assert guided_ones([YELLOW] * 4 + [GREEN] * 2 + [YELLOW] * 3) == [1, 7]
 
 

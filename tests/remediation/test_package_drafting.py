@@ -82,7 +82,7 @@ def test_secrets_and_orders_in_tool_output_are_not_carried() -> None:
     assert "sk-abcdefghijklmnop" not in package and "IGNORE ALL" not in package
 
 
-def test_a_draft_of_a_draft_keeps_goal_decisions_and_facts_without_nesting() -> None:
+def test_a_draft_of_a_draft_keeps_its_facts_without_nesting() -> None:
     package = draft(WORK)
     for number in range(5):
         statements = (Statement("assistant", f"Step {number} is done."),)
@@ -100,7 +100,7 @@ def test_a_package_that_somebody_wrote_is_carried_over_whole() -> None:
     assert "Goal: sort the shelf" in package and "- red is done" in package
 
 
-def test_in_a_small_window_a_draft_takes_a_third_of_it_again_and_again() -> None:
+def test_in_a_small_window_a_draft_always_takes_a_third() -> None:
     talk = [Statement("user", f"Never touch table {n}, see src/t{n}.py and id {n * 7919}. " * 9) for n in range(40)]
     said = [Statement("assistant", f"Table {n} is done, in commit {n * 104729:x}. " * 40) for n in range(40)]
     requests = [entry.text for entry in talk]
@@ -130,7 +130,7 @@ def test_it_never_fails_and_its_headings_are_its_own(
     assert all(result.splitlines().count(heading) <= 1 for heading in HEADINGS)
 
 
-def test_a_fact_of_the_ledger_goes_where_a_newer_statement_supersedes_it() -> None:
+def test_a_fact_that_a_newer_statement_supersedes_leaves_the_ledger() -> None:
     ledger = ("The audit is due on 2027-03-04. [3 person]", "The mirror is db-07.internal. [4 person]")
     said = (Statement("user", "The audit has moved to March 19."),)
     text = draft(Gathered(first_request="Plan the audit.", statements=said, ledger=ledger))

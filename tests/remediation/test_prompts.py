@@ -35,7 +35,7 @@ def test_the_version_tells_any_change_of_the_text(tmp_path: Path) -> None:
     assert changed.version != shipped.version
 
 
-def test_an_operators_text_goes_first_and_is_read_anew_when_it_changes(tmp_path: Path) -> None:
+def test_an_operators_text_goes_first_and_is_read_anew(tmp_path: Path) -> None:
     folder = own(tmp_path, "loop_nudge", "Stop repeating $calls.")
     assert render(load("loop_nudge", folder), calls="ls", times=4, result="") == "Stop repeating ls."
     path = folder / "loop_nudge.md"

@@ -249,7 +249,7 @@ def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"Host: rebinding.example:{port}".encode() in asked[0]
 
 
-def test_a_typed_model_server_is_held_to_the_rules_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_typed_model_server_is_checked_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """By then its name may lead elsewhere. One that stands in a file may lead anywhere."""
     original = socket.getaddrinfo
 

@@ -186,7 +186,7 @@ def test_every_event_and_channel_is_tried(camps: tuple[Camp, Camp]) -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_notice_goes_to_who_is_asked_and_opens_to_their_group(
+def test_a_notice_reaches_who_is_asked_and_opens_to_their_group(
     camps: tuple[Camp, Camp], event: str, settings: Any
 ) -> None:
     settings.MAIL_FROM, settings.PUBLIC_URL = "dominds@example.org", "https://dominds.example.org"

@@ -122,7 +122,7 @@ def everything_stored() -> str:
 
 
 @pytest.mark.parametrize("play", PLAYS)
-def test_a_key_that_a_provider_echoes_is_in_no_log_row_or_page(
+def test_a_key_that_a_provider_echoes_appears_nowhere(
     asked: dict[str, Dialog], server: ModelServer, logged: StringIO, client: Client, play: str
 ) -> None:
     server.will(PLAYS[play])

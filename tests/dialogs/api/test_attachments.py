@@ -66,7 +66,7 @@ def test_what_a_program_attaches_is_read_back_byte_for_byte(dialog: Dialog) -> N
     assert Attachment.objects.count() == 1
 
 
-def test_an_image_is_a_message_of_its_own_and_names_the_dialog(dialog: Dialog) -> None:
+def test_an_image_alone_is_a_message_and_names_the_dialog(dialog: Dialog) -> None:
     assert posted(dialog, text="", attachments=[{"name": "plan.png", "data": coded(picture())}]).status_code == 202
     assert (
         posted(dialog, text="", attachments=[]).json()["error"]["message"]

@@ -118,7 +118,7 @@ def test_any_value_anywhere_in_the_api_is_refused_or_done(person: User) -> None:
         assert answer.status_code < 500, f"{answer.status_code} {method} {path} {written[:300]!r}"
 
 
-def test_any_value_anywhere_in_a_call_of_mcp_is_refused_or_done(person: User) -> None:
+def test_any_value_in_an_mcp_call_is_refused_or_done(person: User) -> None:
     known = {"dialog_id": str(Dialog.objects.get().pk)}
     client = Client(headers={**MCP_HEADERS, "Authorization": f"Bearer {create_key(person)}"})
     for body in sampled(requests_of_mcp(known)):

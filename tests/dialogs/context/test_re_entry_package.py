@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PACKAGE = "Goal and scope\n- It costs $5, see $package."
 
 
-def test_a_round_begins_with_its_package_in_the_words_of_the_prompt(script: Script, tmp_path: Path) -> None:
+def test_a_round_begins_with_its_package_in_the_prompts_words(script: Script, tmp_path: Path) -> None:
     dialog = make_dialog()
     assert view_of(dialog).units == ()
     rewrite_requests.clear(dialog.pk, PACKAGE, dialog.owner)

@@ -58,7 +58,7 @@ def conversations(draw: st.DrawFn) -> list[Any]:
 
 
 @given(conversations(), st.lists(st.integers(0, 24)))
-def test_a_head_that_grew_in_steps_is_one_that_was_read_at_once(rows: list[Any], cuts: list[int]) -> None:
+def test_a_head_grown_in_steps_equals_one_read_at_once(rows: list[Any], cuts: list[int]) -> None:
     head = Head(0, ())
     places = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
     for start, end in pairwise(places):

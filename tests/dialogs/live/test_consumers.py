@@ -189,7 +189,7 @@ async def write_draft(redis: Redis, dialog: Dialog, generation: int, *pieces: tu
         await rows(redis.publish, wakeups.LIVE_TEXT_CHANNEL, orjson.dumps([draft]))
 
 
-def test_live_text_brings_the_event_of_its_generation_and_waits_for_it(script: Script, redis_client: Redis) -> None:
+def test_live_text_brings_its_generations_event_and_waits_for_it(script: Script, redis_client: Redis) -> None:
     dialog = make_dialog()
     answer(dialog)
 

@@ -115,7 +115,7 @@ def test_no_mixture_of_hostile_texts_acts(parts: list[str]) -> None:
     assert_harmless(render("".join(parts)))
 
 
-def test_an_image_is_a_link_that_names_its_host_and_is_never_fetched() -> None:
+def test_an_image_is_a_link_with_its_host_and_never_fetched() -> None:
     html = render("![the plan](https://evil.example/x.png?a=1&b=2)")
     assert "<img" not in html
     assert '<a class="image" href="https://evil.example/x.png?a=1&amp;b=2"' in html

@@ -65,7 +65,7 @@ def test_it_leads_with_one_sentence_on_what_is_to_be_done(meter: Meter, words: s
     assert meter.lead == words
 
 
-def test_a_forecast_begins_anew_behind_a_rewrite_and_in_a_new_round() -> None:
+def test_a_forecast_begins_anew_after_a_rewrite_and_a_clear() -> None:
     before, after = rows_of(60_000, 70_000, 80_000), rows_of(81_000, 82_000, base="1:7")
     assert not meter_of(health(), 82_000, before + after).forecast
     again = meter_of(health(), 84_000, [*before, *after, *rows_of(84_000, base="1:7")])

@@ -329,7 +329,7 @@ def test_a_call_keeps_the_size_that_was_told_before_it(script: Script, policy: s
         assert est_tokens_of(reply) == told
 
 
-def test_a_call_that_failed_keeps_the_size_that_was_told_before_it(script: Script) -> None:
+def test_a_failed_call_keeps_the_size_told_before_it(script: Script) -> None:
     script(ANSWER)
     dialog = make_dialog(context_policy="none")
     send(dialog, LONG.format(n=1), LONG.format(n=2))

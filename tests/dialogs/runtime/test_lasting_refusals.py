@@ -126,7 +126,7 @@ def test_the_message_goes_on_with_another_model(script: Script, operator: User, 
     assert (dialog.state, dialog.model, statuses(dialog)) == ("idle", "other", {"one": "answered"})
 
 
-def test_a_message_that_is_given_up_fails_and_the_next_is_sent(script: Script, operator: User) -> None:
+def test_a_message_given_up_fails_and_the_next_is_sent(script: Script, operator: User) -> None:
     script({"match": "one$", **GONE}, WELL)
     dialog = say(make_dialog(), "one", "two")
     take(dialog, operator, "give_up")
@@ -185,7 +185,7 @@ def test_a_message_of_a_program_fails_each_time(script: Script, message: dict[st
     assert (dialog.failure, dialog.questions.count()) == (message["error"]["message"], 0)
 
 
-def test_a_program_in_a_persons_dialog_is_told_why_it_got_no_answer(script: Script) -> None:
+def test_a_program_is_told_why_a_persons_dialog_gave_no_answer(script: Script) -> None:
     script(GONE)
     dialog = make_dialog()
     api_keys.create_key(dialog.owner)

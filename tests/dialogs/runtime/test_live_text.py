@@ -28,7 +28,7 @@ def test_a_draft_is_the_text_so_far_and_goes_by_itself(redis_client: Redis) -> N
     assert 0 < redis_client.ttl(live_text_key(GENERATION)) <= LIVE_TEXT_SECONDS
 
 
-def test_a_text_that_redis_lost_is_whole_again_with_the_next_piece(
+def test_a_text_that_redis_lost_returns_with_the_next_piece(
     redis_client: Redis,
 ) -> None:
     live = LiveText(uuid4(), GENERATION)

@@ -59,7 +59,7 @@ def rewrite_within(dialog: Dialog, seconds: float) -> RemediationRun:
     return RemediationRun.objects.get(dialog=dialog)
 
 
-def test_a_rewrite_whose_time_is_up_keeps_the_newest_and_says_so(script: Script) -> None:
+def test_a_rewrite_out_of_time_keeps_the_newest_and_says_so(script: Script) -> None:
     script({"text": "Noted."}, context_length=8_000)
     dialog = long_dialog(60)
     run = rewrite_within(dialog, seconds=0)

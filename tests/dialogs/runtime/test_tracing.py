@@ -111,7 +111,7 @@ def test_a_run_and_its_model_call_are_spans_with_genai_names(script: Script, rec
     assert call.status is None
 
 
-def test_a_rewrite_is_a_span_and_the_calls_after_it_say_so(script: Script, recorder: Recorder) -> None:
+def test_a_rewrite_is_a_span_that_later_calls_name(script: Script, recorder: Recorder) -> None:
     script({"text": "A part of the story. " * 150})
     dialog = send(make_dialog(context_policy="breaking"), "Begin.", "Go on.", "What then?", "And who was it?")
     assert "gen_ai.conversation.compacted" not in recorder.spans[-1].attributes, "never false"

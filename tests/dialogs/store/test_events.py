@@ -97,7 +97,7 @@ def test_what_is_thrown_away_leaves_no_event(dialog: Dialog) -> None:
     assert texts(events_of(dialog)) == [(1, "1"), (2, "2"), (3, "3")]
 
 
-def test_events_of_one_change_have_one_time_and_later_ones_a_later(dialog: Dialog) -> None:
+def test_events_of_one_change_share_a_time_before_later_ones(dialog: Dialog) -> None:
     store(dialog, *notices(2))
     Event.objects.filter(dialog=dialog).update(created_at=Event.objects.get().created_at - timedelta(hours=30))
     store(dialog, *notices(2, 3))

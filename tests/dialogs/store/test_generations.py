@@ -64,7 +64,7 @@ def test_a_stamped_address_is_served() -> None:
     assert Client().get(f"/scripts.js?v={BUILD}").status_code == 200
 
 
-def test_a_clock_that_was_set_back_holds_no_dialog_for_an_hour(script: Script) -> None:
+def test_a_clock_set_back_holds_no_dialog_for_an_hour(script: Script) -> None:
     dialog = make_dialog()
     Dialog.objects.filter(pk=dialog.pk).update(
         state="generating", lease_owner="gone", lease_until=Now() + timedelta(hours=1), answering_seq=1

@@ -53,7 +53,7 @@ def test_of_many_workers_that_are_woken_one_drives(asked: Dialog) -> None:
     assert Counter(in_threads(6, work)) == {0: 5, 1: 1}
 
 
-def test_a_worker_that_is_overtaken_while_it_gives_back_leaves_the_dialog_alone(asked: Dialog) -> None:
+def test_a_worker_overtaken_while_giving_back_leaves_the_dialog_alone(asked: Dialog) -> None:
     def overtake_behind_the_look(execute: Any, sql: str, *given: Any) -> Any:
         looked = execute(sql, *given)
         if sql.startswith('SELECT %s AS "a"'):  # what ``exists`` asks
@@ -169,7 +169,7 @@ def _generate_once(lease: Lease) -> None:
         run(lease, dialog, work)
 
 
-def test_a_tool_call_that_kills_its_worker_is_not_run_for_ever(script: Script, asked: Dialog) -> None:
+def test_a_tool_call_that_kills_workers_is_not_run_forever(script: Script, asked: Dialog) -> None:
     script({"match": "^Hi$", "tool_calls": [{"name": "list_files", "arguments": {}}]}, {"text": "done"})
     with claim(asked.pk) as lease:
         from dialogs.runtime.driver import pending_work, step
@@ -220,7 +220,7 @@ def test_a_draining_worker_claims_nothing(asked: Dialog, draining: None) -> None
     assert refreshed(asked).epoch == 0
 
 
-def test_an_error_in_our_own_code_fails_the_message_after_three_tries(script: Script, asked: Dialog) -> None:
+def test_an_error_of_our_own_fails_the_message_after_three_tries(script: Script, asked: Dialog) -> None:
     """A dialog that always raises neither loops at full speed nor hangs for ever."""
     asked.rounds.all().delete()  # a row that must be there
     for _ in range(MAX_CRASHES):

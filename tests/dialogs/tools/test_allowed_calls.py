@@ -85,7 +85,7 @@ def test_another_servers_tool_of_the_same_name_is_asked_for(
     assert (asking.state, results(asking)) == ("idle", [("ok", "noted x")] * 2)
 
 
-def test_a_tool_that_is_gone_when_it_is_allowed_does_not_run(asking: Dialog, script: Script, minds: Minds) -> None:
+def test_a_tool_gone_when_allowed_does_not_run(asking: Dialog, script: Script, minds: Minds) -> None:
     script({"match": "go", "tool_calls": [BOOK]}, {"text": "Then not."})
     send(asking, "go")
     minds()

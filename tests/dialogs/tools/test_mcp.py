@@ -195,7 +195,7 @@ def test_a_call_that_takes_too_long_fails_and_leaves_others_alone(minds: Minds) 
     assert call(echo, text="still here").text == "still here"
 
 
-def test_progress_is_reported_while_a_tool_runs_and_a_stop_ends_it(minds: Minds) -> None:
+def test_progress_is_reported_while_a_tool_runs_until_stopped(minds: Minds) -> None:
     minds(desk=STDIO)
     tools = mcp.tools_named("mcp:desk")
     lines: list[str] = []

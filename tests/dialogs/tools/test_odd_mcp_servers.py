@@ -68,7 +68,7 @@ def test_text_and_data_are_each_told_once(odd: dict[str, Any]) -> None:
     assert {tool: call(tool) for tool in TOLD} == TOLD
 
 
-def test_an_answer_that_is_no_result_fails_at_once_with_its_words(odd: dict[str, Any]) -> None:
+def test_an_answer_without_a_result_fails_at_once_with_its_words(odd: dict[str, Any]) -> None:
     said = {"as_a_string": "said without an object", "task_unasked": "a task", "nameless_error": "cannot parse that"}
     for tool, words in said.items():
         with pytest.raises(McpFailed, match=words):
@@ -137,9 +137,7 @@ def test_tools_that_cannot_be_read_leave_the_others(odd: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("pages", "words"), [("again", "had before"), ("refused", "invalid cursor"), ("endless", "more than 20 pages")]
 )
-def test_a_list_that_does_not_end_is_read_as_far_as_it_goes(
-    odd: dict[str, Any], minds: Minds, pages: str, words: str
-) -> None:
+def test_an_endless_list_is_read_as_far_as_it_goes(odd: dict[str, Any], minds: Minds, pages: str, words: str) -> None:
     minds(odd={**odd, "args": [*odd["args"], pages]})
     names = [name for name, _ in mcp.tools_of_server(current_config().servers["odd"], ask=True) or ()]
     assert len(names) == len(set(names)) >= 20

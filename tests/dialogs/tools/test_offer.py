@@ -36,7 +36,7 @@ def test_a_limit_that_is_roomy_holds_them_beside_anything(model: str) -> None:
     )
 
 
-def test_at_4_096_they_are_described_briefly_and_none_is_left_out() -> None:
+def test_at_4_096_tools_are_described_briefly_and_none_left_out() -> None:
     offered = fitting(COMMON, 4_096, 20, COUNTER)
     assert (len(offered.tools), offered.left_out) == (len(COMMON), ())
     assert 20 + tokens(offered.tools) <= 819 < 20 + tokens(tuple(tool.spec for tool in COMMON.values()))
@@ -98,15 +98,13 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("schema", "given", "read"), TEXTS)
-def test_an_argument_that_is_written_as_a_text_is_read_where_no_text_may_stand(
-    schema: Any, given: str, read: Any
-) -> None:
+def test_an_argument_written_as_text_is_read_by_its_type(schema: Any, given: str, read: Any) -> None:
     inside = {"type": "object", "properties": {"each": {"type": "array", "items": schema}, "one": schema}}
     tool = Tool(ToolSpec("plan", "", inside))
     assert read_arguments(tool, json.dumps({"each": [given], "one": given})) == {"each": [read], "one": read}
 
 
-def test_a_text_that_is_of_no_type_of_its_argument_is_refused() -> None:
+def test_a_text_of_no_type_of_its_argument_is_refused() -> None:
     tool = Tool(ToolSpec("plan", "", {"type": "object", "properties": {"steps": {"type": "array"}}}))
     for given in ("not JSON", "5", '{"a": 1}'):
         with pytest.raises(ToolArgumentsInvalid, match="steps"):

@@ -61,7 +61,7 @@ def run(script: Script, folder: Path, *steps: Mapping[str, object]) -> tuple[Dia
     return dialog, tries
 
 
-def test_a_question_to_a_person_is_tried_again_as_ask_question_says(script: Script, tmp_path: Path) -> None:
+def test_a_question_is_tried_again_as_ask_question_says(script: Script, tmp_path: Path) -> None:
     with refusing("dialogs_question", times=3):
         dialog, tries = run(script, tmp_path, ASKS)
     assert tries == [(ASK_HUMAN, 1, 0.02), (ASK_HUMAN, 2, 0.04), (ASK_HUMAN, 3, 0.08)]

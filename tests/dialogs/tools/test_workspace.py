@@ -49,7 +49,7 @@ def test_an_empty_file_is_empty(root: Path) -> None:
     assert use("read_file", path="a.txt") == Result("")
 
 
-def test_lines_are_read_in_parts_and_the_note_says_how_to_read_on(root: Path) -> None:
+def test_lines_are_read_in_parts_with_a_note_how_to_continue(root: Path) -> None:
     (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     first = use("read_file", path="a.txt", limit=3).text
     assert first.splitlines()[:3] == ["line 1", "line 2", "line 3"]

@@ -19,15 +19,13 @@ from dialogs.accounts.people import link_of
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.actions.sharing import token_of
 from dialogs.extras.notices import question_mail
-from dialogs.extras.teams import side_dialogs, task_document
-from dialogs.models import Agent, Dialog, Question
-from dialogs.store.change import open_change
+from dialogs.models import Dialog, Question
 from dominds.oidc.registration import Registration
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import ONLY_POST, routes
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
-from tests.dialogs.factories import AgentFactory
+from tests.dialogs.extras.teams.leading import make_lead
 from tests.doubles.local_servers import OllamaDouble
 from tests.harness.browser import session_key
 
@@ -105,23 +103,13 @@ def made(script: Script) -> tuple[dict[str, Dialog], User]:
             zoo = Zoo(script)
             formatted = {"formatted": zoo.talk("one", step={"text": FORMATTED})}
             asked = {"long question": zoo.talk("Import it", step=ASKS_LONG)}
-            lead = {"lead": leading(zoo.talk("one"))}
+            lead = {"lead": make_lead(zoo.talk("one"))}
             return {**formatted, **asked, **lead, **zoo.dialogs()}, operator()
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()
-
-
-def leading(dialog: Dialog) -> Dialog:
-    """A dialog whose agent has asked another one, and written a task document."""
-    other = AgentFactory.create()
-    Agent.objects.filter(pk=dialog.agent_id).update(extras={"colleagues": [other.pk]})
-    with open_change(dialog.pk) as change:
-        side_dialogs.ask(change, side_dialogs.Ask("call_1_1", other.pk, "Find the hut"))
-    task_document.edit(dialog, "goal", "A night in the hut.", 0)
-    return dialog
 
 
 def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:

@@ -142,7 +142,7 @@ def test_a_shipped_provider_takes_a_typed_key(browser: Client, minds: Path) -> N
     assert connecting.Server.at("", shipped.base_url).kind is shipped.kind
 
 
-def test_a_host_that_begins_like_a_named_one_is_held_to_the_rules(settings: Any) -> None:
+def test_a_host_that_begins_like_a_named_one_is_checked(settings: Any) -> None:
     settings.LOCAL_SERVERS, settings.PRIVATE_WEBHOOKS = [("ollama", "http://gpu")], False
     for host in ("gpu", "gpu.example"):
         ConnectedProvider.objects.create(

@@ -165,7 +165,7 @@ def number_of(words: str) -> int:
 WITHOUT_A_WHOLE = re.compile(r"exceeds 80%|80 % of|\+20 %")  # fixed texts, and thresholds in words
 
 
-def test_every_share_on_a_page_says_what_it_is_a_share_of(script: Script) -> None:
+def test_every_share_on_a_page_says_of_what(script: Script) -> None:
     script({"text": "Hello. " * 300, "usage": {"prompt_tokens": 4_321, "completion_tokens": 7}}, context_length=32_000)
     dialog = send(make_dialog(context_policy="breaking", context_limit=4_000), "Hi")
     client, answer = browser_of(dialog.owner), dialog.turns.get(role="assistant")

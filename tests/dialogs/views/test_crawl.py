@@ -250,7 +250,7 @@ def test_a_stranger_finds_no_page_of_somebody_else(script: Script) -> None:
 
 
 @pytest.mark.timeout(600)  # some twelve hundred requests
-def test_every_page_opens_and_every_form_does_something_or_says_why_not(script: Script, settings: Any) -> None:
+def test_every_page_opens_and_every_form_acts_or_explains(script: Script, settings: Any) -> None:
     """Of every dialog for its owner, and of a few for an operator. Forms are sent empty, as the page offers them, and
     absurd, with scripts and without."""
     settings.STRICT_WAITS = False  # each form is sent in a transaction of the test's own, to be taken back

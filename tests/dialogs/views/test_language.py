@@ -20,10 +20,10 @@ from dialogs.templatetags.stored_sentences import FORMS, in_page_language, piece
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
+from tests.dialogs.extras.teams.leading import make_lead
 from tests.dialogs.factories import UserFactory, make_dialog, send
 from tests.dialogs.html_tree import in_one_line
 from tests.dialogs.plain_words import PlainWords
-from tests.dialogs.views.test_accessibility import leading
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
@@ -64,7 +64,7 @@ def test_pages_speak_the_language_that_a_person_chose(dialog: Dialog) -> None:
 def test_no_english_word_is_left_on_a_chinese_page(script: Script) -> None:
     """But names, and what somebody wrote."""
     zoo, person = Zoo(script), operator()
-    made = [zoo.undone(), zoo.waiting(), zoo.suspended(), leading(zoo.talk("one"))]
+    made = [zoo.undone(), zoo.waiting(), zoo.suspended(), make_lead(zoo.talk("one"))]
     choose(person, "zh-hans")
     client, left = browser_of(person), dict[str, str]()
     addresses = """

@@ -194,7 +194,7 @@ def test_usage_of_a_copied_answer_stands_where_it_was_given(person: Client, dial
     assert answer.headers["Location"] == f"/d/{dialog.pk}/turn/2/usage/"
 
 
-def test_a_long_message_is_folded_and_a_running_tool_says_since_when(person: Client, dialog: Dialog) -> None:
+def test_a_long_message_folds_and_a_running_tool_shows_its_time(person: Client, dialog: Dialog) -> None:
     send(dialog, "\n".join(f"line {number}" for number in range(40)))
     page = page_of(person, dialog)
     assert page.count("body plain folded") == 1 and "Show all 309 characters" in page

@@ -154,7 +154,7 @@ def test_a_refusal_that_less_output_would_satisfy_names_its_numbers(
     assert str(copied) == "other words"
 
 
-def test_less_output_does_not_help_a_prompt_that_fills_the_window_alone() -> None:
+def test_less_output_cannot_help_a_prompt_that_fills_the_window() -> None:
     message = BUDGETS[0][1].replace("24577", "32760")
     assert type(of_response(400, openai_error(message))) is ContextOverflow
 
@@ -235,7 +235,7 @@ def test_a_provider_that_fails_has_refused_nothing(status: int, outcome: str) ->
         ({"type": "error", "error": {"type": "invalid_request_error", "message": "x"}}, "refused the request"),
     ],
 )
-def test_an_error_in_the_middle_of_an_answer_is_worded_by_its_class(payload: Any, outcome: str) -> None:
+def test_an_error_within_an_answer_is_worded_by_its_class(payload: Any, outcome: str) -> None:
     assert str(error_of(complaint_of_payload(payload), "a.host")).startswith(f"a.host {outcome}: x.")
 
 

@@ -172,7 +172,7 @@ def test_what_keeps_it_from_starting_is_said_once(another: Callable[..., Up]) ->
     assert refused.output.count("SECRET_KEY is not set") == 1
 
 
-def test_the_data_folder_is_its_owners_alone_and_no_password_is_printed(up: Up) -> None:
+def test_the_data_folder_is_private_and_no_password_is_printed(up: Up) -> None:
     assert (up.data.stat().st_mode & 0o077) == 0
     assert ((up.data / "redis.url").stat().st_mode & 0o077) == 0
     password = re.search(r"requirepass (\S+)", (up.data / "redis" / "redis.conf").read_text())

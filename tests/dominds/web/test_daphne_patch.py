@@ -80,7 +80,7 @@ def test_a_request_that_drips_is_ended_as_well(port: int) -> None:
     assert RECEIVE_SECONDS - 0.5 < time.monotonic() - begun_at < RECEIVE_SECONDS + 3
 
 
-def test_a_hundred_half_open_requests_are_gone_and_the_next_is_answered(port: int) -> None:
+def test_a_hundred_half_open_requests_leave_room_for_the_next(port: int) -> None:
     with ExitStack() as opened:
         begun_at = time.monotonic()
         waiting = [opened.enter_context(connect(port)) for _ in range(100)]

@@ -49,7 +49,7 @@ def test_no_other_page_may(origin: str | None) -> None:
     assert not is_own(handshake(origin))
 
 
-def test_a_name_that_leads_here_but_is_not_ours_is_no_origin() -> None:
+def test_a_foreign_name_that_leads_here_is_no_origin() -> None:
     assert not is_own(handshake("http://rebound.example:8000", "rebound.example:8000"))
 
 

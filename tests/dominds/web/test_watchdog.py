@@ -98,7 +98,7 @@ def test_a_loop_that_was_only_stopped_does_not_stand_still(caplog: pytest.LogCap
     assert not lines(caplog, "event_loop")
 
 
-def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_long_c_call_that_blocks_all_threads_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     enough = numbers_to_add()
 
     async def application(scope: object, receive: object, send: object) -> None:

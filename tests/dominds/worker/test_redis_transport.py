@@ -39,7 +39,7 @@ def test_after_a_loss_another_client_uses_the_new_connections(channel: Channel) 
         assert renewed.ping()
 
 
-def test_messages_in_hand_when_redis_is_lost_do_not_end_the_worker() -> None:
+def test_messages_in_hand_at_a_loss_of_redis_end_no_worker() -> None:
     """Celery then closes what it has given up already. The error ended the worker with all answers under way."""
     server = RedisServer().start()
     connection = Connection(server.url, transport=Transport)

@@ -82,7 +82,7 @@ def test_a_question_whose_answer_was_never_said_is_not_asked() -> None:
     assert answerable(talk(FACTS, probes)) == probes[:1]
 
 
-def test_an_answer_is_in_sight_when_one_of_its_forms_stands_there() -> None:
+def test_an_answer_is_in_sight_in_any_of_its_forms() -> None:
     probes = (Probe("Who meets Kim at the ferry?", "answer", answers=("SOLVEIG!", "Sol")),)
     (fate,) = run(talk(FACTS, probes), setup("window", 0.35)).fates
     assert (fate.measure, fate.state) == ("answers in sight", State.IN_SIGHT)

@@ -104,7 +104,7 @@ class Room:
     stretch_permille=st.integers(1, 50),
     manner=manners,
 )
-def test_a_cut_answer_goes_on_from_its_end_and_comes_to_one(
+def test_a_cut_answer_goes_on_and_becomes_one(
     window: int,
     output_length: int | None,
     beside_percent: int,

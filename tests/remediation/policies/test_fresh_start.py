@@ -54,7 +54,7 @@ def test_the_handover_names_the_turns_that_it_stands_for() -> None:
         assert turns_of_summary(again) == (gone[0], sources_of(later)[0])  # the first handover's among them
 
 
-def test_the_task_goes_on_whole_through_one_fresh_start_after_the_other() -> None:
+def test_the_task_goes_on_whole_through_repeated_fresh_starts() -> None:
     units = history()
     for number in range(3):
         handover, units = fresh(units, BY_HAND)

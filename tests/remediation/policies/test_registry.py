@@ -110,7 +110,7 @@ def test_a_plugin_that_cannot_be_used_is_named_and_left_out(plugin: None, value:
         {"by_hand": ByHand(verb="mine", label="m", button="m", does="m.")},  # nothing to perform
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused_where_it_is_written(fields: dict[str, Any]) -> None:
+def test_a_policy_without_sense_is_refused_where_written(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"polic|name|target|%"):
         Policy(**{"name": "mine", "label": "mine", "sentence": "Does nothing.", **fields})
 

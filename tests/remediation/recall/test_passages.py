@@ -37,7 +37,7 @@ def test_passages_hold_all_of_the_text_in_order_and_in_bounds(text: str) -> None
     assert all(0 < len(passage.text) <= PASSAGE_CHARS * 3 // 2 for passage in result)
 
 
-def test_a_passage_of_chinese_takes_no_more_room_than_one_of_english() -> None:
+def test_a_chinese_passage_takes_no_more_room_than_an_english() -> None:
     text = "数据库的备份昨天晚上又失败了，请在周五之前检查日志。不要删除任何旧的文件，也不要重启服务器！" * 30
     result = passages_of(1, "user", text, count_characters)
     assert all(passage.est_tokens <= 1.5 * PASSAGE_TOKENS for passage in result)

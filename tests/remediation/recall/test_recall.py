@@ -98,7 +98,7 @@ def test_what_stands_in_the_request_does_not_come_back() -> None:
     assert 5 not in turns_of(recalled(TALK, question, shown=f"Earlier: {TALK[4]}"))
 
 
-def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits() -> None:
+def test_what_is_pinned_comes_first_as_far_as_it_fits() -> None:
     def turns_within(budget: int, in_sight: tuple[int, ...] = ()) -> list[int]:
         archive = index_of(TALK)
         return turns_of(
@@ -175,9 +175,7 @@ def test_it_keeps_to_budget_sight_and_order(texts: list[str], question: str, bud
 
 
 @given(texts=TEXTS, place=st.integers(0, 25), added=st.text(alphabet="qzj ", min_size=1, max_size=40))
-def test_an_unrelated_unit_does_not_push_out_the_only_one_that_answers(
-    texts: list[str], place: int, added: str
-) -> None:
+def test_an_unrelated_unit_pushes_out_no_answer(texts: list[str], place: int, added: str) -> None:
     place = min(place, len(texts))
     texts = [*texts[:place], "the password is Zanzibar", *texts[place:]]
     for known in (texts, [*texts, added], [added, *texts]):
@@ -186,7 +184,7 @@ def test_an_unrelated_unit_does_not_push_out_the_only_one_that_answers(
 
 @settings(max_examples=20)
 @given(texts=TEXTS, cut=st.integers(0, 25), question=QUESTION)
-def test_an_index_grown_turn_by_turn_answers_like_one_made_at_once(texts: list[str], cut: int, question: str) -> None:
+def test_an_index_grown_by_turns_answers_like_a_whole_one(texts: list[str], cut: int, question: str) -> None:
     grown = index_of(texts[:cut])
     for turn, text in enumerate(texts[cut:], min(cut, len(texts)) + 1):
         grown.add(passages_of(turn, "user" if turn % 2 else "assistant", text, count_characters))
@@ -219,7 +217,7 @@ def spent(turns: int, rng: Random, vocabulary: list[str]) -> float:
     return min(best)
 
 
-def test_twice_the_dialog_takes_at_most_two_and_a_half_times_as_long() -> None:
+def test_twice_the_dialog_takes_at_most_2_5_times_as_long() -> None:
     rng = Random(5)
     vocabulary = [f"w{int(rng.paretovariate(0.7))}" for _ in range(5_000)]
     assert spent(16_000, rng, vocabulary) <= 2.5 * spent(8_000, rng, vocabulary) + 0.002

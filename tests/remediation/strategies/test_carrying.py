@@ -133,7 +133,7 @@ def test_a_line_that_stands_for_old_output_is_no_fact() -> None:
     assert carried_by((done, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ()
 
 
-def test_a_ledger_takes_little_beside_an_account_of_plain_talk_by_rule() -> None:
+def test_a_ledger_takes_little_beside_an_account_of_talk() -> None:
     text = numbered(*(user(f"Host db{i}.example.org has port {9000 + i}.") for i in range(99)))
     work = numbered(*(tool(f"Host db{i}.example.org has port {9000 + i}.", id=f"t{i}") for i in range(99)))
     assert [ledger_reserve(limit, text) for limit in (600, 5_000, 20_000)] == [60, 100, 400]

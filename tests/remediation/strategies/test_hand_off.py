@@ -140,7 +140,7 @@ def test_an_earlier_summary_is_revised_in_parts_that_fit() -> None:
     assert text.startswith("The gala")
 
 
-def test_without_a_model_people_are_quoted_whole_and_the_agent_in_short() -> None:
+def test_without_a_model_people_are_quoted_whole_and_agents_briefly() -> None:
     text = digest(DIALOG, 90, toolbox(), 60)
     assert words(text) <= 90
     assert "1 person: The booking service falls over every evening." in text
@@ -164,7 +164,7 @@ def test_a_digest_of_a_digest_does_not_nest() -> None:
     assert "Never touch the printers." in twice
 
 
-def test_a_masked_result_says_what_it_was_how_large_and_where_it_is() -> None:
+def test_a_masked_result_tells_its_subject_size_and_place() -> None:
     masked = mask(DIALOG[1], toolbox())
     text = masked.messages[-1].text
     assert text.startswith(f"{OPENING}run, est. ")

@@ -67,7 +67,7 @@ def test_where_images_are_enough_no_word_is_lost() -> None:
     assert done.removed == VIEW[:1] and done.est_after == total_tokens(done.units)
 
 
-def test_where_they_are_not_the_policy_goes_on_and_archives_all_changes() -> None:
+def test_without_them_the_policy_goes_on_and_archives_all_changes() -> None:
     done = images_first(task(100, 2_500), TOOLS, shortened)
     assert done.units == VIEW[-2:] and done.removed == VIEW[:-2] and done.est_before == total_tokens(VIEW)
     assert [step.strategy for step in done.steps] == ["mask_images"]

@@ -146,7 +146,7 @@ def test_what_fits_is_untouched() -> None:
     assert pruned.removed == ()
 
 
-def test_an_overflow_of_what_must_stay_is_an_error_that_names_sizes() -> None:
+def test_an_overflow_of_what_must_stay_names_sizes() -> None:
     units = numbered(system(prose("rules", 50)), user("old"), user(prose("ask", 60)))
     pruned = prune(units, 80, WEIGHTS, count)
     assert texts(pruned.pruned) == [units[0].text, units[2].text]

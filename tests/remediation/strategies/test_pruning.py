@@ -112,7 +112,7 @@ def test_odd_entries_are_survived() -> None:
     assert result == PrunedReply((PrunedEntry("7", "", None),), "")
 
 
-def test_what_the_reply_leaves_out_is_removed_and_kept_in_the_record() -> None:
+def test_what_the_reply_leaves_out_is_removed_and_recorded() -> None:
     units = dialog()
     rewritten = apply_pruned(units, reply(*units[:6]), toolbox(), LIMIT)
     assert tuple(u for u in rewritten.units if not is_ledger(u)) == (*units[:6], *units[-5:])
@@ -281,7 +281,7 @@ def test_the_fallback_fails_where_nothing_helps() -> None:
     assert rewritten.units == units
 
 
-def test_a_span_is_cut_to_the_pruners_window_and_every_unit_is_seen() -> None:
+def test_a_span_fits_the_pruners_window_and_shows_every_unit() -> None:
     units = dialog(60)
     cut = split_for(units, 2500)
     assert [u for batch in cut.batches for u in batch] == list(units)

@@ -102,7 +102,7 @@ def test_an_excerpt_of_code_is_code_with_line_numbers_and_without(number: str) -
     assert classify("\n".join(number + line for line in lines), UnitRole.TOOL) is UnitKind.CODE
 
 
-def test_what_a_program_printed_is_no_code_for_the_source_lines_in_it() -> None:
+def test_what_a_program_printed_is_no_code_despite_source_lines() -> None:
     call = ToolCall("1", "bash", json.dumps({"command": "cd app && python -m pytest -q"}))
     messages = (Message(Role.ASSISTANT, "", (call,)), Message(Role.TOOL, TEST_RUN, tool_call_id="1"))
     assert kind_of(Unit("u", UnitKind.MESSAGE, UnitRole.TOOL, messages)) is UnitKind.LOG

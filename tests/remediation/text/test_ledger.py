@@ -102,7 +102,7 @@ def test_what_the_agent_asked_is_no_fact() -> None:
     assert key_facts([("assistant", asked)], 200, count) == ()
 
 
-def test_a_question_of_a_person_without_a_name_or_value_is_no_fact() -> None:
+def test_a_persons_question_without_a_value_is_no_fact() -> None:
     asked = "Can we please discuss that for a moment?\nCould you please restart db-01.internal?"
     assert key_facts([("user", asked)], 200, count) == ("Could you please restart db-01.internal?",)
 
@@ -237,7 +237,7 @@ def test_a_megabyte_on_one_line_takes_about_a_second(role: str) -> None:
     assert seconds([(role, line)]) < 1.5  # measured 0.3 s
 
 
-def test_twice_as_many_texts_take_at_most_two_and_a_half_times_as_long() -> None:
+def test_twice_as_many_texts_take_at_most_2_5_times_as_long() -> None:
     chance = random.Random(4)
     texts = [(chance.choice(["user", "assistant"]), "\n".join(filler(chance, 10))) for _ in range(400)]
     assert seconds(texts) <= 2.5 * seconds(texts[:200]) + 0.02

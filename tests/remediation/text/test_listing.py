@@ -45,7 +45,7 @@ TABLE = "  id  | last_out\n------+------------\n 1700 | 2023-10-30\n 3400 | 2026
         ("", ""),
     ],
 )  # fmt: skip
-def test_a_value_is_listed_with_the_name_that_its_row_gives_it(result: str, values: str) -> None:
+def test_a_value_is_listed_with_the_name_in_its_row(result: str, values: str) -> None:
     assert listing(result, 100, count) == values
 
 

@@ -107,7 +107,7 @@ def test_the_agent_and_quotes_take_back_nothing_that_a_person_said() -> None:
     assert mark_superseded(statements_of([said, agent, quote, *IDLE]))[0].holds
 
 
-def test_a_ledger_drops_what_no_longer_holds_though_an_earlier_one_carried_it() -> None:
+def test_a_ledger_drops_what_no_longer_holds_though_carried_before() -> None:
     earlier = key_facts([Said("user", "The audit is due on 2027-03-04.", 1)], 100, count)
     assert earlier == ("The audit is due on 2027-03-04. [1 person]",)
     later = [Said("user", "The audit has moved to March 19.", 8), *IDLE]

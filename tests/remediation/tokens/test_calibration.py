@@ -49,7 +49,7 @@ def calibrated(reports: Iterable[tuple[Counted, int]]) -> Calibration:
 
 
 @given(st.none() | calibrations, counts, reported_tokens)
-def test_slope_and_share_stay_within_their_bounds_and_the_spread_is_one(
+def test_slope_and_share_keep_their_bounds_and_the_spread_is_one(
     previous: Calibration | None, counted: Counted, reported: int
 ) -> None:
     learnt = calibrate(previous, counted, reported)
@@ -84,7 +84,7 @@ def test_two_reports_show_that_a_template_leaves_tools_out(
         calibration = calibrate(calibration, Counted(text, tools), reported)
 
 
-def test_a_share_that_cannot_be_negative_leaves_its_rest_to_the_slope() -> None:
+def test_a_share_that_cannot_be_negative_gives_to_the_slope() -> None:
     """Kept at 0 by itself, the share left a slope of 1.09 behind: a fifth too much for a paste of 28,630."""
     calibration = calibrated((Counted(text, 7_523), round(0.9157 * text) + 6) for text in (929, 558, 144))
     assert calibration.tools_share == pytest.approx(0, abs=0.01) and calibration.slope == pytest.approx(
@@ -171,7 +171,7 @@ def test_single_digits_bring_estimates_within_5_percent_after_two_reports() -> N
     assert max(errors(1)) < 0.025 and median(errors(1)) < 0.012
 
 
-def test_other_tools_are_expected_at_the_share_that_the_first_ones_taught() -> None:
+def test_other_tools_are_expected_at_the_learnt_share() -> None:
     # Printed in half the tokens.
     calibration = calibrated((Counted(text, 4_000), text + 2_000) for text in (60, 2_000, 5_000))
     assert calibration.expected(Counted(5_100, 400)) == pytest.approx(5_300, rel=0.01)

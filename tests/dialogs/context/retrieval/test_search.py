@@ -78,7 +78,7 @@ def test_an_index_larger_than_all_may_be_is_still_kept() -> None:
         assert first is second
 
 
-def test_a_message_waits_for_the_newest_turns_and_later_ones_have_all() -> None:
+def test_a_message_waits_for_the_newest_turns_only() -> None:
     dialog = hold(
         make_dialog(), "the heron flies", "so it does. " * (AT_ONCE_CHARS // 12 + 1), "herons", "a heron sits"
     )
@@ -93,7 +93,7 @@ def test_a_message_waits_for_the_newest_turns_and_later_ones_have_all() -> None:
         assert index.entries_of([1, 2, 3, 4])[-1] == index.corpus.entries - 1, "each turn once"
 
 
-def test_what_is_pinned_or_older_than_all_in_sight_comes_at_once() -> None:
+def test_a_pinned_or_old_turn_comes_at_once() -> None:
     long = "so it does. " * (AT_ONCE_CHARS // 12 + 1)
     for in_sight, pinned in (((), (1,)), ((2,), ())):
         dialog = hold(make_dialog(), "the heron flies", long, "a heron sits")

@@ -235,7 +235,7 @@ def test_days_of_costs_are_those_of_the_readers_zone(
     assert days() == expected
 
 
-def test_the_days_of_every_zone_begin_at_a_quarter_of_an_hour() -> None:
+def test_the_days_of_every_zone_begin_at_a_quarter_hour() -> None:
     for name in available_timezones():
         for month in range(1, 13):
             begins = datetime(2026, month, 1, tzinfo=ZoneInfo(name)).astimezone(UTC)

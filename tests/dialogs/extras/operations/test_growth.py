@@ -46,7 +46,7 @@ def test_questions_of_a_state_are_found_by_an_index() -> None:
     assert "question_by_state" in Question.objects.filter(state="answered").order_by("-created_at")[:50].explain()
 
 
-def test_the_newest_calls_of_an_old_dialog_are_found_by_their_index() -> None:
+def test_the_newest_calls_of_an_old_dialog_use_an_index() -> None:
     """Not by the snapshots of all dialogs from the newest on."""
     old = an_old_dialog(calls=100, newer=1_900)
     with CaptureQueriesContext(connection) as asked:

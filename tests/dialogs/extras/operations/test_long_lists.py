@@ -45,7 +45,7 @@ def selects(asked: CaptureQueriesContext, table: str) -> list[str]:
     return [sql for sql in results if "LIMIT" in sql and "COUNT" not in sql]
 
 
-def test_the_newest_calls_of_a_dialog_come_in_the_order_of_their_index() -> None:
+def test_the_newest_calls_come_in_the_order_of_their_index() -> None:
     """No other index has that order, however many calls others made since."""
     old = an_old_dialog(calls=300, newer=2_700)
     with transaction.atomic():
@@ -260,7 +260,7 @@ def _execute(*statements: str) -> list[Any]:
         return list(cursor.fetchall()) if cursor.description else []
 
 
-def test_an_index_of_words_is_used_or_the_way_to_one_is_shown() -> None:
+def test_an_index_of_words_is_used_or_suggested() -> None:
     rows = titled(2_000)
     texts = [f"Case {n} of {hash(str(n))}" for n in range(2_000)]
     Turn.objects.bulk_create(

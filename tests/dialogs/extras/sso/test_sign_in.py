@@ -250,7 +250,7 @@ def test_what_the_operators_did_not_agree_on_is_said(provider: Provider, setting
     assert_refused(client.get("/login/provider/"), client, 502, "cannot be trusted")
 
 
-def test_a_sign_in_that_the_provider_denies_ends_on_the_login_page(provider: Provider) -> None:
+def test_a_denied_sign_in_ends_on_the_login_page(provider: Provider) -> None:
     provider.denies, client = True, Client()
     assert_refused(sign_in(client, "/q4h/"), client, 403, "Harbour ID did not sign you in. Begin again.")
     back = sent_back(client) + "&iss=https://id.example.org"  # mixed up with another provider

@@ -58,7 +58,7 @@ def test_the_last_answer_of_a_side_dialog_is_the_calls_result(lead: Dialog, scri
     assert sent.startswith(TASK) and "plan" not in sent
 
 
-def test_end_of_the_child_and_result_of_the_call_are_one_transaction(lead: Dialog, script: Script) -> None:
+def test_a_childs_end_and_its_result_are_one_transaction(lead: Dialog, script: Script) -> None:
     script(*steps(asking()))
     send(lead, "plan")
     side = side_of(lead)
@@ -196,7 +196,7 @@ def test_no_call_begins_below_a_budget_that_others_used_up(lead: Dialog, script:
         check_room(whole, whole.cost_usd)
 
 
-def test_no_call_begins_in_or_below_a_side_dialog_that_has_ended(lead: Dialog, script: Script) -> None:
+def test_no_call_begins_below_a_side_dialog_that_has_ended(lead: Dialog, script: Script) -> None:
     """They are closed after the commit that ends them, one by one, or by the sweeper: meanwhile workers find them."""
     script(*steps(asking()))
     send(lead, "plan")

@@ -94,7 +94,7 @@ def test_the_next_request_is_shown_before_it_is_sent(dialog: Dialog) -> None:
     assert told == sent_request(sent).pieces
 
 
-def test_a_mark_leads_to_what_went_and_undoes_it_at_its_place(script: Script) -> None:
+def test_a_mark_leads_to_what_went_and_undoes_it_there(script: Script) -> None:
     script({"text": "Understood. " * 200}, context_length=9_000)
     dialog = send(make_dialog(context_policy="summarize"), *("one", "two", "three", "four", "five", "six", "seven"))
     rewrite_requests.request(dialog.pk, "summarize", dialog.owner)

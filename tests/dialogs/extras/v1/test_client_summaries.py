@@ -78,7 +78,7 @@ def test_a_summary_may_be_the_newest_message(key: ApiKey, summed_up: Dialog) -> 
     assert goes_on.pk == summed_up.pk
 
 
-def test_a_summary_is_no_sign_of_a_conversation_that_does_not_hold_it(key: ApiKey, summed_up: Dialog) -> None:
+def test_a_summary_finds_no_conversation_that_does_not_hold_it(key: ApiKey, summed_up: Dialog) -> None:
     """A summary of a document, an answer that is given to another agent, and somebody else's words."""
     alone = sent(key, summed_up, ("user", f"{ASKED} Here it is: ..."))
     assert alone.pk != summed_up.pk

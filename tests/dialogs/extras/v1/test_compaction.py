@@ -95,7 +95,7 @@ def test_a_conversation_is_rewritten_in_its_dialog_and_goes_on_there(key: ApiKey
 
 
 @database
-def test_a_conversation_of_elsewhere_is_compacted_in_a_dialog_of_its_own(key: ApiKey, agent: str) -> None:
+def test_a_conversation_from_elsewhere_is_compacted_in_its_own_dialog(key: ApiKey, agent: str) -> None:
     history = told(*as_history(*ASKED))
     body = {"model": agent, "max_tokens": 99, "compaction": {"type": "summarize"}, "messages": history}
     reading = read_message(sent(key, **body))

@@ -91,7 +91,7 @@ def test_a_response_keeps_its_own_state_whatever_is_said_after_it(key: ApiKey, s
     assert retrieval.response_of(key, response)["status"] == "failed", "also when nobody knows why any more"
 
 
-def test_each_answer_of_a_tool_loop_has_an_id_of_its_own(key: ApiKey, agent: str) -> None:
+def test_each_answer_of_a_tool_loop_has_its_own_id(key: ApiKey, agent: str) -> None:
     """LangChain.js takes what comes under one id for one message."""
     first = ChatRequest(model=agent, messages=(ASKED,), tools=[WEATHER])
     run = conversations.begin(key, first)
@@ -212,7 +212,7 @@ MORE = " of the harbour there, of the islands around it, and of the strait that 
         ASKED.text,
     ],
 )
-def test_words_behind_a_message_that_waits_for_a_result_are_no_result(key: ApiKey, script: Script, text: str) -> None:
+def test_words_behind_a_message_awaiting_a_result_are_no_result(key: ApiKey, script: Script, text: str) -> None:
     script(
         {"match": "weather", "tool_calls": [{"name": "get_weather", "arguments": {"at": "Genua"}}]}, {"text": "Nice."}
     )
@@ -229,9 +229,7 @@ def test_of_two_that_wait_for_the_same_result_neither_goes_on(key: ApiKey, scrip
     assert len(waiting) == 2
 
 
-def test_a_branch_that_is_too_long_to_copy_is_stored_as_told(
-    key: ApiKey, agent: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_too_long_to_copy_is_stored_as_told(key: ApiKey, agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     messages = [ClientMessage("user", "Hello"), ClientMessage("assistant", "Nice.")]
     dialog = begun(key, agent, messages[0])
     drive(dialog.pk)

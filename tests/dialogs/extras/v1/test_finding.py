@@ -72,7 +72,7 @@ def test_a_failed_message_is_answered_again_in_its_dialog(key: ApiKey, script: S
     assert texts_in(again) == [*as_history("Hello"), *as_history("Now fail")]
 
 
-def test_a_fork_shares_what_stood_before_it_and_no_rewrite_is_repeated(key: ApiKey, script: Script) -> None:
+def test_a_fork_shares_what_stood_before_and_repeats_no_rewrite(key: ApiKey, script: Script) -> None:
     words = "Understood: " + "the cargo is forty barrels of oil, and the cat may stay. " * 12
     script({"text": words, "usage": "estimate"}, context_length=16_000)
     agent = str(AgentFactory.create(context_policy="retention").pk)
@@ -212,7 +212,7 @@ def test_two_turns_of_open_webui_are_one_dialog_in_the_list(key: ApiKey, agent: 
     assert set(re.findall(r"/d/([0-9a-f-]{36})/", page)) == {str(dialog.pk)}
 
 
-def test_a_title_may_be_asked_for_in_a_message_before_what_it_is_about(key: ApiKey, agent: str) -> None:
+def test_a_title_may_be_asked_for_before_its_subject(key: ApiKey, agent: str) -> None:
     """As opencode does."""
     messages = (ClientMessage("user", "Generate a title for this conversation:\n"), ClientMessage("user", '"Task 0"'))
     run = conversations.begin(key, ChatRequest(model=agent, messages=messages))
@@ -315,7 +315,7 @@ def test_prompts_in_other_languages_quote_short_answers(
     ],
     ids=["en", "zh"],
 )
-def test_a_title_asked_for_behind_the_conversation_is_no_part_of_it(key: ApiKey, agent: str, topic: str) -> None:
+def test_a_title_asked_for_behind_the_conversation_stays_apart(key: ApiKey, agent: str, topic: str) -> None:
     dialog = conversation(key, agent, "Hello", "Tell of cats")
     beside = posted(key, agent, *as_history("Hello", "Tell of cats"), topic)
     assert (beside.origin, beside.expires_at is not None, beside.forked_from) == ("background", True, None)

@@ -232,7 +232,7 @@ def test_another_answer_is_asked_for_beside_what_was_put_away(
     assert len({dialog.pk, another, anew}) == 3
 
 
-def test_a_dialog_that_can_go_on_comes_before_one_that_was_closed(key: ApiKey, script: Script) -> None:
+def test_an_open_dialog_is_found_before_a_closed_one(key: ApiKey, script: Script) -> None:
     script({"text": TOLD})
     program = Program(key, str(AgentFactory.create().pk), "chat")
     goes_on, put_away = program.talk(), program.talk()

@@ -209,7 +209,7 @@ def test_a_clients_system_message_follows_the_agents(client: OpenAI) -> None:
 # -- conversations -----------------------------------------------------------------------------------------------------
 
 
-def test_a_history_that_is_told_exactly_goes_on_and_grows_by_what_is_new(client: OpenAI) -> None:
+def test_an_exact_history_goes_on_and_grows_by_what_is_new(client: OpenAI) -> None:
     text, dialogs = ["Hi"], set()
     for number in range(4):
         answer = ask(client, "plain", *text, stream=False)
@@ -328,7 +328,7 @@ def test_a_tool_may_not_take_the_name_of_one_of_ours(client: OpenAI) -> None:
         ask(client, "plain", "Hi", tools=[{"type": "function", "function": {"name": "clear_mind"}}])
 
 
-def test_a_question_to_a_person_is_text_and_the_next_message_its_answer(client: OpenAI) -> None:
+def test_a_question_to_a_person_is_text_answered_by_a_message(client: OpenAI) -> None:
     first = ask(client, "asks", "Book a hotel")
     content = first.choices[0].message.content
     assert content == "One thing first.\n\nWhich currency?"
@@ -359,7 +359,7 @@ def test_a_clients_next_message_allows_a_call_or_refuses_it(client: OpenAI) -> N
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_two_notices_are_lines_of_the_answer_and_the_dialog_goes_on(client: OpenAI, stream: bool) -> None:
+def test_the_two_notices_are_lines_of_a_finished_answer(client: OpenAI, stream: bool) -> None:
     words, dialogs, answers = ["Remember data/orders.csv. " * 40], set(), []
     for number in range(14):
         answer = ask(client, "long", *words, stream=stream)

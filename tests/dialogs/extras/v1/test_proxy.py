@@ -174,9 +174,7 @@ def test_several_system_messages_in_the_beginning_stay_apart(client: OpenAI, dou
     assert doubles["local"].refusals == []
 
 
-def test_tools_are_the_clients_alone_and_any_of_them_may_be_required(
-    client: OpenAI, doubles: dict[str, Double]
-) -> None:
+def test_only_the_clients_tools_are_offered_and_any_may_be_required(client: OpenAI, doubles: dict[str, Double]) -> None:
     answer = ask(client, "local", user("When?"), tools=[WEATHER, TIME], tool_choice="required")
     body = doubles["local"].bodies[-1]
     assert [tool["function"]["name"] for tool in body["tools"]] == ["get_weather", "get_time"]
@@ -343,7 +341,7 @@ def test_the_providers_own_refusal_is_the_programs_to_mend(client: OpenAI, strea
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_backend_that_is_away_is_503_with_a_time_to_come_back(client: OpenAI, stream: bool) -> None:
+def test_an_absent_backend_is_503_with_a_time_to_return(client: OpenAI, stream: bool) -> None:
     with pytest.raises(openai.InternalServerError) as away:
         ask(client, "away", user("Hi"), stream=stream)
     assert (away.value.status_code, away.value.code) == (503, "provider_unavailable")
@@ -361,7 +359,7 @@ def test_a_message_that_fits_nowhere_is_refused_as_too_long(client: OpenAI) -> N
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_long_conversation_stays_in_the_window_and_says_what_was_done(
+def test_a_long_conversation_stays_in_the_window_and_says_how(
     stack: Stack, client: OpenAI, doubles: dict[str, Double], stream: bool
 ) -> None:
     texts: list[dict[str, Any]] = []

@@ -132,7 +132,7 @@ def test_hostile_texts_are_judged_at_once() -> None:
     assert time.perf_counter() - started < 10
 
 
-def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
+def test_new_is_the_newest_message_or_the_last_results() -> None:
     result = conversation_of([user("a"), assistant("b"), user("c")])
     assert (result.before, result.message, result.results) == ((user("a"), assistant("b")), "c", ())
     results = (ClientMessage("tool", "x", call_id="1"), ClientMessage("tool", "y", call_id="2"))
@@ -227,7 +227,7 @@ def test_whatever_drafts_come_the_text_is_the_turns_each_once(turns: list[tuple[
     assert expected.replace("\n", "") == "".join(text for text, _ in turns).replace("\n", "")
 
 
-def test_a_lost_attempt_is_gone_on_with_where_the_next_says_the_same() -> None:
+def test_a_lost_attempt_goes_on_where_the_next_says_the_same() -> None:
     composer = Composer()
     assert composer.live_text(1, 0, "Hello wor") == "Hello wor"
     assert composer.live_text(2, 0, "Hello") == ""
@@ -260,7 +260,7 @@ def test_a_lost_attempt_does_not_keep_the_next_from_thinking_otherwise() -> None
     assert thoughts.piece(1, 9, ", I think") == "", "late, and so old"
 
 
-def test_notices_stand_on_lines_of_their_own_and_the_sentence_goes_on() -> None:
+def test_notices_stand_on_their_own_lines_and_sentences_go_on() -> None:
     composer = Composer()
     event = composer.turn(1, "The answer is", goes_on=True) + composer.notice(COMPACTING) + composer.notice(COMPACTED)
     event += composer.turn(2, " forty-two.")
@@ -366,7 +366,7 @@ def test_first_system_message_is_instructions_without_notices() -> None:
     assert in_another_protocol.instructions == "Be kind.\n\nBe polite."
 
 
-def test_a_system_message_behind_an_answer_is_what_is_to_be_answered() -> None:
+def test_a_system_message_behind_an_answer_is_answered() -> None:
     """As NextChat asks for a summary."""
     texts = [("system", "Be kind."), ("user", "a"), ("assistant", "b"), ("system", "Sum this up.")]
     result = parse(orjson.dumps(HI | {"messages": [{"role": role, "content": text} for role, text in texts]}))
@@ -417,7 +417,7 @@ LOOPS = st.lists(st.lists(IDS, min_size=1, max_size=3), min_size=1, max_size=4)
 
 
 @given(loops=LOOPS)
-def test_each_call_gets_an_id_of_its_own_and_its_result_the_same(loops: list[list[str]]) -> None:
+def test_each_call_gets_its_own_id_and_its_result_the_same(loops: list[list[str]]) -> None:
     """Each loop: an answer with calls, then a result for each of them in order."""
     history = []
     for ids in loops:

@@ -43,7 +43,7 @@ def operator(script: Script) -> Iterator[Client]:
     mcp.forget_lists()
 
 
-def test_a_server_is_added_once_it_answers_and_agents_have_its_tools(operator: Client, url: str) -> None:
+def test_a_server_that_answers_is_added_and_offers_its_tools(operator: Client, url: str) -> None:
     added = operator.post("/tool-servers/add/", {"server_id": "desk", "url": url, "key": KEY}, follow=True)
     page = added.content.decode()
     assert "Added, with" in page and url in page and "with a key" in page and KEY not in page
@@ -83,7 +83,7 @@ def test_a_server_is_added_once_it_answers_and_agents_have_its_tools(operator: C
         ({"key": "clé"}, "characters that no key has"),
     ],
 )
-def test_what_does_not_answer_or_may_not_be_called_is_not_added(
+def test_a_silent_or_forbidden_server_is_not_added(
     operator: Client, settings: Any, given: dict[str, Any], sentence: str
 ) -> None:
     settings.PRIVATE_WEBHOOKS = False
@@ -107,9 +107,7 @@ def test_the_file_goes_before_the_page_and_is_not_edited_here(operator: Client, 
     assert "cannot be reached" in html.unescape(operator.post("/tool-servers/files/test/").content.decode())
 
 
-def test_the_page_says_whose_a_program_is_and_what_it_offers_in_vain(
-    operator: Client, settings: Any, tmp_path: Path
-) -> None:
+def test_the_page_names_a_programs_owner_and_its_vain_offers(operator: Client, settings: Any, tmp_path: Path) -> None:
     program = {"command": sys.executable, "args": [str(ODD), str(tmp_path / "notes")]}
     servers = {"shared": program, "apart": {**program, "per_dialog": True}}
     (Path(settings.MINDS_DIR) / "mcp.yaml").write_text(json.dumps({"servers": servers}))

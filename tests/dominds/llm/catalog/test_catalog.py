@@ -412,7 +412,7 @@ def test_an_unknown_model_names_what_comes_near(provider_id: str, model_id: str,
 SCRIPTED = "providers: {mine: {apiType: scripted, models: {m: {script: '%s', kind: lmstudio, context_length: 9}}}}"
 
 
-def test_a_script_beside_the_file_is_found_with_and_without_its_ending(tmp_path: Path) -> None:
+def test_a_script_beside_the_file_is_found_by_either_name(tmp_path: Path) -> None:
     (tmp_path / "story.yaml").write_text("steps: [{text: x}]")
     for name in ("story.yaml", "story"):
         model = catalog_of(tmp_path, SCRIPTED % name).model("mine", "m")

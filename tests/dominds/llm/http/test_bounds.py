@@ -236,7 +236,7 @@ def test_more_calls_than_a_run_can_carry_fail_the_answer(
     assert len(ask(provider(Endpoint(server.url))).finished.tool_calls) == budgets.CALLS.most
 
 
-def test_all_of_it_at_once_stays_within_what_a_worker_may_have(server: ModelServer) -> None:
+def test_all_of_it_at_once_stays_within_a_workers_bounds(server: ModelServer) -> None:
     line = data({"choices": [{"delta": {"content": "x" * MEGABYTE}}]})
     bad = [endless(b"a"), endless(b": ping\n\n"), bomb("deflate", b"a", 200 * MEGABYTE), stream_of(*chat_calls(20_000))]
     plays = iter([*bad, stream_of(line, END)])

@@ -170,7 +170,7 @@ def test_a_connection_left_open_after_the_end_is_no_failure(server: ModelServer)
     assert time.monotonic() - started_at < 1.5
 
 
-def test_a_hundred_streams_run_beside_each_other_and_all_can_be_stopped(server: ModelServer) -> None:
+def test_a_hundred_streams_run_together_and_all_can_be_stopped(server: ModelServer) -> None:
     server.will(Silence(HI))
     streams = [chat_at(Endpoint(server.url)).stream(HELLO) for _ in range(100)]
     outcomes: list[type[BaseException]] = []

@@ -97,9 +97,7 @@ def test_the_section_of_the_models_kind_goes_before_the_general_one() -> None:
         (GPT_5_5, {"openai": {"reasoning": {"effort": "max"}}}, "does not know the effort max; its greatest is xhigh"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_in_a_sentence_and_never_sent(
-    name: str, settings: dict[str, Any], words: str
-) -> None:
+def test_what_cannot_be_sent_is_refused_in_a_sentence(name: str, settings: dict[str, Any], words: str) -> None:
     faults = faults_of_settings(shipped(name), settings, DIALECTS)
     assert words in "; ".join(reason for _, reason in faults)
     kept = set(sent(name, settings)) - {"reasoning"}
@@ -107,7 +105,7 @@ def test_what_cannot_be_sent_is_refused_in_a_sentence_and_never_sent(
     assert "messages" not in kept and "temprature" not in kept and "max_tokens" not in kept
 
 
-def test_parameters_of_llm_yaml_are_judged_by_the_kind_of_their_provider(tmp_path: Path) -> None:
+def test_parameters_of_llm_yaml_are_judged_by_their_providers_kind(tmp_path: Path) -> None:
     (tmp_path / "llm.yaml").write_text(
         """
 providers:
@@ -192,7 +190,7 @@ def test_requested_parameters_are_sent_in_the_models_own_words(
         (QWEN, {"reasoning_effort": "much"}, "reasoning_effort"),
     ],
 )
-def test_what_a_model_cannot_honour_is_named_as_it_was_asked_for(name: str, asked: dict[str, Any], field: str) -> None:
+def test_what_a_model_cannot_honour_is_named_as_asked(name: str, asked: dict[str, Any], field: str) -> None:
     assert [fault for fault, _ in faults_of_asked(shipped(name), {}, asked)] == [field]
 
 

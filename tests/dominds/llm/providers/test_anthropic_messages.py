@@ -336,7 +336,7 @@ def test_stale_thinking_may_be_dropped_after_a_rewrite(
     assert asked.headers.get("anthropic-beta") == beta
 
 
-def test_a_compatible_server_that_wants_its_thinking_is_sent_an_empty_one() -> None:
+def test_a_server_that_wants_its_thinking_gets_an_empty_one() -> None:
     model = info(ANTHROPIC_COMPATIBLE, echo=Echo.CALLS)
     body = request_body(Request("a-model", "", (USER, CALLS, *RESULTS)), owner(), model)
     assert body["messages"][1]["content"][0] == {"type": "thinking", "thinking": ""}

@@ -93,7 +93,7 @@ def test_a_list_of_one_is_named_by_required() -> None:
     assert orjson.loads(request_body(request, owner(), model))["tool_choice"] == "required"
 
 
-def test_a_model_that_cannot_think_and_be_forced_is_told_not_to_think() -> None:
+def test_a_model_that_cannot_think_when_forced_is_told_so() -> None:
     model = info(OPENAI_COMPATIBLE, forced_tool="thinking_off", thinking_off={"enable_thinking": False})
     assert "enable_thinking" not in orjson.loads(request_body(TALK, owner(), model))
     forced = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), model))

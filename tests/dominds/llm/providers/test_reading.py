@@ -478,7 +478,7 @@ def test_talk_about_calls_is_an_answer(wire: Format, text: str) -> None:
     assert (result.text, result.error) == (text, "")
 
 
-def test_a_call_in_the_thoughts_of_an_empty_answer_is_no_answer() -> None:
+def test_a_call_in_the_thoughts_of_an_empty_answer_fails() -> None:
     wire = Chat()
     thought = wire.chunk({"reasoning_content": f"I look. {WRITTEN['Kimi']}"})
     assert "came as text" in read(wire.reader(WEATHER), thought + wire.end("stop")).error

@@ -26,7 +26,7 @@ def test_the_first_60_percent_become_one_summary() -> None:
     assert after[2:] == units[12:]
 
 
-def test_in_plain_talk_a_rule_chooses_from_all_but_the_newest_share() -> None:
+def test_in_plain_talk_a_rule_leaves_the_newest_share() -> None:
     units = talk(18)  # 20 units: the newest four stay
     after = summarize_old(units, SHORT, toolbox(), 1, recent_share=0.2).units
     assert after[1].kind is UnitKind.SUMMARY
@@ -89,7 +89,7 @@ def test_priority_two_goes_when_priority_three_is_not_enough() -> None:
     assert {u.priority for u in units if u not in after} == {2, 3}
 
 
-def test_a_summary_is_as_important_as_the_most_important_it_stands_for() -> None:
+def test_a_summary_is_as_important_as_its_most_important_unit() -> None:
     units = tuple(replace(u, priority=2 if i == 3 else 3) for i, u in enumerate(talk(18)))
     assert summarize_old(units, SHORT, toolbox(**ALIKE), 1).units[1].priority == 2
 

@@ -129,7 +129,7 @@ def test_what_claude_code_sends_is_understood(stack: Stack, key: str) -> None:
     assert dialog_of(streamed().id).pk == dialog.pk
 
 
-def test_a_result_with_a_new_message_beside_it_goes_on_with_both(claude: Anthropic) -> None:
+def test_a_result_and_a_new_message_go_on_together(claude: Anthropic) -> None:
     messages: list[Any] = [{"role": "user", "content": "How is the weather?"}]
     called = asked(claude, "weather", messages, tools=[WEATHER])
     text = {"type": "text", "text": "Never mind, thank you."}

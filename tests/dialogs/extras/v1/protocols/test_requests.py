@@ -45,7 +45,7 @@ def test_a_compressed_body_is_refused_by_name(stack: Stack, key: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "kind"), [("messages", "request_too_large"), ("responses", "invalid_request_error")])
-def test_a_body_that_is_too_large_is_refused_in_the_protocols_shape(stack: Stack, path: str, kind: str) -> None:
+def test_a_body_too_large_is_refused_in_the_protocols_shape(stack: Stack, path: str, kind: str) -> None:
     answer = httpx2.post(f"{stack.base_url}/v1/{path}", content=b" " * (32 * 1024 * 1024 + 1))
     error = answer.json()["error"]
     assert (answer.status_code, error["type"], error["code"]) == (413, kind, "request_too_large")
