@@ -5,10 +5,13 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from dialogs.extras.teams import sight
 from dialogs.extras.teams.models import SideDialog
 from dialogs.models import Dialog
 from dialogs.models.known_costs import sum_of_costs
+from dominds.db.prepared import Select
 from remediation.spending import Spending, in_usd, is_used_up
 
 
@@ -16,6 +19,11 @@ def cost_of(ids: Collection[UUID]) -> Decimal:
     """Return the known cost of these dialogs, the removed ones included."""
     usd: Decimal = Dialog._base_manager.filter(pk__in=ids).aggregate(usd=sum_of_costs())["usd"]
     return usd
+
+
+@Select
+def _with_root(dialog_id: UUID) -> QuerySet[SideDialog]:
+    return SideDialog.objects.filter(pk=dialog_id).select_related("root__agent")
 
 
 def spending(dialog: Dialog, own: Spending) -> Spending:
@@ -26,7 +34,7 @@ def spending(dialog: Dialog, own: Spending) -> Spending:
         own = replace(own, beside=cost_of([side.pk for side in sight.below(dialog.pk, ended=True)]))
     if dialog.origin != Dialog.Origin.AGENT:
         return own
-    side = SideDialog.objects.select_related("root__agent").get(pk=dialog.pk)
+    side = _with_root.one(dialog.pk)
     if ended := sight.ended_here_or_above(side):
         return replace(own, refused_above=f"The side dialog {ended.name} has ended: {ended.reason}.")
     budget = side.root.budget_in_force

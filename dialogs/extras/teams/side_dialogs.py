@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from dialogs.actions import messages
@@ -23,6 +24,7 @@ from dialogs.state import AT_REST, State
 from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits
 from dominds import telemetry
+from dominds.db.prepared import Select
 
 log = structlog.get_logger(__name__)
 
@@ -136,7 +138,7 @@ def state_changed(change: Change) -> None:
     elif dialog.state == State.FAILED:
         unheard = sight.at_work(sight.of_parent(dialog)).filter(waits=True)
         end(sight.with_those_below(unheard), "the message above failed, and nothing waits for its report")
-    if dialog.origin == Dialog.Origin.AGENT and (side := SideDialog.objects.filter(pk=dialog.pk).first()):
+    if dialog.origin == Dialog.Origin.AGENT and (side := sight.side_of.first(dialog.pk)):
         _hear(change, side)
         if dialog.state == State.CLOSED:
             SideDialog.objects.filter(pk=side.pk, ended_at=None).update(ended_at=Now(), reason="it was closed")
@@ -173,10 +175,24 @@ def deliver_soon(side_id: UUID) -> None:
 
 def sweep() -> None:
     """Do what is owed and was lost with the process that owed it."""
-    owing = SideDialog.objects.exclude(owes="").order_by("asked_at").values_list("pk", flat=True)
-    unheard = sight.at_work(SideDialog.objects.filter(owes="", dialog__state__in=AT_REST)).values_list("pk", flat=True)
-    for side_id in [*owing[:MOST_AT_ONCE], *unheard[:MOST_AT_ONCE]]:
+    for side_id in [*_owing(), *_unheard()]:
         deliver(side_id)
+
+
+@Select
+def _owing() -> QuerySet[SideDialog, UUID]:
+    return SideDialog.objects.exclude(owes="").order_by("asked_at").values_list("pk", flat=True)[:MOST_AT_ONCE]
+
+
+@Select
+def _unheard() -> QuerySet[SideDialog, UUID]:
+    at_rest = SideDialog.objects.filter(owes="", dialog__state__in=AT_REST)
+    return sight.at_work(at_rest).values_list("pk", flat=True)[:MOST_AT_ONCE]
+
+
+@Select
+def _with_parent(side_id: UUID) -> QuerySet[SideDialog]:
+    return SideDialog.objects.filter(pk=side_id).select_related("parent__agent")
 
 
 @commits
@@ -184,7 +200,7 @@ def deliver(side_id: UUID) -> None:
     """Do what a side dialog owes: once, whoever else tries it at the same time."""
     unusable = messages.unusable(side_id)
     with suppress(NotFound), open_change(side_id) as change:
-        side = SideDialog.objects.filter(pk=side_id).select_related("parent__agent").get()
+        side = _with_parent.one(side_id)
         if side.owes == Owes.END:
             messages.close_within(change, None)
         elif side.owes == Owes.NOTHING:

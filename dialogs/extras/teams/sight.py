@@ -10,10 +10,21 @@ from dialogs.extras.teams import rules
 from dialogs.extras.teams.models import SideDialog
 from dialogs.models import Dialog, Reminder
 from dialogs.store.change import Change
+from dominds.db.prepared import Select
+
+
+@Select
+def side_of(dialog_id: UUID) -> QuerySet[SideDialog]:
+    return SideDialog.objects.filter(pk=dialog_id)
 
 
 def of_parent(parent: Dialog) -> QuerySet[SideDialog]:
-    return SideDialog.objects.filter(parent=parent).select_related("dialog__agent")
+    return SideDialog.objects.filter(parent=parent).select_related("dialog")
+
+
+@Select
+def _in_order(parent_id: UUID) -> QuerySet[SideDialog]:
+    return SideDialog.objects.filter(parent=parent_id).select_related("dialog").order_by("asked_at", "pk")
 
 
 def at_work(sides: QuerySet[SideDialog]) -> QuerySet[SideDialog]:
@@ -44,7 +55,7 @@ def ended_here_or_above(side: SideDialog) -> SideDialog | None:
     """Return this side dialog, or the nearest one above it, if it has ended."""
     above: SideDialog | None = side
     while above and above.ended_at is None:
-        above = SideDialog.objects.filter(pk=above.parent_id).first() if above.level > 1 else None
+        above = side_of.first(above.parent_id) if above.level > 1 else None
     return above
 
 
@@ -57,7 +68,7 @@ def keep_in_sight(change: Change) -> None:
     """Write the list of side dialogs anew as one of the parent's reminders, which no rewrite, clear or undo takes out
     of sight. The newest of those that have reported stay in it.
     """
-    rows = list(of_parent(change.dialog).order_by("asked_at", "pk"))
+    rows = _in_order(change.dialog.pk)
     reported = [side for side in rows if side.answered_at or side.ended_at]
     gone = set(reported[: -rules.ENDED_SHOWN])
     text = "\n".join([rules.LIST_HEAD, *(describe(side) for side in rows if side not in gone)])
