@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count
+from django.db.models import QuerySet
 
 from dialogs.actions.exits import SUSPENDING
-from dialogs.models import Dialog, Question, Round, Turn
+from dialogs.models import Dialog, Generation, Question, Round, Turn
 from dialogs.state import state_of
 from dialogs.store.change import facts_of
+from dominds.db.prepared import Select
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health.levels import Thresholds, UnknownReason, judge
 from remediation.guidance import MAX_FORCED_CLEARS
-from tests.dialogs.event_lists import events_of, numbers
+from tests.dialogs.event_lists import events_of
 
 ENDED = {"answered", "failed", "stopped", "superseded"}
 PENDING = {"queued", "answering", "suspended"}
@@ -48,91 +51,138 @@ class Evidence:
     settled: bool = True  # nothing is owed any more
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A dialog with what is stored of it, read once for all checks."""
+
+    dialog: Dialog
+    turns: list[Turn]  # with their generations
+    generations: list[Generation]  # with their snapshots
+    rounds: list[Round]
+    questions: list[Question]
+    events: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, dialog: Dialog) -> "Stored":
+        key = dialog.pk
+        return cls(dialog, _turns(key), _generations(key), _rounds(key), _questions(key), events_of(dialog))
+
+    def turns_of(self, role: str) -> list[Turn]:
+        return [turn for turn in self.turns if turn.role == role]
+
+    def has_open_question(self, *kinds: str) -> bool:
+        return any(question.state == "open" and question.kind in kinds for question in self.questions)
+
+
+@Select
+def _turns(dialog_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(dialog=dialog_id).select_related("generation").order_by("seq")
+
+
+@Select
+def _generations(dialog_id: UUID) -> QuerySet[Generation]:
+    return Generation.objects.filter(dialog=dialog_id).select_related("snapshot").order_by("pk")
+
+
+@Select
+def _rounds(dialog_id: UUID) -> QuerySet[Round]:
+    return Round.objects.filter(dialog=dialog_id).order_by("number")
+
+
+@Select
+def _questions(dialog_id: UUID) -> QuerySet[Question]:
+    return Question.objects.filter(dialog=dialog_id).order_by("pk")
+
+
 def breaches(dialogs: Iterable[Dialog], evidence: Evidence | None = None) -> list[str]:
     """Every breach of every invariant."""
     evidence = evidence or Evidence()
-    results = [f"{dialog.pk}: {breach}" for dialog in dialogs for check in OF_DIALOGS for breach in check(dialog)]
-    if evidence.settled:
-        results += [f"{dialog.pk}: {breach}" for dialog in dialogs for breach in nothing_is_owed(dialog)]
+    results = [f"{dialog.pk}: {breach}" for dialog in dialogs for breach in of_dialog(dialog, evidence.settled)]
     return results + [breach for check in OF_EVIDENCE for breach in check(evidence)]
+
+
+def of_dialog(dialog: Dialog, settled: bool = True) -> Iterator[str]:
+    """Every breach of what holds for a dialog, and for one that is owed nothing any more if it has ``settled``."""
+    stored = Stored.of(dialog)
+    for check in (*OF_DIALOGS, nothing_is_owed) if settled else OF_DIALOGS:
+        yield from check(stored)
 
 
 # -- of each dialog ----------------------------------------------------------------------------------------------------
 
 
-def state_is_that_of_its_rows(dialog: Dialog) -> Iterator[str]:
-    expected = state_of(facts_of(dialog))
-    if dialog.state != expected:
-        yield f"state is {dialog.state}, its rows say {expected}"
+def state_is_that_of_its_rows(stored: Stored) -> Iterator[str]:
+    expected = state_of(facts_of(stored.dialog))
+    if stored.dialog.state != expected:
+        yield f"state is {stored.dialog.state}, its rows say {expected}"
 
 
-def messages_end_once(dialog: Dialog) -> Iterator[str]:
+def messages_end_once(stored: Stored) -> Iterator[str]:
     """I1."""
-    for turn in dialog.turns.filter(role=Turn.Role.USER):
+    dialog, messages = stored.dialog, stored.turns_of(Turn.Role.USER)
+    for turn in messages:
         if turn.status not in ENDED | PENDING:
             yield f"I1: message {turn.seq} is {turn.status}"
-        if turn.status == "suspended" and not _has_open_question(dialog, *SUSPENDING):
+        if turn.status == "suspended" and not stored.has_open_question(*SUSPENDING):
             yield f"I1: message {turn.seq} is suspended without its Q4H"
         if turn.status == "answering" and dialog.answering_seq != turn.seq:
             yield f"I1: message {turn.seq} is being answered, the dialog says {dialog.answering_seq}"
-    final = dialog.turns.filter(
-        role="assistant",
-        status="complete",
-        tool_calls__isnull=True,
-        generation__dialog=dialog,
-        generation__outcome="kept",
+    answers = Counter(
+        turn.generation.answers_seq
+        for turn in stored.turns_of(Turn.Role.ASSISTANT)
+        if turn.status == "complete" and turn.tool_calls is None and turn.generation is not None
+        if turn.generation.dialog_id == dialog.pk and turn.generation.outcome == "kept"
     )
-    answers = Counter(final.values_list("generation__answers_seq", flat=True))
-    for turn in dialog.turns.filter(role=Turn.Role.USER, status="answered"):
-        if answers[turn.seq] != 1:
+    for turn in messages:
+        if turn.status == "answered" and answers[turn.seq] != 1:
             yield f"I1: message {turn.seq} is answered, by {answers[turn.seq]} answers"
 
 
-def nothing_is_owed(dialog: Dialog) -> Iterator[str]:
+def nothing_is_owed(stored: Stored) -> Iterator[str]:
     """I1, once everything has had its time."""
+    dialog = stored.dialog
     if dialog.state in ("queued", "generating"):
         yield f"I1: still {dialog.state}: owner {dialog.lease_owner!r}, wake_at {dialog.wake_at}"
     if dialog.state in ("idle", "failed", "closed"):
-        for turn in dialog.turns.filter(role=Turn.Role.USER, status__in=PENDING):
-            yield f"I1: message {turn.seq} is {turn.status} in a dialog that is {dialog.state}"
-    if running := dialog.generations.filter(outcome="running").count():
+        for turn in stored.turns_of(Turn.Role.USER):
+            if turn.status in PENDING:
+                yield f"I1: message {turn.seq} is {turn.status} in a dialog that is {dialog.state}"
+    if running := sum(row.outcome == "running" for row in stored.generations):
         yield f"I1: {running} generations run in a dialog that is {dialog.state}"
 
 
-def turns_are_stored_once(dialog: Dialog) -> Iterator[str]:
+def turns_are_stored_once(stored: Stored) -> Iterator[str]:
     """I2. A clear by force stores a call and its result of one generation; only the call names it."""
-    doubled = dialog.turns.exclude(generation=None).values("generation").annotate(n=Count("id")).filter(n__gt=1)
-    for row in doubled:
-        yield f"I2: generation {row['generation']} has {row['n']} turns"
-    places = list(dialog.turns.filter(position__isnull=False).values_list("position", flat=True))
-    for position, times in Counter(places).items():
-        if times > 1:
+    for generation, times in Counter(turn.generation_id for turn in stored.turns).items():
+        if generation is not None and times > 1:
+            yield f"I2: generation {generation} has {times} turns"
+    for position, times in Counter(turn.position for turn in stored.turns).items():
+        if position is not None and times > 1:
             yield f"I2: position {position} is taken {times} times"
-    if dialog.last_turn_seq != dialog.turns.count():
-        yield f"I2: {dialog.turns.count()} turns, numbered up to {dialog.last_turn_seq}"
+    if stored.dialog.last_turn_seq != len(stored.turns):
+        yield f"I2: {len(stored.turns)} turns, numbered up to {stored.dialog.last_turn_seq}"
 
 
-def only_kept_attempts_left_turns(dialog: Dialog) -> Iterator[str]:
+def only_kept_attempts_left_turns(stored: Stored) -> Iterator[str]:
     """I3. What a person stopped, and the partial answer of a message that failed, stand as such."""
     allowed = {"kept": {"complete", "interrupted"}, "stopped": {"stopped"}, "failed": {"failed"}}
-    for turn in dialog.turns.exclude(generation=None).select_related("generation"):
-        assert turn.generation is not None
-        if turn.status not in allowed.get(turn.generation.outcome, set()):
+    for turn in stored.turns:
+        if turn.generation is not None and turn.status not in allowed.get(turn.generation.outcome, set()):
             yield f"I3: generation {turn.generation.pk} is {turn.generation.outcome}, its turn {turn.status}"
-    for turn in dialog.turns.filter(role="assistant", generation=None):
-        yield f"I3: answer {turn.seq} is of no generation"
+        if turn.generation is None and turn.role == Turn.Role.ASSISTANT:
+            yield f"I3: answer {turn.seq} is of no generation"
 
 
-def epochs_grow(dialog: Dialog) -> Iterator[str]:
+def epochs_grow(stored: Stored) -> Iterator[str]:
     """I4."""
-    epochs = list(dialog.generations.order_by("id").values_list("epoch", flat=True))
-    if epochs != sorted(epochs) or any(epoch > dialog.epoch for epoch in epochs):
-        yield f"I4: epochs of the generations are {epochs}, the dialog is at {dialog.epoch}"
+    epochs = [row.epoch for row in stored.generations]
+    if epochs != sorted(epochs) or any(epoch > stored.dialog.epoch for epoch in epochs):
+        yield f"I4: epochs of the generations are {epochs}, the dialog is at {stored.dialog.epoch}"
 
 
-def generations_have_usage_and_health(dialog: Dialog) -> Iterator[str]:
+def generations_have_usage_and_health(stored: Stored) -> Iterator[str]:
     """I5."""
-    for row in dialog.generations.select_related("snapshot"):
+    for row in stored.generations:
         snapshot = getattr(row, "snapshot", None)
         if row.purpose in ("prune", "summary") or row.outcome in ("crashed", "running"):
             continue
@@ -154,76 +204,76 @@ def generations_have_usage_and_health(dialog: Dialog) -> Iterator[str]:
             yield f"I5: generation {row.pk} reports {row.prompt_tokens}, its snapshot {snapshot.prompt_tokens}"
 
 
-def forced_attempts_are_bounded(dialog: Dialog) -> Iterator[str]:
+def forced_attempts_are_bounded(stored: Stored) -> Iterator[str]:
     """I7. Only refusals count: not crashes, not provider errors, not what a person stopped."""
-    refused = dialog.generations.filter(purpose="forced_clear", outcome="discarded").exclude(clear_episode=None)
-    for row in refused.values("clear_episode").annotate(n=Count("id")):
-        retried = dialog.questions.filter(kind=Question.Kind.CRITICAL, action="retry").count()
-        if row["n"] > MAX_FORCED_CLEARS * (1 + retried):
-            yield f"I7: {row['n']} refused attempts in episode {row['clear_episode']}"
-    if dialog.failed_clears > MAX_FORCED_CLEARS:
-        yield f"I7: {dialog.failed_clears} failed clears"
-
-
-def an_old_report_counts_no_more(dialog: Dialog) -> Iterator[str]:
-    """I8."""
-    newest = dialog.rounds.order_by("-number").first()
-    if newest is None or newest.number != dialog.round_number:
-        yield f"I8: the dialog is in round {dialog.round_number}, the newest is {newest and newest.number}"
-    numbers = list(Round.objects.filter(dialog=dialog).order_by("number").values_list("number", flat=True))
-    if numbers != list(range(1, len(numbers) + 1)):
-        yield f"I8: rounds are {numbers}"
-    reported = dialog.generations.filter(
-        round_number=dialog.round_number, outcome__in=["kept", "discarded"], purpose__in=["reply", "forced_clear"]
+    refused = Counter(
+        row.clear_episode
+        for row in stored.generations
+        if row.purpose == "forced_clear" and row.outcome == "discarded" and row.clear_episode is not None
     )
-    if not reported.exists() and dialog.prompt_tokens is not None:
+    retried = sum(row.kind == Question.Kind.CRITICAL and row.action == "retry" for row in stored.questions)
+    for episode, times in refused.items():
+        if times > MAX_FORCED_CLEARS * (1 + retried):
+            yield f"I7: {times} refused attempts in episode {episode}"
+    if stored.dialog.failed_clears > MAX_FORCED_CLEARS:
+        yield f"I7: {stored.dialog.failed_clears} failed clears"
+
+
+def an_old_report_counts_no_more(stored: Stored) -> Iterator[str]:
+    """I8."""
+    dialog, rounds = stored.dialog, [row.number for row in stored.rounds]
+    if rounds != list(range(1, dialog.round_number + 1)):
+        yield f"I8: the dialog is in round {dialog.round_number}, rounds are {rounds}"
+    reported = any(
+        row.round_number == dialog.round_number
+        and row.outcome in ("kept", "discarded")
+        and row.purpose in ("reply", "forced_clear")
+        for row in stored.generations
+    )
+    if not reported and dialog.prompt_tokens is not None:
         yield f"I8: nothing was reported in round {dialog.round_number}, yet the level rests on {dialog.prompt_tokens}"
 
 
-def calls_have_one_result(dialog: Dialog) -> Iterator[str]:
+def calls_have_one_result(stored: Stored) -> Iterator[str]:
     """I10."""
-    results = Counter(dialog.turns.filter(role="tool").values_list("tool_call_id", flat=True))
+    results = Counter(turn.tool_call_id for turn in stored.turns_of(Turn.Role.TOOL))
     for call_id, times in results.items():
         if times > 1:
             yield f"I10: call {call_id} has {times} results"
-    called = {call["id"] for turn in dialog.turns.filter(role="assistant") for call in turn.tool_calls or ()}
+    called = {call["id"] for turn in stored.turns_of(Turn.Role.ASSISTANT) for call in turn.tool_calls or ()}
     for call_id in set(results) - called:
         yield f"I10: result of {call_id}, which nobody called"
-    if dialog.state in ("idle", "failed"):
+    if stored.dialog.state in ("idle", "failed"):
         for call_id in sorted(called - set(results)):
-            yield f"I10: call {call_id} has no result, and the dialog is {dialog.state}"
+            yield f"I10: call {call_id} has no result, and the dialog is {stored.dialog.state}"
 
 
-def events_are_gapless(dialog: Dialog) -> Iterator[str]:
+def events_are_gapless(stored: Stored) -> Iterator[str]:
     """I11."""
-    seqs = numbers(dialog)
-    if seqs != list(range(1, dialog.last_event_seq + 1)):
-        missing = sorted(set(range(1, dialog.last_event_seq + 1)) - set(seqs))
-        yield f"I11: {len(seqs)} events up to {dialog.last_event_seq}, missing {missing[:10]}"
+    seqs, last = [event["seq"] for event in stored.events], stored.dialog.last_event_seq
+    if seqs != list(range(1, last + 1)):
+        missing = sorted(set(range(1, last + 1)) - set(seqs))
+        yield f"I11: {len(seqs)} events up to {last}, missing {missing[:10]}"
 
 
-def events_tell_every_turn_and_state(dialog: Dialog) -> Iterator[str]:
+def events_tell_every_turn_and_state(stored: Stored) -> Iterator[str]:
     """I9: who follows the events ends with what the rows say."""
-    happened = events_of(dialog)
+    happened = stored.events
     turns = {event["data"]["seq"] for event in happened if event["type"] == "turn" and "seq" in event["data"]}
-    for seq in set(dialog.turns.values_list("seq", flat=True)) - turns:
+    for seq in {turn.seq for turn in stored.turns} - turns:
         yield f"I9: no event tells of turn {seq}"
     states = [event["data"]["state"] for event in happened if event["type"] == "state"]
-    if states and states[-1] != dialog.state:
-        yield f"I9: the last state told is {states[-1]}, the dialog is {dialog.state}"
+    if states and states[-1] != stored.dialog.state:
+        yield f"I9: the last state told is {states[-1]}, the dialog is {stored.dialog.state}"
     outcomes = {event["data"]["id"]: event["data"]["outcome"] for event in happened if event["type"] == "generation"}
-    for row in dialog.generations.exclude(outcome="running"):
-        if outcomes.get(row.pk) != row.outcome:
+    for row in stored.generations:
+        if row.outcome not in ("running", outcomes.get(row.pk)):
             yield f"I9: generation {row.pk} is {row.outcome}, told was {outcomes.get(row.pk)}"
 
 
-def at_most_one_question_is_open(dialog: Dialog) -> Iterator[str]:
-    if (n := dialog.questions.filter(state="open").count()) > 1:
+def at_most_one_question_is_open(stored: Stored) -> Iterator[str]:
+    if (n := sum(question.state == "open" for question in stored.questions)) > 1:
         yield f"{n} questions are open"
-
-
-def _has_open_question(dialog: Dialog, *kinds: str) -> bool:
-    return dialog.questions.filter(kind__in=kinds, state="open").exists()
 
 
 # -- of clients and provider -------------------------------------------------------------------------------------------
@@ -305,7 +355,7 @@ def _search(table: str, columns: list[str]) -> str:
         WHERE each.value ~ %(pattern)s"""
 
 
-OF_DIALOGS: tuple[Callable[[Dialog], Iterator[str]], ...] = (
+OF_DIALOGS: tuple[Callable[[Stored], Iterator[str]], ...] = (
     state_is_that_of_its_rows,
     messages_end_once,
     turns_are_stored_once,

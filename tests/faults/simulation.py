@@ -161,11 +161,10 @@ class Person:
 
     def broken_promises(self) -> Iterator[str]:
         from dialogs.models import Generation, Turn
-        from tests.faults.invariants import OF_DIALOGS, nothing_is_owed
+        from tests.faults.invariants import of_dialog
 
         dialog = type(self.dialog).objects.get(pk=self.dialog.pk)
-        for check in (*OF_DIALOGS, nothing_is_owed):
-            yield from check(dialog)
+        yield from of_dialog(dialog)
         stored = defaultdict[str, list[str]](list)
         for name, text in Turn.objects.filter(client_message_id__in=self.accepted).values_list(
             "client_message_id", "text"
