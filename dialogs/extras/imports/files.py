@@ -24,6 +24,7 @@ SMALL_BYTES = 1_000_000
 # Names in an archive; large exports have several such files.
 CONVERSATIONS = re.compile(r"(?:^|[/\\])conversations[^/\\]*\.jsonl?$", re.I)
 OTHERS = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.jsonl?$", re.I)  # where no file has such a name
+DEEPEST = 3  # objects and lists around conversations, as ``data`` and ``chats``
 APPLES = "__MACOSX"  # a folder of its own files about the others
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
@@ -147,21 +148,23 @@ def _elements(text: bytes) -> Iterator[Any]:
         yield element
 
 
-def _entries(content: Any) -> Iterator[Item | Unreadable]:
-    """Yield the objects that may be conversations: one, several, or a bare list of messages."""
+def _entries(content: Any, depth: int = 0) -> Iterator[Item | Unreadable]:
+    """Yield the objects that may be conversations: one, several, or a bare list of messages, in any wrapping."""
     if isinstance(content, dict):
         inner = content.get("conversations")
         if message_lists.recognises({"messages": inner}):  # as ShareGPT names the messages of one
             yield {**content, "messages": inner}
+        elif isinstance(inner, list):
+            yield from _entries(inner, depth)
+        elif depth < DEEPEST and not any(form.recognises(content) for form in FORMATS):
+            for value in content.values():
+                yield from _entries(value, depth + 1)
         else:
-            yield from _entries(inner) if isinstance(inner, list) else (content,)
+            yield content
     elif message_lists.recognises({"messages": content}):
         yield {"messages": content}
-    elif isinstance(content, list):
+    elif isinstance(content, list) and depth <= DEEPEST:
         for item in content:
-            if isinstance(item, Unreadable):
-                yield item
-            elif isinstance(item, dict):
-                yield from _entries(item) if isinstance(item.get("conversations"), list) else (item,)
-            elif message_lists.recognises({"messages": item}):
-                yield {"messages": item}
+            yield from _entries(item, depth + isinstance(item, list))
+    elif isinstance(content, Unreadable):
+        yield content

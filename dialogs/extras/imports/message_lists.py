@@ -27,7 +27,7 @@ CALLS = ("function_call", "custom_tool_call", "tool_use")  # items, items, and b
 RESULTS = ("function_call_output", "custom_tool_call_output", "tool_result")
 THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
 ANSWERING = ("assistant", "model", "gpt", "ai", "bot", "gemini")
-CONTENTS = ("content", "parts", "text", "value", "message")
+CONTENTS = ("content", "text", "parts", "value", "message")
 # Fields in which programs keep lists of messages, times, and the ids of a message and of the one before it.
 LISTS = ("messages", "contents", "responses", "history")
 TIMES = ("timestamp", "created_at", "create_time")
@@ -64,7 +64,7 @@ def read(item: Item) -> Conversation:
             _add_block(builder, entry)
         else:
             builder.left_out["entries that are no messages"] += 1
-    given, title = _first_of(about, ("id", "sessionId")), _first_of(about, ("title", "name", "summary"))
+    given, title = _first_of(about, ("id", "sessionId")), _first_of(about, ("title", "chatTitle", "name", "summary"))
     return builder.conversation("messages", given, title)
 
 
@@ -90,7 +90,7 @@ def _add(builder: Builder, message: Item) -> None:
         builder.left_out["hidden messages"] += 1
         return
     role, at = role_in(message), moment_of(_first_of(message, TIMES))
-    content = _first_of(message, CONTENTS)
+    content = next(filter(None, map(message.get, CONTENTS)), None)
     if message.get("isThought"):  # Google AI Studio
         content = [{"type": THOUGHTS[0]}]
     parts = list(map(block_of, content)) if isinstance(content, list) else [content]
@@ -197,10 +197,10 @@ def text_and_files(builder: Builder, content: object) -> str:
         if not part:
             continue
         inner = mapping(part)
-        words = (text_of(inner.get(name)) for name in ("text", "content", "refusal"))
-        text = part if isinstance(part, str) else next(filter(None, words), "")
-        text = text or text_of(mapping(inner.get("text")).get("value"))  # as the API of assistants has it, and Jan
-        if not text and inner.get("type") not in TEXTS:
+        words = [part, *map(inner.get, ("text", "content", "refusal"))]
+        words.append(mapping(inner.get("text")).get("value"))  # as the API of assistants has it, and Jan
+        text = next(filter(None, map(text_of, words)), "")
+        if not text and inner.get("type") not in TEXTS and not any(isinstance(one, str) for one in words):
             builder.left_out["images and files"] += 1
             text = "[Image or file, not imported]"
         texts.append(text)

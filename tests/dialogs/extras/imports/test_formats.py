@@ -290,6 +290,7 @@ NODE = {"parent": None, "children": ["a"]}
 LIBRE_Q = {"messageId": "q", "parentMessageId": None, "sender": "User", "text": "Yes?"}
 WEB_Q = {"id": "q", "role": "user", "content": "Yes?", "childrenIds": ["a"]}
 CLAUDE_Q, CLAUDE_A = {"uuid": "q", "sender": "human", "text": "Yes?"}, {"uuid": "a", "sender": "assistant"}
+LISTED = [{"role": role, "content": [{"type": "text", "text": said}]} for role, said in QA]
 SHAPES = {
     "ChatGPT, children alone": chatgpt_of(
         ("q", NODE | {"message": {"author": {"role": "user"}, "content": {"parts": [None, "Yes?", ""]}}}),
@@ -336,6 +337,28 @@ SHAPES = {
             {"role": "user", "parts": [{"text": "Yes?"}]},
             {"role": "model", "parts": [{"text": "Hm.", "thought": True}, {"text": "Yes."}]},
         ]
+    },
+    "Gemini, an empty part": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Yes?"}]},
+            {"role": "model", "parts": [{"text": ""}, {"text": "Yes."}]},
+        ]
+    },
+    "Google AI Studio, text in pieces": {
+        "chunkedPrompt": {
+            "chunks": [
+                {"role": "user", "text": "Yes?"},
+                {"role": "model", "text": "Yes.", "parts": [{"text": "Y"}, {"text": "es."}]},
+            ]
+        }
+    },
+    "TypingMind": {
+        "data": {"folders": [{"id": "f"}], "chats": [{"chatID": "1", "chatTitle": "t", "messages": LISTED}]}
+    },
+    "sessions by their ids": {"version": 2, "sessions": {"1": {"title": "t", "messages": LISTED}}},
+    "items of OpenAI's conversations": {
+        "object": "list",
+        "data": [{"type": "message", **message} for message in LISTED],
     },
     "Google AI Studio": {
         "chunkedPrompt": {
