@@ -32,6 +32,7 @@ HALF = (
     "Of pair {} the first half is made, by a command that wrote a line into a file here; what is left is the "
     "second half, by another."
 )
+SUMMARISE = "Messages to summarize:"  # LangChain
 FINAL = "final_answer"  # smolagents
 FLAWED = "at the second try"  # asked for so, a task's first command fails
 WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called from programs that the model writes
@@ -48,6 +49,8 @@ PASSED_ON = frozenset(
 def worker(prompt: Prompt) -> Reply:
     """Runs a command for each task, or the tool that it is told by name, and says what came of it.
     Where a form is asked for, it is filled in at last."""
+    if SUMMARISE in prompt.last.text:
+        return _summary(prompt)
     task = next(
         (TASK.findall(answer.text)[-1] for answer in reversed(prompt.messages) if TASK.search(answer.text)), "3"
     )
@@ -77,8 +80,10 @@ def worker(prompt: Prompt) -> Reply:
 
 def forgetful_worker(prompt: Prompt) -> Reply:
     """The same, which sums up when it has no tools."""
-    if prompt.tools:
-        return worker(prompt)
+    return worker(prompt) if prompt.tools else _summary(prompt)
+
+
+def _summary(prompt: Prompt) -> Reply:
     done = [number for answer in prompt.messages for number in TASK.findall(answer.text)]
     newest = max(map(int, done), default=0)
     goal = "Do one task after another, as they are named, each by one call of the tool that runs commands."

@@ -142,6 +142,23 @@ def test_langchain_sums_up_for_its_one_dialog(served: Rig, tmp_path: Path) -> No
     assert len(dialogs) == 1
 
 
+SUMMARISED = [
+    (wire + way, model)
+    for wire, model in {"chat": SMALL, "responses": CODER, "messages": CLAUDE}.items()
+    for way in ("", "-streamed")
+]
+
+
+@pytest.mark.parametrize(("wire", "model"), SUMMARISED)
+def test_langchain_for_python_sums_up_for_its_one_dialog(served: Rig, wire: str, model: str, tmp_path: Path) -> None:
+    """Its tool prints so much that most of sixty turns begin with a summary."""
+    langchain = programs.script("langchain_agent.py", wire, python=programs.DEEP)
+    texts = [f"Task {number}" for number in range(60)]
+    answers, _, dialogs = talk(served, langchain, model, texts, tmp_path)
+    assert answers == [f"{text} is done." for text in texts]
+    assert len(dialogs) == 1
+
+
 GOOGLES: dict[str, Turns] = {
     "whole": programs.script("gemini_python.py", "whole"),
     "stream": programs.script("gemini_python.py", "stream"),

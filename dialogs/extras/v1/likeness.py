@@ -18,6 +18,7 @@ import orjson
 from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.notices import without_notices
 from dialogs.extras.v1.values import tells_value_of
+from dialogs.runtime.outcomes import generation_of_call
 
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
 OCCURRENCES = 8  # of one text in another that are looked at
@@ -69,7 +70,7 @@ class Exchange:
     """A user's words, and all that was answered up to their next words, with single spaces.
 
     The answer is kept without any spaces, too, since clients trim and join differently. ``final`` is the last message
-    of it alone, and ``begin`` the position of the first message.
+    of it alone, ``begin`` the position of the first message, and ``calls`` the ids of calls that were made here.
     """
 
     message: str
@@ -77,6 +78,7 @@ class Exchange:
     answered: str
     begin: int = field(default=0, compare=False)
     final: str = field(default="", compare=False)
+    calls: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
@@ -84,25 +86,26 @@ def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
     results: list[Exchange] = []
     texts: list[str] = []
     answer: list[str] = []
+    calls: list[str] = []
     begin = -1
     for message in messages:
         match message.role:
             case "user" if text := without_reminders(message.spoken):
                 if answer:
-                    results.append(_exchange(texts, answer, begin))
-                    texts, answer, begin = [], [], -1
+                    results.append(_exchange(texts, answer, begin, calls))
+                    texts, answer, begin, calls = [], [], -1, []
                 texts.append(text)
             case "assistant" if text := without_additions(message.text).strip():
                 answer.append(text)
+        calls += [call.id for call in message.calls if generation_of_call(call.id)]
         begin = message.position if begin < 0 else begin
-    return [*results, _exchange(texts, answer, begin)] if texts or answer else results
+    return [*results, _exchange(texts, answer, begin, calls)] if texts or answer else results
 
 
-def _exchange(texts: list[str], answer: list[str], begin: int) -> Exchange:
+def _exchange(texts: list[str], answer: list[str], begin: int, calls: list[str]) -> Exchange:
     words = " ".join(answer).split()
-    return Exchange(
-        " ".join(texts), " ".join(words), "".join(words), begin, "".join(answer[-1].split() if answer else ())
-    )
+    final = "".join(answer[-1].split() if answer else ())
+    return Exchange(" ".join(texts), " ".join(words), "".join(words), begin, final, frozenset(calls))
 
 
 def without_additions(answer: str) -> str:
@@ -159,7 +162,8 @@ def digest(texts: Sequence[str]) -> str:
 
 
 class Agreement(IntEnum):
-    """The agreement of two exchanges. ``LIKE``: one side's words are the same; ``MESSAGE``: only the user's are."""
+    """The agreement of two exchanges. ``LIKE``: one side's words are the same, or a call, whose id no other has;
+    ``MESSAGE``: only the user's words are."""
 
     NONE = 0
     MESSAGE = 1
@@ -190,7 +194,10 @@ def agreement(exchange: Exchange, stored: Exchange) -> Agreement:
     if exchange.message == stored.message:
         if exchange.answered == stored.answered or tells_value_of(exchange.answer, stored.answer):
             return Agreement.SAME
-        return Agreement.LIKE if _are_alike(exchange, stored) else Agreement.MESSAGE
+        is_like = exchange.calls & stored.calls or _are_alike(exchange, stored)
+        return Agreement.LIKE if is_like else Agreement.MESSAGE
+    if exchange.calls & stored.calls:
+        return Agreement.LIKE
     is_answer = exchange.answered and exchange.answered in (stored.answered, stored.final)
     if is_answer and _is_part(exchange.message, stored.message):
         return Agreement.LIKE
@@ -364,9 +371,9 @@ def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "")
     else:
         agreeing = [*history[:head], *history[len(history) - tail :]]
         chars = sum(len(exchange.message) + len(exchange.answered) for exchange in agreeing)
+        is_distinct = chars >= DISTINCT_CHARS or bool(history[-1].calls & stored[-1].calls)
         is_it = results[0] >= Agreement.LIKE and (
-            (2 * like >= len(history) and chars >= DISTINCT_CHARS)
-            or any(_sums_up(one, history, text) for one in stored)
+            (2 * like >= len(history) and is_distinct) or any(_sums_up(one, history, text) for one in stored)
         )
     return Fit(same == len(history) == len(stored), same, like) if is_it else None
 

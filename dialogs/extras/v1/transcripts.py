@@ -14,13 +14,14 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.extras.v1.history import Call, ClientMessage
 from dialogs.extras.v1.likeness import Exchange, exchanges_of
 from dialogs.models import Dialog, Turn
+from dialogs.runtime.outcomes import generation_of_call
 from dominds.db.prepared import Select
 
 CANDIDATES = 8  # dialogs that are compared, the newest ones
 LAST_TURNS = 8  # of a dialog, among which its newest exchange is
+KEPT_TURNS = 64  # of a dialog, more than what programs keep word for word behind a summary (LangChain 20 messages)
 SHORTEST_QUOTE = 20  # bytes of UTF-8 without white space: seven characters of Chinese say as much as twenty of English
 QUOTED_CHARS = 120  # programs cut what they quote
-ROLES = ("user", "assistant")
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 
@@ -41,15 +42,27 @@ class Newest:
         return (_is_long(answer) and answer in text) or self._are_calls_quoted_in(text)
 
     def is_begun_in(self, text: str) -> bool:
-        """Check whether a text without white space holds the user's newest words, or earlier ones and answers:
-        programs that keep the newest messages as they are quote those before them.
+        """Check whether a text without white space holds the user's newest words, a call, or earlier words and answers
+        in a row: programs that keep the newest messages as they are quote those before them.
         """
         newest = _quotable(self.exchanges[-1].message) if self.exchanges else ""
         if _is_long(newest) and newest in text:
             return True
-        sides = {role: [_quotable(one.text) for one in self.messages if one.role == role] for role in ROLES}
-        said, answered = ("".join(part for part in sides[role] if part in text) for role in ROLES)
-        return bool(said) and _is_long(answered)
+        if any(generation_of_call(call.id) and call.id in text for one in self.messages for call in one.calls):
+            return True
+        said, answered, at = "", "", 0
+        for one in self.messages:
+            part = _quotable(one.text)
+            if (found := text.find(part, at)) < 0:
+                said, answered, found = "", "", text.find(part)
+            said, answered = (said + part, answered) if one.role == "user" else (said, answered + part)
+            if found < 0:
+                said, answered, at = "", "", 0
+            elif said and _is_long(answered):
+                return True
+            else:
+                at = found + len(part)
+        return False
 
     def _are_calls_quoted_in(self, text: str) -> bool:
         """Check for each call by its name and its arguments."""
@@ -66,12 +79,12 @@ def _quotable(text: str) -> str:
     return "".join(text.split())[:QUOTED_CHARS]
 
 
-def newest_of(dialogs: QuerySet[Dialog]) -> Iterator[Newest]:
+def newest_of(dialogs: QuerySet[Dialog], last_turns: int = LAST_TURNS) -> Iterator[Newest]:
     """Yield the newest exchanges of each of the newest dialogs among these."""
     turns = Turn.objects.filter(
         SPOKEN,
         dialog__in=dialogs.order_by("-active_at").values("pk")[:CANDIDATES],
-        position__gt=F("dialog__last_position") - LAST_TURNS,
+        position__gt=F("dialog__last_position") - last_turns,
     )
     for dialog_id, turns_of_one in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
         messages = list(_messages_as_spoken(turns_of_one))

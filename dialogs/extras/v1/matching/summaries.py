@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from dialogs.extras.v1.history import Call, ClientMessage
 from dialogs.extras.v1.likeness import (
     DISTINCT_CHARS,
@@ -19,8 +21,8 @@ from dialogs.extras.v1.likeness import (
 from dialogs.extras.v1.matching.incoming import AT_HEAD, RESULT_FOLLOWS, Candidate, Incoming, without_background
 from dialogs.extras.v1.matching.matcher import Matcher
 from dialogs.extras.v1.matching.quoting import quotes_newest
-from dialogs.extras.v1.transcripts import SHORTEST_QUOTE, Newest, calls_of, messages_in, newest_of
-from dialogs.models import Turn
+from dialogs.extras.v1.transcripts import KEPT_TURNS, SHORTEST_QUOTE, Newest, calls_of, messages_in, newest_of
+from dialogs.models import Dialog, Turn
 
 
 def find(incoming: Incoming) -> Candidate | None:
@@ -29,14 +31,13 @@ def find(incoming: Incoming) -> Candidate | None:
         return None
     texts = (*incoming.system, *incoming.conversation.whole)
     results: list[Candidate] = []
-    newest = list(newest_of(without_background(incoming.dialogs).filter(state__in=AT_HEAD)))
-    for one in newest:
+    for one in newest_of(_at_head(incoming)):
         if one.exchanges and stands_in(one.exchanges[-1].answered, incoming.text):
             messages = tuple(messages_in(one.dialog_id))
             if LastAnswer.of(messages).place_in(texts) is not None:
                 results.append(_with_summary(one.dialog_id, exchanges_of(messages)))
     if not results and len(incoming.conversation.whole) > 1:
-        by_dialog = {one.dialog_id: one for one in _summarized_beside(incoming, newest, texts)}
+        by_dialog = {one.dialog_id: one for one in _summarized_beside(incoming, texts)}
         results = list(by_dialog.values())
     if len(results) != 1:
         return None
@@ -56,9 +57,11 @@ def _calls_at(dialog_id: UUID, position: int) -> tuple[Call, ...]:
     return calls_of(turn) if turn else ()
 
 
-def _summarized_beside(
-    incoming: Incoming, newest: Sequence[Newest], texts: Sequence[ClientMessage]
-) -> Iterator[Candidate]:
+def _at_head(incoming: Incoming) -> QuerySet[Dialog]:
+    return without_background(incoming.dialogs).filter(state__in=AT_HEAD)
+
+
+def _summarized_beside(incoming: Incoming, texts: Sequence[ClientMessage]) -> Iterator[Candidate]:
     """Yield the newest dialogs that a program had summarized by a separate request. It quotes the last exchange, as
     Goose and opencode do, or what stands before the messages that are kept, as LangChain does. The summary becomes
     their last exchange.
@@ -68,7 +71,7 @@ def _summarized_beside(
             continue
         instructions = incoming.dialogs.values_list("client__instructions", flat=True).get(pk=beside.dialog_id)
         asked = without_spaces((instructions, beside.exchanges[0].message))
-        for one in newest:
+        for one in newest_of(_at_head(incoming), KEPT_TURNS):
             is_it = one.is_quoted_in(asked) or (one.is_begun_in(asked) and _ends_alike(incoming, one))
             if one.dialog_id == beside.dialog_id or not is_it:
                 continue
@@ -80,21 +83,27 @@ def _summarized_beside(
 
 
 def _ends_alike(incoming: Incoming, one: Newest) -> bool:
-    """Check whether a history ends with the end of a dialog's newest answer."""
-    kept = incoming.history[-1].answered if incoming.history else ""
-    return len(kept.encode()) >= SHORTEST_QUOTE and one.exchanges[-1].answered.endswith(kept)
+    """Check whether a history ends with the end of a dialog's newest answer, or where that is short, as the dialog."""
+    if not (incoming.history and incoming.history[-1].answered and one.exchanges):
+        return False
+    kept, newest = incoming.history[-1], one.exchanges[-1]
+    is_told = kept.message == newest.message or len(kept.answered.encode()) >= SHORTEST_QUOTE
+    return is_told and newest.answered.endswith(kept.answered)
 
 
 def asks_beside(incoming: Incoming, text: str) -> bool:
     """Recognise a request for a summary whose instructions quote the conversation, as Goose sends it, or which
-    quotes its beginning, as LangChain does.
+    quotes its beginning, as LangChain does, or the summary that stands for that.
     """
     if not asks_for_summary(text):
         return False
     if quotes_newest(incoming, incoming.request.instructions):
         return True
-    quoted = "".join(text.split())
-    return any(one.is_begun_in(quoted) for one in newest_of(without_background(incoming.own_dialogs)))
+    quoted, dialogs = "".join(text.split()), incoming.own_dialogs
+    if any(one.is_begun_in(quoted) for one in newest_of(without_background(dialogs), KEPT_TURNS)):
+        return True
+    beside = newest_of(dialogs.filter(origin=Dialog.Origin.BACKGROUND))
+    return any(one.exchanges and stands_in(one.exchanges[-1].answered, quoted) for one in beside)
 
 
 MATCHER = Matcher("programs that summarize", find, asks_beside)

@@ -151,6 +151,33 @@ def test_langchains_middleware_puts_a_summary_before_the_newest_messages(
     assert len(set(program.dialogs)) == 1
 
 
+@pytest.mark.parametrize("with_tools", [True, False])
+def test_langchains_middleware_sums_up_short_talk(key: ApiKey, script: Script, with_tools: bool) -> None:
+    """Before any model call, also between a call and its result's answer; what it keeps may be a few words."""
+    look = {"match": r"^Task \d+$", "text": "I begin.", **is_called("sound_depth", port="next")}
+    script({"match": "Context Extraction", "text": SUMMED}, *([look] if with_tools else []), {"text": "Done."})
+    program = Program(key, tools=[tool("sound_depth", PORT)])
+    messages: list[Message] = []
+
+    def ask() -> Message:
+        if len(messages) > 20:
+            kept = 6 if messages[-6]["role"] != "tool" else 7
+            told = "\n".join(f"{one['role']}: {one['content']} {one.get('tool_calls', '')}" for one in messages[:-kept])
+            summary = program.ask([user(SUMMARY_PROMPT.format(messages=told))], tools=[])["content"]
+            assert Dialog.objects.get(pk=program.dialogs.pop()).origin == Dialog.Origin.BACKGROUND
+            messages[:-kept] = [user(f"Here is a summary of the conversation to date:\n\n{summary}")]
+        messages.append(program.ask(messages))
+        return messages[-1]
+
+    for number in range(14):
+        messages.append(user(f"Task {number}"))
+        for call in ask().get("tool_calls", ()):
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": "15 metres"})
+            ask()
+    (dialog_id,) = set(program.dialogs)
+    assert Turn.objects.filter(dialog=dialog_id, role=Turn.Role.USER).count() == 14
+
+
 def test_crewai_tells_its_newest_message_in_a_frame_and_later_without(key: ApiKey, script: Script) -> None:
     """Of what was answered it keeps the end alone, behind the calls of tools."""
     script(
