@@ -59,3 +59,11 @@ def test_any_request_is_reached_by_keys_and_pointer(
     page.keyboard.press("Home")
     expect(page.locator("#side #moment h2")).to_have_text("Call 1, kept")
     assert page.url.endswith(f"/d/{dialog.pk}/"), "beside a conversation its address stays"
+
+    page.emulate_media(forced_colors="active")
+    marks = page.locator(".connection .dot, .turn .level-mark, .turn .state-dot, .ring > svg, #strip svg")
+    shown = marks.evaluate_all("all => all.map(e => [e.className, getComputedStyle(e).forcedColorAdjust])")
+    assert len(shown) > 3 and not [name for name, kept in shown if kept != "none"], shown
+    foot = page.locator(".turn-assistant .turn-foot").last
+    inside = "foot => foot.getBoundingClientRect().x >= foot.parentElement.getBoundingClientRect().x"
+    assert foot.evaluate(inside), "buttons have borders then, which are not cut off"

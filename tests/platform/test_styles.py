@@ -43,6 +43,20 @@ def test_no_side_is_called_left_or_right(sheet: Path) -> None:
     assert all(right == left for _, right, _, left in four)
 
 
+def test_summaries_with_marks_of_their_own_have_no_others() -> None:
+    """WebKit draws its triangle in a summary of any kind; others only in those that are list items."""
+    marked, unmarked = set[str](), set[str]()
+    for sheet in NAMED:
+        for selector, body in re.findall(r"([^{}]+){([^{}]*)}", re.sub(r"(?s)/\*.*?\*/", "", sheet.read_text())):
+            if "summary::-webkit-details-marker" in selector:
+                unmarked |= {*re.findall(r"\.[a-z-]+", selector)}
+            elif re.search(r"summary\)?\s*$|summary::before", selector) and re.search(
+                r"display: \S*flex|content:", body
+            ):
+                marked |= {*re.findall(r"\.[a-z-]+", selector)} - {".plain-button"}
+    assert {".nav-folder", ".tool"} <= marked <= unmarked
+
+
 def test_each_icon_that_is_named_is_drawn() -> None:
     drawn = set(re.findall(r'<symbol id="([a-z-]+)"', (ROOT / "static/icons.svg").read_text()))
     named: set[str] = set()

@@ -173,7 +173,10 @@ class Axe:
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE_SCRIPT)
         styles = set(self.page.evaluate(STYLES))
-        rules = {"color-contrast": {"enabled": not styles <= self.styles}}
+        rules = {
+            "color-contrast": {"enabled": not styles <= self.styles},
+            "label-content-name-mismatch": {"enabled": True},
+        }
         problems, untold = self.page.evaluate(RUN, rules)
         self.untold.update(set(untold))
         self.styles |= {style for style in styles if style not in untold or self.untold[style] >= OFTEN}
