@@ -4,9 +4,11 @@ People's sentences go before the agent's. Calls stand in the ledger, with the va
 """
 
 import math
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Sequence
-from itertools import chain, compress, groupby
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, chain, compress, groupby
+from operator import itemgetter
 
 from remediation.context import Toolbox, Unit, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS
@@ -14,10 +16,12 @@ from remediation.strategies.said import OMITTED, Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
 from remediation.text.marks import BY_RULE, disarm
-from remediation.text.statements import SPELLED, Kind, Statement
+from remediation.text.reading import paragraphs
+from remediation.text.selection import density, fill
+from remediation.text.statements import SPELLED, Kind, Statement, statements_of
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
-COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
+PLAIN = 0.5  # of a sentence without a value or a rule, beside others of its text
 RECENCY = 0.6  # how much more the newest counts than the oldest
 WHOLE_TOKENS = 48  # up to which a text is not parted
 PARAGRAPH_TOKENS = 100  # the same of plain talk, whose messages are no longer
@@ -26,7 +30,6 @@ LEAST_WORTH = 0.8  # of the agent's sentences
 VALUE_BONUS, MOST_VALUES = 4.0, 2  # what a rare value, name or date adds, and how many do: most answers hold one
 QUESTION = 0.5  # of its worth that a question has
 SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
-FILLS = 3  # rounds at most, each with the tokens that the one before left over
 
 
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int, remaining: Sequence[Unit] = ()) -> str:
@@ -48,23 +51,50 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     order = _in_order(
         statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room), spread
     )
-    chosen: list[list[int]] = []
-    text = _join(talk, statements, chosen)
-    for _ in range(FILLS):  # prices are estimates: what they leave over is filled as well
-        before = len(chosen)
-        _take(chosen, order, statements, prices, room - count(text))
-        if len(chosen) == before:
-            break
-        text = _join(talk, statements, chosen)
-    while chosen and count(text) > room:
-        chosen.pop()
-        text = _join(talk, statements, chosen)
-    return text if chosen else ""
+    priced = [(places, LABEL_TOKENS + sum(prices[place] for place in places)) for places in order]
+    chosen = fill(priced, room, lambda chosen: count(_account(talk, statements, chosen)))
+    return _account(talk, statements, chosen) if chosen else ""
 
 
-def _join(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
-    lines = _lines(talk, statements, {place for places in chosen for place in places})
-    return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=lambda pair: pair[0]))))
+def _account(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
+    """Write a line for each text with a chosen sentence, in the order of turns."""
+    texts = _join(statements, [place for places in chosen for place in places])
+    lines = [(said.turn, labelled(said, disarm(text))) for source, text in texts for said in (talk.texts[source][1],)]
+    return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=itemgetter(0)))))
+
+
+def shorten(text: str, room: int, count: Callable[[str], int]) -> str:
+    """Choose the sentences of one text that fit into ``room`` tokens, without secrets, or the beginning of the best
+    one. Marks stand where sentences of a paragraph are left out.
+    """
+    statements = statements_of([("assistant", paragraph) for paragraph in paragraphs(text.splitlines())])
+    prices = [count(one.text) + 1 for one in statements]
+    ranks = [(-density(one.worth + PLAIN, price), -one.order) for one, price in zip(statements, prices, strict=True)]
+    order = sorted(range(len(statements)), key=ranks.__getitem__)
+
+    def written(chosen: Sequence[int]) -> str:
+        return "\n".join(words for _, words in _join(statements, chosen))
+
+    chosen = fill([(place, prices[place]) for place in order], room, lambda chosen: count(written(chosen)))
+    return written(chosen) if chosen or not order else _cut(statements[order[0]].text, room, count)
+
+
+def _cut(sentence: str, room: int, count: Callable[[str], int]) -> str:
+    """Return the longest beginning, in whole words, that fits."""
+    words = [*accumulate(sentence.split(), "{} {}".format)]
+    fitting = bisect_right(words, room, key=lambda beginning: count(f"{beginning} …"))
+    return f"{words[fitting - 1]} …" if fitting else ""
+
+
+def _join(statements: Sequence[Statement], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
+    """Yield the chosen sentences of each text, with its place, and marks where sentences between are left out."""
+    for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
+        parts: list[str] = []
+        last = -1
+        for place in group:
+            parts += [OMITTED, statements[place].marked] if parts and place > last + 1 else [statements[place].marked]
+            last = place
+        yield source, " ".join(parts)
 
 
 def plainness(units: Sequence[Unit]) -> float:
@@ -143,9 +173,9 @@ def _in_order(
     first = people if sum(prices[place] for (place,) in people) <= people_room else []
     last = max(1, len(statements) - 1)
 
-    def density(places: Sequence[int]) -> float:
+    def rank(places: Sequence[int]) -> float:
         worth = sum(worths[place] for place in places) * (1 + RECENCY * places[0] / last)
-        return float(-worth / (sum(prices[place] for place in places) + COST_OFFSET) ** 0.8)
+        return -density(worth, sum(prices[place] for place in places))
 
     def may_stand(places: Sequence[int]) -> bool:
         if not any(_says_something(statements[place]) for place in places):
@@ -154,13 +184,13 @@ def _in_order(
             return not first
         return max(worths[place] for place in places) >= LEAST_WORTH
 
-    ranked = sorted(candidates, key=lambda places: (density(places), places[0]))
+    ranked = sorted(candidates, key=lambda places: (rank(places), places[0]))
     if spread < 1:
         taken: Counter[int] = Counter()
         scored = []
         for places in ranked:
             source = statements[places[0]].source
-            scored.append((density(places) * spread ** taken[source], places))
+            scored.append((rank(places) * spread ** taken[source], places))
             taken[source] += 1
         ranked = [places for _, places in sorted(scored)]
     best = [*filter(may_stand, ranked)]
@@ -174,25 +204,6 @@ def _says_something(statement: Statement) -> bool:
     return statement.holds and not statement.again
 
 
-def _take(
-    chosen: list[list[int]],
-    order: Sequence[list[int]],
-    statements: Sequence[Statement],
-    prices: Sequence[int],
-    room: int,
-) -> None:
-    """Add to ``chosen`` what fits into ``room`` tokens, tried in ``order``."""
-    taken = {places[0] for places in chosen}
-    labelled = {statements[place].source for place in taken}
-    for places in order:
-        source = statements[places[0]].source
-        price = sum(prices[place] for place in places) + (0 if source in labelled else LABEL_TOKENS)
-        if places[0] not in taken and price <= room:
-            chosen.append(places)
-            labelled.add(source)
-            room -= price
-
-
 def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_whole: float) -> list[list[int]]:
     """Group sentences: a text of at most ``most_whole`` tokens is one choice, since parts of it say little; of a
     longer one each sentence is its own.
@@ -203,17 +214,3 @@ def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_who
         whole = sum(prices[place] for place in places) <= most_whole
         candidates += [places] if whole else [[place] for place in places]
     return candidates
-
-
-def _lines(talk: Talk, statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
-    """Write a line for each text with a chosen sentence, with marks where sentences between are left out."""
-    lines: list[tuple[int, str]] = []
-    for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
-        parts: list[str] = []
-        last = -1
-        for place in group:
-            parts += [OMITTED, statements[place].marked] if parts and place > last + 1 else [statements[place].marked]
-            last = place
-        said = talk.texts[source][1]
-        lines.append((said.turn, labelled(said, disarm(" ".join(parts)))))
-    return lines

@@ -1,15 +1,15 @@
 """Exchanges: a question of a person and all that answered it. An answered question never stands alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.strategies.digest import shorten
 from remediation.strategies.outcome import STAND_INS
 from remediation.strategies.stand_ins import stand_in, text_counter
-from remediation.text.statements import Statement, statements_of
 
-ANSWER_TOKENS = 32  # of an answer that is cut to its best sentence
+ANSWER_TOKENS = 32  # of an answer that is cut to its best sentences
 ANSWER_PREFIX = "answer-"
 CUT = " [shortened; read_archive shows the rest]"
 UNSAID = "[I answered this; read_archive shows how.]"
@@ -34,7 +34,7 @@ def exchanges(units: Sequence[Unit]) -> list[list[int]]:
 
 
 def with_answers(before: Units, after: Units, toolbox: Toolbox) -> Units:
-    """Return ``after``, where each question that lost its whole answer gets the answer's best sentence back.
+    """Return ``after``, where each question that lost its whole answer gets the answer's best sentences back.
 
     Left alone, an old question invites the model to answer it again.
     """
@@ -62,23 +62,14 @@ def _answers_of(units: Units) -> dict[str, Units]:
 
 
 def _short_answer(answered: Units, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
-    statements = statements_of(
-        [
-            ("assistant", message.text)
-            for unit in answered
-            for message in unit.messages
-            if message.role is Role.ASSISTANT and message.text and not message.text.endswith((CUT, UNSAID))
-        ]
+    said = "\n".join(
+        message.text
+        for unit in answered
+        for message in unit.messages
+        if message.role is Role.ASSISTANT and not message.text.endswith((CUT, UNSAID))
     )
-    best = _best_of([one for one in statements if not one.speaker], text_counter(toolbox))
+    best = shorten(said, ANSWER_TOKENS, text_counter(toolbox))
     text = f"{best}{CUT}" if best else UNSAID
     messages = (Message(Role.ASSISTANT, text),)
     made = stand_in(UnitKind.MESSAGE, text, answered, toolbox, taken, ANSWER_PREFIX)
     return replace(made, role=UnitRole.ASSISTANT, messages=messages, est_tokens=toolbox.count(messages))
-
-
-def _best_of(statements: Sequence[Statement], count: Callable[[str], int]) -> str:
-    """Return the sentence that is worth most for its length, of those that fit; empty if none does."""
-    worths = {one.text: one.worth / (len(one.text) / 4 + 8) ** 0.7 for one in statements}
-    best_first = sorted(worths, key=lambda text: -worths[text])
-    return next((text for text in best_first if count(text) <= ANSWER_TOKENS), "")

@@ -8,14 +8,14 @@ from dominds.llm.messages import Message, Role
 from remediation.budget import with_its_answer
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.prompts import render
-from remediation.strategies.digest import digest
+from remediation.strategies.digest import digest, shorten
 from remediation.strategies.outcome import is_ledger, task_of, text_of
 from remediation.strategies.said import said_in
 from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.marks import SPEAKERS, disarm, fenced
 from remediation.text.secret_masking import redact
-from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
+from remediation.text.summaries import summary_problem, without_reasoning
 
 REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
 FEWEST_TOKENS, MOST_TOKENS = 300, 2_000
@@ -65,7 +65,8 @@ def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> Hand
     if most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     summary, note = _ask_model(gone, remaining, most, toolbox)
-    return HandOff(_within(summary, most, toolbox) if summary else "", note, by_model=bool(summary))
+    text = _within(summary, most, toolbox)
+    return HandOff(text, note, by_model=bool(text))
 
 
 def by_rule(
@@ -84,9 +85,8 @@ def by_rule(
     room = min(room, max(SMALLEST_ROOM, most))
     people = room if people_room is None else people_room
     chosen = redact(digest(gone, room, toolbox, people, remaining))
-    if not chosen:  # what tools printed would read as the agent's words here
-        said = disarm("\n".join(one.text for one in said_in(gone)))
-        chosen = extractive_summary(said, room, text_counter(toolbox))
+    if not chosen:  # no sentence fits whole
+        chosen = shorten("\n\n".join(one.text for one in said_in(gone)), room, text_counter(toolbox))
     return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
 
 
@@ -171,7 +171,7 @@ def _repair_request(summary: str, missing: Sequence[Required], toolbox: Toolbox)
 def _within(summary: str, room: int, toolbox: Toolbox) -> str:
     """Return the summary, or its best sentences where it is longer than the room."""
     count = text_counter(toolbox)
-    return summary if count(summary) <= room else extractive_summary(summary, room, count)
+    return summary if count(summary) <= room else shorten(summary, room, count)
 
 
 # -- what the summariser reads ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from remediation.text.exact_tokens import shape_of, worth_of_values
 from remediation.text.marks import KEY_FACTS as HEADING
 from remediation.text.marks import ROLES, RULE, SPEAKERS
+from remediation.text.selection import ALONE, density, fill
 from remediation.text.statements import Kind, RoleText, Said, Statement, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
 
@@ -50,7 +51,6 @@ class _Fact(NamedTuple):
     line: str
     kind: Kind
     leads: bool  # a rule or a correction
-    tokens: frozenset[str]
     worth: float
     order: int
 
@@ -146,47 +146,26 @@ def _fact_of(statement: Statement) -> _Fact:
         line=f"{RULE if is_rule else ''}{statement.text}{when}",
         kind=statement.kind,
         leads=is_rule or statement.corrects,
-        tokens=(not statement.strength and statement.tokens.folded) or frozenset((statement.text.lower(),)),
         worth=statement.worth,
         order=statement.order,
     )
 
 
 def _fitting(facts: Sequence[_Fact], budget_tokens: int, count: Count) -> list[str]:
-    """Choose the best lines within the budget: what leads, then lines that add a new token."""
-    room = budget_tokens - count(HEADING)
-    chosen: dict[str, _Fact] = {}
-    tokens: set[str] = set()
-    for fact, cost in _rank(facts, max(0, room), count):
-        if (fact.leads or not fact.tokens <= tokens) and fact.line not in chosen and cost <= room:
-            chosen[fact.line] = fact
-            tokens |= fact.tokens
-            room -= cost
-    while True:  # tokens of parts do not add up exactly
-        lines = [fact.line for fact in sorted(chosen.values(), key=lambda fact: (fact.kind, fact.order))]
-        excess = count(render_ledger(lines)) - budget_tokens
-        if excess <= 0 or not chosen:
-            return lines
-        for line in [*chosen][-max(1, excess // 40) :]:
-            del chosen[line]
+    """Choose the best lines within the budget: what leads, then what is worth most for its tokens."""
+    each_once = {fact.line: fact for fact in facts}.values()
+
+    def rank(fact: _Fact) -> tuple[bool, float, int]:
+        return not fact.leads, -density(fact.worth, len(fact.line) / 4, ALONE), -fact.order
+
+    order = sorted(each_once, key=rank)
+    may_fit = order[: CANDIDATES * (max(0, budget_tokens) // 8 + 8)]
+    priced = [(fact, count(f"\n- {fact.line}")) for fact in may_fit]
+    return _lines_of(fill(priced, budget_tokens, lambda chosen: count(render_ledger(_lines_of(chosen)) or HEADING)))
 
 
-def _rank(facts: Sequence[_Fact], room: int, count: Count) -> list[tuple[_Fact, int]]:
-    """Return facts with their cost in tokens, the most worth for the cost first. Long lines are punished less
-    than in proportion to their length. Only as many as could ever fit are priced exactly.
-    """
-
-    def density(fact: _Fact, cost: float) -> tuple[float, int]:
-        return -fact.worth / (cost + 6) ** 0.5, -fact.order
-
-    ranked: list[tuple[_Fact, int]] = []
-    for leads in (True, False):
-        order = sorted(
-            [fact for fact in facts if fact.leads is leads], key=lambda fact: density(fact, len(fact.line) / 4)
-        )
-        priced = [(fact, count(f"\n- {fact.line}")) for fact in order[: CANDIDATES * (room // 8 + 8)]]
-        ranked += sorted(priced, key=lambda pair: density(*pair))
-    return ranked
+def _lines_of(facts: Sequence[_Fact]) -> list[str]:
+    return [fact.line for fact in sorted(facts, key=lambda fact: (fact.kind, fact.order))]
 
 
 def _fit_values(lines: Sequence[str], results: Sequence[Result], room: int, count: Count) -> list[str]:

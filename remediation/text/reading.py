@@ -279,7 +279,7 @@ def _sentences_in(block: Block) -> Iterator[str]:
         for line in block.lines:
             yield from _split_long(LONG_WORD.sub(r"\1…", line))
         return
-    for paragraph in _paragraphs(block.lines):
+    for paragraph in paragraphs(block.lines):
         held = ""
         for part in SENTENCE_END.split(LONG_WORD.sub(r"\1…", paragraph)):
             held = f"{held} {part.strip()}".strip()
@@ -289,8 +289,8 @@ def _sentences_in(block: Block) -> Iterator[str]:
         yield from _split_long(held)
 
 
-def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
-    """Join lines that were wrapped."""
+def paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    """Join lines that were wrapped. Blank lines go."""
     held: list[str] = []
     for line in lines:
         bare = line.strip()

@@ -1,19 +1,12 @@
-"""Summaries without a model, and a gate for those that a model wrote. Pure and deterministic."""
+"""A gate for summaries that a model wrote. Pure and deterministic."""
 
 import re
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-
-from remediation.text.reading import LONGEST_STATEMENT
-from remediation.text.secret_masking import redact
-from remediation.text.statements import Said, statement_of
+from collections.abc import Callable
 
 Count = Callable[[str], int]  # tokens of a text
 
 OVERSHOOT = 1.25  # how far a model's summary may exceed what it was asked for
 
-EDGE_WEIGHT = 2.0  # the first sentence says what it is about, the last where it ended
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|(?<=[。！？])(?=\S)")
 
 PROTOCOL = re.compile(
@@ -52,34 +45,6 @@ REFUSAL_START = re.compile(
     re.I,
 )
 CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\}\s*)?\)\s*", re.S)
-
-
-def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
-    """Choose the sentences of ``text`` that say most, in order and word for word except for secrets; repeated
-    ones once.
-
-    The result never has more than ``max_tokens`` tokens by ``count``, nor more than ``text``; it is empty if not
-    even a word fits.
-    """
-    max_tokens = min(max_tokens, count(text.strip()))
-    text = redact(text.strip())
-    if max_tokens <= 0:
-        return ""
-    if count(text) <= max_tokens:
-        return text
-    sentences = list(_sentences(text))
-    scores = _scores(sentences)
-    prices = [count(separator + sentence) for separator, sentence in sentences]
-    chosen: list[int] = []
-    room = max_tokens
-    for place in sorted(range(len(prices)), key=lambda place: (-scores[place] / (prices[place] + 8) ** 0.7, place)):
-        if prices[place] <= room:
-            chosen.append(place)
-            room -= prices[place]
-    while chosen and count(_join(sentences, chosen)) > max_tokens:  # tokens of parts do not add up exactly
-        chosen.remove(min(chosen, key=lambda place: (scores[place], place)))
-    best = max(range(len(scores)), key=scores.__getitem__, default=-1)  # signs alone make no sentence
-    return _join(sentences, chosen) or _cut(sentences[best][1] if best >= 0 else text, max_tokens, count)
 
 
 def without_reasoning(summary: str) -> str:
@@ -150,36 +115,3 @@ def _size_problem(tokens: int, original_tokens: int, max_tokens: int) -> str:
     if tokens > max_tokens * OVERSHOOT:
         return f"the summary is longer than asked ({tokens} tokens for at most {max_tokens})"
     return ""
-
-
-def _sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Return each sentence with what stood before it: a blank, or a line break."""
-    seen = set()
-    for line in text.splitlines():
-        separator = "\n"
-        for part in map(str.strip, SENTENCE_END.split(line)):
-            if any(map(str.isalnum, part)) and part not in seen:
-                seen.add(part)
-                yield separator, part
-                separator = " "
-
-
-def _scores(sentences: Sequence[tuple[str, str]]) -> list[float]:
-    """Return what a person's sentence of these words would be worth, as accounts and ledgers reckon it."""
-    statements = [statement_of(Said("user", text[:LONGEST_STATEMENT])) for _, text in sentences]
-    alike = Counter(one.tokens.shape for one in statements)
-    scores = [(0.5 + one.worth) / alike[one.tokens.shape] ** 0.5 for one in statements]
-    for edge in {0, len(scores) - 1} if scores else ():
-        scores[edge] += EDGE_WEIGHT
-    return scores
-
-
-def _join(sentences: Sequence[tuple[str, str]], places: Sequence[int]) -> str:
-    return "".join("".join(sentences[place]) for place in sorted(places)).strip()
-
-
-def _cut(text: str, max_tokens: int, count: Count) -> str:
-    """Return the longest beginning of ``text``, in whole words, that fits."""
-    words = text.split()
-    fitting = bisect_right(range(1, len(words) + 1), max_tokens, key=lambda number: count(" ".join(words[:number])))
-    return " ".join(words[:fitting])

@@ -27,9 +27,9 @@ from remediation.similarity.embeddings import (
 )
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
+from remediation.strategies.digest import shorten
 from remediation.strategies.importance import prune, score
 from remediation.synthetic_dialogs import Mix, overflowing_dialog
-from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import counter_for
 from tests.benchmarks.rig import load, progress, report, table
 
@@ -127,9 +127,9 @@ def rows() -> Iterator[Row]:
         yield scoring(number)
     for_summary = {number: prose(Random(number), 1_100) for number in range(10)}
     yield Row(
-        "summarise 2,000 tokens to 300, by extraction",
+        "shorten 2,000 tokens to 300",
         "500 ms",
-        lambda number: extractive_summary(for_summary[number], 300, COUNTER.count),
+        lambda number: shorten(for_summary[number], 300, COUNTER.count),
         10,
     )
     lexical = LexicalEmbedder()

@@ -13,6 +13,7 @@ from remediation.policies.conformance import task
 from remediation.policies.conformance import words as count
 from remediation.policies.policy import Policy
 from remediation.policies.registry import registry
+from remediation.strategies.digest import shorten
 from remediation.text.classify import classify, has_tag, priority_of, tags_of
 from remediation.text.coverage import Shown, is_about, missing_from, required_of, telling
 from remediation.text.exact_tokens import tokens_in
@@ -20,7 +21,7 @@ from remediation.text.ledger import key_facts
 from remediation.text.listing import listing
 from remediation.text.secret_masking import redact
 from remediation.text.statements import statements_of
-from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
+from remediation.text.summaries import summary_problem, without_reasoning
 from remediation.text.words import words
 from tests.harness.complexity import assert_linear
 from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
@@ -59,7 +60,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "what a summary is about": lambda text: is_about(text, Shown(text), required_of([("assistant", text)])),
     "telling words": telling,
     "exact tokens": lambda text: (tokens_in(text), listing(text, 200, count)),
-    "a summary by rule": lambda text: extractive_summary(text, 200, count),
+    "a shortened text": lambda text: shorten(text, 200, count),
     "a summary's fault": lambda text: summary_problem(without_reasoning(text), text, count, 10_000),
     "kind": lambda text: [classify(text, role) for role in UnitRole],
     "priority": lambda text: (priority_of(text, ["pool", "main"], 2), tags_of(text), has_tag(text)),

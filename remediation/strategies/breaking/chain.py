@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
 from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
-from remediation.strategies.breaking.chunk_by_type import content_type_chunking
+from remediation.strategies.breaking.chunk_by_type import content_type_chunking, share_kept
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
@@ -190,9 +190,7 @@ def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> in
     if name != "prioritize_recent" or "content_type_chunking" not in order[order.index(name) :]:
         return aim
     options = strategy.content_type_chunking
-    savings = {
-        index: units[index].est_tokens * (1 - options.ratio_for(units[index].kind)) for index in touchable(units)
-    }
+    savings = {index: units[index].est_tokens * (1 - share_kept(units[index], options)) for index in touchable(units)}
     shrinking = sum(units[index].est_tokens for index in savings)
     fixed = total_tokens(units) - shrinking
     share = 1 - sum(savings.values()) / shrinking if shrinking else 1.0

@@ -1,11 +1,17 @@
 """The account by rule of what went."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from remediation.context import UnitKind
-from remediation.strategies.digest import digest
+from remediation.strategies.digest import digest, shorten
 from remediation.strategies.said import said_in, talk_of
 from remediation.strategies.stand_ins import SUMMARY_HEADING
 from remediation.text.marks import BY_RULE
+from remediation.tokens.counting import characters_per_four
 from tests.remediation.building import model, numbered, prose, toolbox, user, words
+from tests.remediation.text.test_summaries import TEXT
 
 PARAGRAPH = "We moved the stand to the lake. It was windy. Anna brought the red boat and we sold forty rolls."
 
@@ -59,7 +65,7 @@ def test_what_was_left_out_is_marked_between_sentences_alone() -> None:
         f"Hello there. {prose('idle', 60)} The port is 48151. {prose('vain', 60)} The host is db7.example.org. "
         "Goodbye now."
     )
-    line = digest(numbered(model(text)), 22, toolbox(), 0)
+    line = digest(numbered(model(text)), 26, toolbox(), 0)
     assert line.splitlines() == [BY_RULE, "1 agent: The port is 48151. […] The host is db7.example.org."]
 
 
@@ -95,3 +101,26 @@ def test_of_long_texts_each_has_a_say_before_one_has_many() -> None:
     )
     lines = digest(units, 240, toolbox(), 0).splitlines()
     assert len(lines) >= 7
+
+
+@pytest.mark.parametrize(
+    ("part", "is_kept"),
+    [("/etc/pay/config.toml", True), ("error E1234", True), ("limit is 7", True), ("weather", False), ("lunch", False)],
+)
+def test_of_one_text_what_matters_stays(part: str, is_kept: bool) -> None:
+    assert (part in shorten(TEXT, 60, characters_per_four)) == is_kept
+
+
+def test_of_one_text_paragraphs_stay_apart_and_gaps_are_marked() -> None:
+    lines = shorten(f"{TEXT}\n\n- The port is 5433.\n- It was windy.", 50, characters_per_four).splitlines()
+    assert " […] " in lines[0]
+    assert lines[1] == "The port is 5433."
+
+
+def test_of_one_text_no_secret_stays() -> None:
+    assert "hunter22" not in shorten(f"{TEXT} Also password=hunter22 is needed.", 75, characters_per_four)
+
+
+@given(st.text(max_size=600), st.integers(-1, 150))
+def test_of_one_text_no_more_stays_than_fits(text: str, room: int) -> None:
+    assert characters_per_four(shorten(text, room, characters_per_four)) <= max(0, room)
