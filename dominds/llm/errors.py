@@ -48,6 +48,7 @@ from dominds.llm.refusal_words import (
     STALE_CODES,
     STALE_TEXT,
     SYSTEM_TEXT,
+    TEMPLATE_TEXT,
     TIMEOUT_CODES,
     UNLOADED_TEXT,
 )
@@ -169,7 +170,7 @@ def _refusal(complaint: Complaint) -> type[ProviderError] | None:
         return ForcingRefused
     if complaint.status in (404, 410) or codes & FINAL_CODES or FINAL_TEXT.search(text):
         return RefusedForGood
-    return None
+    return RequestRefused if TEMPLATE_TEXT.search(text) else None
 
 
 def _kind_of_status(status: int | None) -> type[ProviderError] | None:

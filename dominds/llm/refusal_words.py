@@ -115,6 +115,12 @@ SYSTEM_TEXT = re.compile(
     ),
     re.I,
 )
+# A model's template that cannot write this conversation, however often: llama.cpp, LM Studio and vLLM fail with it.
+TEMPLATE_TEXT = re.compile(
+    r"\bjinja|\braise_exception\b|templateerror|conversation roles must alternate|at row \d+, column \d+"
+    r"|prefill is incompatible with",
+    re.I,
+)
 STALE_TEXT = re.compile(
     "|".join(
         (

@@ -13,6 +13,7 @@ from tests.doubles.rules import Offence, Refusal, Rule, too_long
 from tests.doubles.signing import Signer
 
 SIGNER = Signer("google")
+NO_EFFORT = "thinking options type cannot be disabled when reasoning_effort is set"
 SKIPS_SIGNATURE = "skip_thought_signature_validator"  # for a history that another provider made
 OPENAI_FIELDS = set(
     "model messages tools tool_choice parallel_tool_calls stream stream_options max_completion_tokens max_tokens "
@@ -81,6 +82,10 @@ def _wrong_signature(request: ChatRequest) -> Offence:
         if _signature(message) != SKIPS_SIGNATURE and not is_own:
             return {}
     return None
+
+
+def _idle_effort(request: ChatRequest) -> Offence:
+    return {} if request.body.get("reasoning_effort") and not request.thinks else None
 
 
 def _nameless_result(request: ChatRequest) -> Offence:
@@ -180,6 +185,8 @@ DEEPSEEK = Family(
             code="invalid_request_error",
         ),
         Rule("forced tool", _forced, "Thinking mode does not support this tool_choice", code="invalid_request_error"),
+        # deepseek-ai/DeepSeek-V3#1397, June 2026
+        Rule("effort without thinking", _idle_effort, NO_EFFORT, code="invalid_request_error"),
         Rule(
             "no room",
             no_room,

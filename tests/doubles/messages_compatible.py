@@ -5,6 +5,7 @@ those of its other refusals are of its OpenAI dress, and Zhipu's are those of ``
 """
 
 from tests.doubles.binding import THINKING, blocks_of
+from tests.doubles.chat_families import NO_EFFORT
 from tests.doubles.messages_family import BUDGET, Family, MessagesRequest
 from tests.doubles.rules import Offence, Rule, too_long
 
@@ -27,6 +28,11 @@ def _forced(request: MessagesRequest) -> Offence:
 
 def _forced_while_thinking(request: MessagesRequest) -> Offence:
     return None if request.thinking == "disabled" else _forced(request)
+
+
+def _idle_effort(request: MessagesRequest) -> Offence:
+    effort = (request.body.get("output_config") or {}).get("effort")
+    return {} if effort and request.thinking == "disabled" else None
 
 
 def _no_room(request: MessagesRequest) -> Offence:
@@ -61,6 +67,7 @@ COMPATIBLE = {
                     "The `content[].thinking` in the thinking mode must be passed back to the API.",
                 ),
                 Rule("forced tool", _forced_while_thinking, "Thinking mode does not support this tool_choice"),
+                Rule("effort without thinking", _idle_effort, NO_EFFORT),
                 Rule(
                     "no room",
                     _no_room,

@@ -8,7 +8,7 @@ from openai import BadRequestError, OpenAI
 from tests.doubles.asking import TOOL_SCHEMA, events_of, post
 from tests.doubles.brains import Call, Reply, Scripted, echo
 from tests.doubles.chat import ChatDouble
-from tests.doubles.chat_families import CLOUDS, SKIPS_SIGNATURE
+from tests.doubles.chat_families import CLOUDS, NO_EFFORT, SKIPS_SIGNATURE
 
 pytestmark = pytest.mark.server
 
@@ -154,6 +154,12 @@ RULES: dict[str, tuple[str, Body, Body, Any]] = {
         base("deepseek", USER, CALLING, RESULT, thinking={"type": "disabled"}),
         base("deepseek", USER, CALLING, RESULT, thinking={"type": "enabled"}),
         openai_error(DEEPSEEK_THINKS, "invalid_request_error"),
+    ),
+    "deepseek: effort without thinking": (
+        "deepseek",
+        base("deepseek", reasoning_effort="high"),
+        base("deepseek", reasoning_effort="high", thinking={"type": "disabled"}),
+        openai_error(NO_EFFORT, "invalid_request_error"),
     ),
     "deepseek: required": (
         "deepseek",

@@ -111,6 +111,12 @@ RULES: dict[str, tuple[str, Body, Body, str]] = {
         base(tools=TOOLS, tool_choice={"type": "any"}),
         "Thinking mode does not support this tool_choice",
     ),
+    "deepseek: effort without thinking": (
+        "deepseek",
+        base(output_config={"effort": "high"}),
+        base(output_config={"effort": "high"}, thinking={"type": "disabled"}),
+        "thinking options type cannot be disabled when reasoning_effort is set",
+    ),
     "glm: tool": (
         "glm",
         base(tools=TOOLS, tool_choice={"type": "auto"}),

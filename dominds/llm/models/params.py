@@ -109,6 +109,14 @@ def in_body(params: Params) -> dict[str, Any]:
     return {**{name: value for name, value in params.items() if name != EXTRA}, **params.get(EXTRA, {})}
 
 
+def turn_thinking_off(body: dict[str, Any], off: Params) -> None:
+    """Turn thinking off in a request's body by these parameters. DeepSeek refuses an effort beside them."""
+    if off:
+        body.pop("reasoning_effort", None)
+        config = {name: value for name, value in body.pop("output_config", {}).items() if name != "effort"}
+        body.update({**({"output_config": config} if config else {}), **off})
+
+
 def tune(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
     """Return the model with an agent's settings laid over its own, and the request's own parameters over both.
 

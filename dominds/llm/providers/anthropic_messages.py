@@ -24,7 +24,7 @@ from dominds.llm.models.model import (
     ProviderKind,
     Thinking,
 )
-from dominds.llm.models.params import in_body
+from dominds.llm.models.params import in_body, turn_thinking_off
 from dominds.llm.providers.anthropic_history import CACHE_HERE, THINKING, messages_of
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken
 from dominds.llm.providers.listed_window import anthropic_window
@@ -118,7 +118,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         body["tools"] = [_tool(tool) for tool in request.tools]
         if request.force and model.forcing is not Forcing.NONE:
             body["tool_choice"] = _choice(request.force, model.forcing)
-            body.update(model.thinking_off)
+            turn_thinking_off(body, model.thinking_off)
     if thinking := _thinking(request, model, body):
         body["thinking"] = thinking
     else:

@@ -14,7 +14,7 @@ from dominds.llm.http.headers import openai_exchange
 from dominds.llm.json_text import arguments_text, dump, is_whole
 from dominds.llm.messages import ANY_TOOL, FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Echo, Forcing, ModelInfo, ProviderKind
-from dominds.llm.models.params import in_body
+from dominds.llm.models.params import in_body, turn_thinking_off
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.message_json import MessageJson
@@ -80,8 +80,11 @@ OPENAI_COMPATIBLE = ProviderKind(
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
     form = form_of(model)
     request = fit(request, form)
-    write = partial(_write, owner=owner, echo=model.echo, names=_names_for(model.echo, request.messages))
-    messages = _MESSAGES.json((request.conversation, owner, model.echo, form), request.messages, write)
+    # Templates of local models stumble over null where a text may stand.
+    silence = "" if model.kind.is_local else None
+    names = _names_for(model.echo, request.messages)
+    write = partial(_write, owner=owner, echo=model.echo, names=names, silence=silence)
+    messages = _MESSAGES.json((request.conversation, owner, model.echo, form, silence), request.messages, write)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": orjson.Fragment(b"[%b]" % b",".join(filter(None, (_system(request.instructions), messages)))),
@@ -93,7 +96,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
         body["tools"] = [_tool(tool) for tool in request.tools]
         if request.force and model.forcing is not Forcing.NONE:
             body["tool_choice"] = _choice(request.force, request.tools, model.forcing)
-            body.update(model.thinking_off)
+            turn_thinking_off(body, model.thinking_off)
     if request.max_output_tokens is not None:
         body[model.max_tokens_field] = request.max_output_tokens
     return dump(body)
@@ -115,9 +118,11 @@ def _names_for(echo: Echo, messages: Iterable[Message]) -> dict[str, str]:
     return {call.id: call.name for one in messages for call in one.tool_calls} if echo is Echo.SIGNATURES else {}
 
 
-def _write(messages: Sequence[Message], owner: Owner, echo: Echo, names: Mapping[str, str]) -> bytes:
+def _write(
+    messages: Sequence[Message], owner: Owner, echo: Echo, names: Mapping[str, str], silence: str | None
+) -> bytes:
     written = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
-        _rich_message(message, owner, echo, names)
+        _rich_message(message, owner, echo, names, silence)
         if message.tool_calls or message.role is Role.TOOL or message.provider_items or message.parts
         else {"role": message.role, "content": message.text}
         for message in messages
@@ -128,7 +133,9 @@ def _write(messages: Sequence[Message], owner: Owner, echo: Echo, names: Mapping
 _MESSAGES = MessageJson()
 
 
-def _rich_message(message: Message, owner: Owner, echo: Echo, names: Mapping[str, str]) -> dict[str, Any]:
+def _rich_message(
+    message: Message, owner: Owner, echo: Echo, names: Mapping[str, str], silence: str | None
+) -> dict[str, Any]:
     """Write a result, an answer with calls or reasoning, or a message with parts."""
     match message.role:
         case Role.TOOL:
@@ -138,10 +145,10 @@ def _rich_message(message: Message, owner: Owner, echo: Echo, names: Mapping[str
         case Role.USER | Role.SYSTEM:
             return {"role": message.role, "content": [*_text_part(message.text), *map(_part, message.parts)]}
         case Role.ASSISTANT:
-            return _answer(message, owner, echo)
+            return _answer(message, owner, echo, silence)
 
 
-def _answer(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
+def _answer(message: Message, owner: Owner, echo: Echo, silence: str | None) -> dict[str, Any]:
     opaque = {
         key: value for piece in replay(owner, message) if isinstance(piece, Opaque) for key, value in piece.item.items()
     }
@@ -151,7 +158,7 @@ def _answer(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
             opaque.pop(name, None)
     elif echo is Echo.CALLS and not any(name in opaque for name in REASONING_FIELDS):
         opaque[REASONING_FIELDS[0]] = ""
-    answer = {"role": "assistant", "content": message.text or (None if message.tool_calls else ""), **opaque}
+    answer = {"role": "assistant", "content": message.text or (silence if message.tool_calls else ""), **opaque}
     if message.tool_calls:
         if echo is Echo.SIGNATURES and not extras:
             extras = {"0": NO_SIGNATURE}

@@ -100,6 +100,24 @@ def test_a_model_that_cannot_think_when_forced_is_told_so() -> None:
     assert (forced["enable_thinking"], forced["tool_choice"]) == (False, NAMED)
 
 
+def test_an_effort_goes_with_the_thinking() -> None:
+    off = {"thinking": {"type": "disabled"}}
+    params = {"reasoning_effort": "high", "output_config": {"effort": "high", "format": {"type": "text"}}}
+    model = info(OPENAI_COMPATIBLE, forced_tool="thinking_off", thinking_off=off, model_params=params)
+    assert orjson.loads(request_body(TALK, owner(), model)).items() >= params.items()
+    forced = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), model))
+    assert "reasoning_effort" not in forced
+    assert forced.items() >= {**off, "output_config": {"format": {"type": "text"}}}.items()
+
+
+@pytest.mark.parametrize(("kind", "silence"), [(OPENAI_COMPATIBLE, None), (VLLM, "")])
+def test_an_answer_without_text_is_no_null_for_templates(kind: ProviderKind, silence: str | None) -> None:
+    history = (Message(Role.ASSISTANT, "", (ToolCall("a", "read", "{}"),)), Message(Role.TOOL, "x", tool_call_id="a"))
+    body = orjson.loads(request_body(replace(TALK, messages=history), owner(), info(kind)))
+    (answer,) = [message for message in body["messages"] if message["role"] == "assistant"]
+    assert answer["content"] == silence
+
+
 def test_params_and_the_models_output_field_are_sent() -> None:
     model = info(OPENAI_COMPATIBLE, max_tokens_field="max_completion_tokens", model_params={"reasoning_split": True})
     body = orjson.loads(request_body(TALK, owner(), model))
