@@ -35,6 +35,17 @@ document.addEventListener("htmx:afterRequest", ({ detail: { elt, successful } })
   for (const area of elt.querySelectorAll("textarea")) area.value = area.defaultValue;
   elt.closest(".popover:popover-open")?.hidePopover();
 });
+// What unfolds in a menu to be filled in takes the keys.
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (!target.matches(".menu:popover-open details[open]")) return;
+    const field = target.querySelector("textarea, select, input:not([type='hidden'])");
+    field?.focus();
+    field?.select?.();
+  },
+  true,
+);
 document.addEventListener("htmx:sendError", (event) => {
   if (event.detail.elt.id !== "composer") toast(tr("No connection to the server. Nothing was changed."), "error");
 });

@@ -93,7 +93,6 @@ menu?.addEventListener(
   ({ target, newState }) => {
     if (target === menu && newState === "closed") menu.replaceChildren(); // its commands are of another dialog than the page's
     if (!target.matches("details")) return;
-    target.querySelector("input")?.select();
     if (more.isConnected) standBeside(menu, more.closest("li"));
   },
   true,

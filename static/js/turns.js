@@ -72,12 +72,7 @@ export function startTurns() {
   );
   menu.addEventListener(
     "toggle",
-    (event) => {
-      // what unfolds may need more room
-      if (!event.target.matches("details")) return;
-      standBeside(menu, beside);
-      event.target.querySelector("textarea, select")?.focus();
-    },
+    (event) => event.target.matches("details") && standBeside(menu, beside), // what unfolds may need more room
     true,
   );
   menu.addEventListener("htmx:afterRequest", (event) => event.detail.successful && menu.hidePopover());
