@@ -46,6 +46,12 @@ def icon(parser: Parser, token: Token) -> TextNode:
     return TextNode(format_html(html, static("icons.svg"), name.strip("\"'")))
 
 
+@register.simple_tag
+def form_to(view: str, *args: object) -> SafeString:
+    """Write where a form is sent: in place and answered by pieces where scripts run, and else as any form."""
+    return format_html('method="post" action="{0}" hx-post="{0}" hx-swap="none"', reverse(view, args=args))
+
+
 @register.inclusion_tag("dialogs/_attach.html")
 def attach_files(may_send: bool) -> dict[str, Any]:
     """Return what a form for messages needs to take files, next to a label for ``attachments``."""
@@ -76,6 +82,12 @@ def model_name(provider: str, model: str = "") -> str:
         provider, _slash, model = provider.partition("/")
     known = limits.catalog().models.get((provider, model))
     return model if known is None else display_name(known)
+
+
+@register.filter
+def with_provider(model: str) -> str:
+    """Return the name of a model given as ``provider/model``, with its provider: several may have it."""
+    return f"{model_name(model)} ({model.partition('/')[0]})"
 
 
 @register.filter
@@ -187,9 +199,10 @@ def bars(points: list[dict[str, Any]]) -> SafeString:
 
 @register.simple_tag
 def changed_lines(lines: Iterable[str]) -> SafeString:
-    """Mark the lines of a comparison that begin with "+" or "-" as added or removed."""
-    marked = {"+": "<ins>{}</ins>\n", "-": "<del>{}</del>\n"}
-    return format_html_join("", "{}", ((format_html(marked.get(line[:1], "{}\n"), line),) for line in lines))
+    """Mark the lines of a comparison that begin with "+" or "-" as added or removed, and what is left out between."""
+    marked = {"+": "<ins>{}</ins>\n", "-": "<del>{}</del>\n", "@": "…\n"}
+    shown = [*lines][1:]  # each hunk begins with a line of numbers
+    return format_html_join("", "{}", ((format_html(marked.get(line[:1], "{}\n"), line),) for line in shown))
 
 
 @register.simple_tag

@@ -199,7 +199,7 @@ def test_another_model_answers_anew_by_keys_alone(open_dialog: Opener, page: Pag
     page.keyboard.press("Enter")
     select = page.locator("#turn-menu").get_by_label("Model", exact=True)
     expect(select).to_be_focused()
-    page.keyboard.type("lab/echo")
+    page.keyboard.type("echo (lab)")
     expect(select).to_have_value("lab/echo")
     check_axe(page)
     page.keyboard.press("Tab")

@@ -12,6 +12,7 @@ from dialogs.models import Dialog, Generation, Question
 from dialogs.queries.moments import MOST, moments
 from dialogs.queries.sent_requests import next_request, sent_request
 from dialogs.runtime.driver import drive
+from dialogs.templatetags.pages import changed_lines
 from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
@@ -168,6 +169,11 @@ def test_two_requests_beside_each_other(dialog: Dialog) -> None:
     assert "− only in call 2" in html and "Goal: go on." in html
     assert browser_of(dialog.owner).get(f"/d/{dialog.pk}/context/?at={second.pk}&with=x").status_code == 404
     assert "+ only in the next request" in page(dialog, f"context/?at={third.pk}&with=next")
+
+
+def test_a_comparison_shows_lines_without_their_numbers() -> None:
+    lines = ("@@ -1,2 +1,2 @@", "-a <b>", "+@@", "@@ -9 +9 @@", " c")
+    assert changed_lines(lines) == "<del>-a &lt;b&gt;</del>\n<ins>+@@</ins>\n…\n c\n"
 
 
 def test_programs_read_the_same(dialog: Dialog) -> None:
