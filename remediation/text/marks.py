@@ -6,6 +6,7 @@ needed, which would change the beginning of each request.
 """
 
 import re
+import unicodedata
 
 from dominds.redaction import holds_any
 
@@ -18,12 +19,14 @@ ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
 
 MARKS = re.compile(
     # Of turns and speakers, as accounts, ledgers, recalled passages and requests to a summariser have them.
-    r"(?P<colon>\b\d{1,9}(?:-\d{1,9})?\s{1,4}(?:person|agent|called|instructions|tool)):"
+    # So would others' words for a speaker read beside them.
+    r"(?P<colon>\b\d{1,9}(?:-\d{1,9})?\s{1,4}(?:person|agent|called|instructions|tool|user|human|assistant|system"
+    r"|benutzer|nutzer|utilisateur|usuario|пользователь|用户|用戶|ユーザー|사용자)):"
     r"|[\[［](?P<label>(?:turn )?\d{1,9}\s{1,4}[^\W\d][\w ,/-]{0,19}|turn \d{1,9})[\]］]"
     r"|(?P<bracket>[\[［](?:(?=(?:turn )?\d{1,9}\s{1,4}[^\W\d]|turn \d)"
     # Notices in place of what is left out.
     r"|(?=(?:Result of|Omitted|Summary of|Cut, since|Recalled by|… [\d,]+ (?:lines|characters)|I answered this"
-    r"|Left out of|Earlier messages|The beginning of this)\b)))"
+    r"|Left out of|Earlier messages|The beginning of this))))"
     r"|(?P<rule>(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))(?:[ \t>|*•-]*\brule:)+[ \t]*)"
     r"|(?P<notice>\(Quoted by rule;|Key facts from messages that are no longer shown|Previous \d{1,9} turns?(?=: \d)"
     r"|Drafted by the runtime|Resuming from overflow:|Continue task:|– begun with:)",
@@ -33,14 +36,60 @@ MARKS = re.compile(
 
 # Each mark holds one of these. To look for them takes a tenth of the pattern's time.
 NEEDED = (
+    *(
+        "user:",
+        "human:",
+        "assistant:",
+        "system:",
+        "nutzer:",
+        "utilisateur:",
+        "usuario:",
+        "ь:",
+        "户:",
+        "戶:",
+        "ー:",
+        "자:",
+    ),
     *("[", "［", "person:", "agent:", "called:", "instructions:", "tool:", "rule:", "by rule;", "key facts from"),
     *("turn:", "turns:", "by the runtime", "overflow:", "task:", "with:"),
 )
 
 
+# Letters of other alphabets that look like a mark's.
+LOOKALIKES = dict(
+    zip(
+        "аеорсухіѕԁɡһӏαορνικτуАЕОРСТХВНКМІЅΑΒΕΗΙΚΜΝΟΡΤ【〔〚〖】〕〛〗∶︓ː",
+        "aeopcyxisdghlaopviktyAEOPCTXBHKMISABEHIKMNOPT[[[[]]]]:::",
+        strict=True,
+    )
+)
+LINES = re.compile(r".+")
+
+
+class _Seen(dict[int, str]):
+    """What a reader sees in place of a sign: its plain form, and nothing of what has no width or only adorns it."""
+
+    def __missing__(self, code: int) -> str:
+        signs = unicodedata.normalize("NFKD", chr(code))
+        seen = (sign for sign in signs if sign.isspace() or unicodedata.category(sign)[0] not in "CM")
+        self[code] = "".join(LOOKALIKES.get(sign, sign) for sign in seen)
+        return self[code]
+
+
+_SEEN = _Seen()
+
+
 def disarm(text: str) -> str:
-    """Return foreign text with the same words, of which nothing reads as a mark of the runtime's."""
-    return MARKS.sub(_disarm, text) if holds_any(text.lower(), NEEDED) else text
+    """Return foreign text with the same words, of which nothing reads as a mark of the runtime's, to the eye either."""
+    if not text.isascii() and (seen := text.translate(_SEEN)) != text and holds_any(seen.casefold(), NEEDED):
+        text = LINES.sub(lambda line: _see_through(line[0]), text)
+    return MARKS.sub(_disarm, text) if holds_any(text.casefold(), NEEDED) else text
+
+
+def _see_through(line: str) -> str:
+    """Return the line as it is seen if a mark is disguised in it."""
+    seen = line.translate(_SEEN)
+    return seen if seen != line and len(MARKS.findall(seen)) > len(MARKS.findall(line)) else line
 
 
 def _disarm(mark: re.Match[str]) -> str:
