@@ -12,11 +12,11 @@ from operator import itemgetter
 
 from remediation.context import Toolbox, Unit, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS
-from remediation.strategies.said import OMITTED, Talk, labelled, talk_of
+from remediation.strategies.said import Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
-from remediation.text.marks import BY_RULE, disarm
-from remediation.text.reading import paragraphs
+from remediation.text.marks import BY_RULE, OMITTED, disarm
+from remediation.text.reading import paragraphs, without_fenced
 from remediation.text.selection import density, fill
 from remediation.text.statements import SPELLED, Kind, Statement, statements_of
 
@@ -63,14 +63,18 @@ def _account(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Seque
     return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=itemgetter(0)))))
 
 
-def shorten(text: str, room: int, count: Callable[[str], int]) -> str:
-    """Choose the sentences of one text that fit into ``room`` tokens, without secrets, or the beginning of the best
-    one. Marks stand where sentences of a paragraph are left out.
+def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.0) -> str:
+    """Choose the sentences of one text that fit into ``room`` tokens, without secrets and code in fences, or the
+    beginning of the best one. Of those worth ``least`` others are taken only where there are none. Marks stand where
+    sentences of a paragraph are left out.
     """
-    statements = statements_of([("assistant", paragraph) for paragraph in paragraphs(text.splitlines())])
+    statements = statements_of(
+        [("assistant", paragraph) for paragraph in paragraphs(without_fenced(text.splitlines()))]
+    )
     prices = [count(one.text) + 1 for one in statements]
     ranks = [(-density(one.worth + PLAIN, price), -one.order) for one, price in zip(statements, prices, strict=True)]
-    order = sorted(range(len(statements)), key=ranks.__getitem__)
+    telling = [one.order for one in statements if one.worth >= least and not one.leads_on]
+    order = sorted(telling or range(len(statements)), key=ranks.__getitem__)
 
     def written(chosen: Sequence[int]) -> str:
         return "\n".join(words for _, words in _join(statements, chosen))
@@ -201,7 +205,7 @@ def _in_order(
 
 
 def _says_something(statement: Statement) -> bool:
-    return statement.holds and not statement.again
+    return statement.holds and not statement.again and not statement.leads_on
 
 
 def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_whole: float) -> list[list[int]]:

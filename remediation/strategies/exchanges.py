@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
-from remediation.strategies.digest import shorten
+from remediation.strategies.digest import LEAST_WORTH, shorten
 from remediation.strategies.outcome import STAND_INS
 from remediation.strategies.stand_ins import stand_in, text_counter
+from remediation.text.marks import CUT
 
 ANSWER_TOKENS = 32  # of an answer that is cut to its best sentences
 ANSWER_PREFIX = "answer-"
-CUT = " [shortened; read_archive shows the rest]"
 UNSAID = "[I answered this; read_archive shows how.]"
 
 
@@ -68,7 +68,7 @@ def _short_answer(answered: Units, toolbox: Toolbox, taken: Sequence[Unit]) -> U
         for message in unit.messages
         if message.role is Role.ASSISTANT and not message.text.endswith((CUT, UNSAID))
     )
-    best = shorten(said, ANSWER_TOKENS, text_counter(toolbox))
+    best = shorten(said, ANSWER_TOKENS, text_counter(toolbox), LEAST_WORTH)
     text = f"{best}{CUT}" if best else UNSAID
     messages = (Message(Role.ASSISTANT, text),)
     made = stand_in(UnitKind.MESSAGE, text, answered, toolbox, taken, ANSWER_PREFIX)

@@ -8,7 +8,15 @@ from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.outcome import is_ledger, newest_failure, newest_user, standing, standing_tokens, task_of
+from remediation.strategies.outcome import (
+    STAND_INS,
+    is_ledger,
+    newest_failure,
+    newest_user,
+    standing,
+    standing_tokens,
+    task_of,
+)
 from remediation.strategies.stand_ins import (
     HANDOVER_CLOSING,
     HANDOVER_OPENING,
@@ -18,6 +26,7 @@ from remediation.strategies.stand_ins import (
     text_counter,
 )
 from remediation.text.marks import disarm
+from remediation.text.reading import without_fenced
 
 AIM_SHARE = 2  # a fresh start aims at the limit divided by this, priority 1 included
 SMALLEST_HANDOVER = 40  # tokens; less cannot hand anything over
@@ -108,19 +117,21 @@ def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
 
 
 def _shorten(text: str, chars: int) -> str:
-    """Return a text in one line, cut between words where it is longer."""
-    line = disarm(" ".join(text.split()))
+    """Return a text in one line, without code in fences, cut between words where it is longer."""
+    line = disarm(" ".join(" ".join(without_fenced(text.splitlines())).split() or text.split()))
     return line if len(line) <= chars else f"{line[:chars].rpartition(' ')[0] or line[:chars]} …"
 
 
 def _first_request(units: Units, kept: set[int]) -> str:
-    """Return the first request, unless it stays anyway or an account without it stands for what was said first."""
-    for index, unit in enumerate(units):
-        if unit.kind is UnitKind.SUMMARY and not is_ledger(unit):
-            return unit.text.rpartition(TASK_BEGAN)[2] if TASK_BEGAN in unit.text else ""
-        if is_question(unit):
-            return "" if index in kept else disarm(" ".join(unit.text.split()))
-    return ""
+    """Return the first request, unless it stays anyway or has gone: what stands for earlier turns tells so."""
+    first = next((index for index, unit in enumerate(units) if is_question(unit)), len(units))
+    for unit in units[:first]:
+        if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
+            return unit.text.rpartition(TASK_BEGAN)[2]
+    if first == len(units) or first in kept:
+        return ""
+    earlier = [unit for unit in units if unit.kind in STAND_INS and unit.source[:1] < units[first].source[:1]]
+    return "" if earlier else _shorten(units[first].text, len(units[first].text))
 
 
 def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:

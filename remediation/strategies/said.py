@@ -8,11 +8,10 @@ from dominds.llm.messages import Role
 from remediation.context import Unit, UnitKind, UnitRole
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import own_text
-from remediation.text.marks import BY_RULE, ROLES, SPEAKERS
+from remediation.text.marks import BY_RULE, CUT, OMITTED, ROLES, SPEAKERS
 from remediation.text.statements import QUOTED, Said, Statement, statements_of
 from remediation.text.supersession import mark_superseded
 
-OMITTED = "[…]"
 ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|instructions): (.*)", re.S)
 
 
@@ -88,7 +87,7 @@ def _said_by(unit: Unit) -> Sequence[Said]:
     return [
         Said(
             "system" if unit.role is UnitRole.SYSTEM else message.role.value,
-            message.text,
+            message.text.removesuffix(CUT),
             unit.source[min(place, len(unit.source) - 1)] if unit.source else 0,
         )
         for place, message in enumerate(unit.messages)

@@ -13,7 +13,7 @@ from remediation.text.exact_tokens import shape_of, worth_of_values
 from remediation.text.marks import KEY_FACTS as HEADING
 from remediation.text.marks import ROLES, RULE, SPEAKERS
 from remediation.text.selection import ALONE, density, fill
-from remediation.text.statements import Kind, RoleText, Said, Statement, statement_of, statements_of
+from remediation.text.statements import Kind, RoleText, Said, Statement, is_request, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
 
 Count = Callable[[str], int]  # tokens of a text
@@ -89,7 +89,10 @@ def facts_of(
     facts = [
         _fact_of(one)
         for one in removed
-        if one.holds and one.worth >= LEAST_WORTH and not _asks(one) and not is_in_sight(one.text, one.tokens.exact)
+        if one.holds
+        and one.worth >= LEAST_WORTH
+        and not (one.leads_on or _asks(one))
+        and not is_in_sight(one.text, one.tokens.exact)
     ]
     chosen = _fitting(facts, budget_tokens, count)
     room = budget_tokens + tools.tokens
@@ -120,13 +123,9 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
 
 
 def _asks(statement: Statement) -> bool:
-    """Check for what leads to something else, or a question: what the agent asked for stands in the answer, and one
-    of a person's without a name or a value in it asks nothing by itself.
-    """
-    bare = statement.text.rstrip("*_` ")
-    if bare.endswith((":", "：")):
-        return True
-    return bare.endswith(("?", "？")) and (statement.role == "assistant" or not statement.tokens.worths)
+    """Check for a question, whose answer tells more, unless a person's names something that is to be done."""
+    is_order = statement.role == "user" and statement.tokens.worths and is_request(statement.text)
+    return statement.text.rstrip("*_` ").endswith(("?", "？")) and not is_order
 
 
 def _words_of(line: str) -> str:

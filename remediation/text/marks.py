@@ -13,6 +13,8 @@ from dominds.redaction import holds_any
 BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 KEY_FACTS = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
+OMITTED = "[…]"
+CUT = " [shortened; read_archive shows the rest]"  # behind what is left of an answer
 # Who speaks, by role and as the marks have it.
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}

@@ -253,7 +253,7 @@ def _find_pasted(lines: Sequence[str]) -> set[int]:
     """Return the places of lines in paragraphs that a program printed, by the form of most of their lines. What stands
     in fences is marked already, and ends a paragraph.
     """
-    bare = _without_fenced(lines)
+    bare = without_fenced(lines)
     odd = {place for place, line in enumerate(bare) if PRINTED.match(line[:LINE_CHARS]) or is_code_line(line.strip())}
     places: set[int] = set()
     for is_blank, group in groupby(range(len(bare)), lambda place: not bare[place].strip()):
@@ -264,7 +264,7 @@ def _find_pasted(lines: Sequence[str]) -> set[int]:
     return places if len(odd) >= FEWEST_PRINTED else set()
 
 
-def _without_fenced(lines: Sequence[str]) -> list[str]:
+def without_fenced(lines: Sequence[str]) -> list[str]:
     bare: list[str] = []
     fenced = False
     for line in lines:

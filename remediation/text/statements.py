@@ -68,6 +68,11 @@ class Statement(NamedTuple):
     corrects: bool = False  # it supersedes an older one
 
     @property
+    def leads_on(self) -> bool:
+        """Check whether the words lead to something else and say nothing without it."""
+        return self.text.rstrip("*_` ").endswith((":", "："))
+
+    @property
     def marked(self) -> str:
         """Return the words with the mark of what no longer holds, placed so that it stays a part of the sentence."""
         if self.holds:

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from dominds.llm.messages import ToolCall
 from remediation.config import ContextConfig
-from remediation.context import Unit, Units
+from remediation.context import Unit, UnitKind, Units
 from remediation.decisions import BY_HAND
 from remediation.loops import LOOP_REASON
 from remediation.policies.fresh_start import COMPLETE_MILESTONE, POLICY
 from remediation.policies.policy import RewriteTask
-from remediation.strategies.stand_ins import own_text, sources_of, turns_of_summary
+from remediation.strategies.outcome import LEDGER_PREFIX
+from remediation.strategies.stand_ins import TASK_BEGAN, own_text, sources_of, stand_in, turns_of_summary
 from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
 
 FIRST = " ".join(f"requirement{place} holds" for place in range(60))  # 1,000 characters and more
@@ -73,3 +74,16 @@ def test_an_opening_is_no_part_of_what_is_handed_over_next() -> None:
     for reason in (LOOP_REASON, BY_HAND, "over"):
         handover = next(unit for unit in fresh(history(), reason)[1] if unit.id.startswith("handover-"))
         assert "Resuming" not in own_text(handover)
+
+
+def test_a_later_request_is_not_called_the_first() -> None:
+    first, second, *rest = numbered(user("Build the pier."), user(FIRST), model(prose("harbour", 400)), user("Go on."))
+    ledger = stand_in(UnitKind.SUMMARY, "- The pier is 40 m long. [1 person]", [first], toolbox(), (), LEDGER_PREFIX)
+    assert TASK_BEGAN in fresh((second, *rest), BY_HAND)[0]
+    assert TASK_BEGAN not in fresh((second, ledger, *rest), BY_HAND)[0]
+
+
+def test_the_first_request_is_told_without_its_code() -> None:
+    asked = f"Mend this test.\n```\nassert {FIRST}\n```"
+    units = numbered(system(), user(asked), model(prose("harbour", 400)), user("Go on."))
+    assert fresh(units, BY_HAND)[0].endswith(f"{TASK_BEGAN}Mend this test.")

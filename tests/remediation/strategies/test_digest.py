@@ -8,7 +8,7 @@ from remediation.context import UnitKind
 from remediation.strategies.digest import digest, shorten
 from remediation.strategies.said import said_in, talk_of
 from remediation.strategies.stand_ins import SUMMARY_HEADING
-from remediation.text.marks import BY_RULE
+from remediation.text.marks import BY_RULE, CUT
 from remediation.tokens.counting import characters_per_four
 from tests.remediation.building import model, numbered, prose, toolbox, user, words
 from tests.remediation.text.test_summaries import TEXT
@@ -124,3 +124,13 @@ def test_of_one_text_no_secret_stays() -> None:
 @given(st.text(max_size=600), st.integers(-1, 150))
 def test_of_one_text_no_more_stays_than_fits(text: str, room: int) -> None:
     assert characters_per_four(shorten(text, room, characters_per_four)) <= max(0, room)
+
+
+def test_of_one_text_neither_code_nor_what_leads_to_it_stays() -> None:
+    text = f"Absolutely!\nAdd this to app.py:\n```\nreturn open(path)\n<form>\n```\nKey points include:\n{TEXT}"
+    assert shorten(text, 50, characters_per_four, 0.8).startswith("The service reads /etc/pay/config.toml at start.")
+
+
+def test_the_mark_of_a_short_answer_is_no_fact() -> None:
+    said = said_in(numbered(user("And?"), model(f"The port is 5433;{CUT}")))
+    assert [one.text for one in said] == ["And?", "The port is 5433;"]
