@@ -27,6 +27,7 @@ ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")  # OpenAI's bound; Anthropic's letters
 NINE = re.compile(r"[a-zA-Z0-9]{9}")
 NUMBERED = re.compile(r"functions\.[a-zA-Z0-9_-]{1,64}:\d{1,6}")
 LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PARALLEL = ("parallel", "multi_tool_use.parallel", "multi_tool_use_parallel")
 LIBRARY = re.compile(r"^(?:functions|default_api|tools)[.:_]")
 CALL_NUMBER = re.compile(r"[:_]\d+$")
 PLAIN_CHARS = 50  # characters that stay of a name that is mended
@@ -78,8 +79,23 @@ def restore_calls(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[
     """Return the calls under the names and keys of the tools as they were offered."""
     calls = list(calls)
     offered = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
+    calls = [inner for call in calls for inner in _unwrapped(call, offered)]
     names = [named_tool(call.name, offered) for call in calls]
     return [_restore(call, offered[name]) if name else call for call, name in zip(calls, names, strict=True)]
+
+
+def _unwrapped(call: ToolCall, offered: Collection[str]) -> list[ToolCall]:
+    """Return the calls within one of OpenAI's tool for parallel calls, which its models use without being offered."""
+    if call.name not in PARALLEL or call.name in offered:
+        return [call]
+    try:
+        uses = [(use["recipient_name"], use["parameters"]) for use in parse(call.arguments)["tool_uses"]]
+    except (NotJson, TypeError, KeyError):
+        return [call]
+    calls = [ToolCall("", named_tool(str(name), offered), dump(given).decode()) for name, given in uses]
+    if not calls or not all(each.name for each in calls):
+        return [call]
+    return [replace(calls[0], id=call.id), *calls[1:]]
 
 
 def named_tool(written: str, offered: Collection[str]) -> str:

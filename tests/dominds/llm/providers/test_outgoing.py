@@ -193,6 +193,23 @@ def test_a_tool_is_found_beside_what_models_leak_into_its_name(written: str) -> 
     assert restore_calls([ToolCall("a", f"x{written}", "{}")], offered)[0].name == f"x{written}"
 
 
+@pytest.mark.parametrize("name", ["parallel", "multi_tool_use.parallel"])
+def test_calls_within_a_tool_that_nobody_offered_are_made(name: str) -> None:
+    """OpenAI's models use it now and then (vercel/ai#19067)."""
+    offered = [ToolSpec("read_it", "", {}), ToolSpec("it", "", {})]
+    uses = [{"recipient_name": f"functions.{each}", "parameters": {"at": 1}} for each in ("it", "read_it")]
+    wrapped = ToolCall("a", name, json.dumps({"tool_uses": uses}))
+    made = [ToolCall("a", "it", '{"at":1}'), ToolCall("", "read_it", '{"at":1}')]
+    assert restore_calls([wrapped], offered) == made
+    unknown = {"tool_uses": [*uses, {"recipient_name": "gone", "parameters": {}}]}
+    odds: tuple[Any, ...] = (unknown, {"tool_uses": 1}, [], {})
+    for odd in odds:
+        call = ToolCall("a", name, json.dumps(odd))
+        assert restore_calls([call], offered) == [call]
+    own = replace(wrapped, name=wire_name(name))
+    assert restore_calls([own], [ToolSpec(name, "", {}), *offered]) == [wrapped]
+
+
 def test_blank_answers_are_not_sent() -> None:
     history = (Message(Role.USER, "hi"), Message(Role.ASSISTANT, " \n"), Message(Role.USER, "Go on"))
     assert fit_history(history, Form()) == (history[0], history[2])
