@@ -56,7 +56,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Rethought:
-    """A correction: all text so far was thinking without its opening tag, and no part of the answer."""
+    """A correction: all text so far was no part of the answer, but mostly thinking without its opening tag."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,11 @@ class _Block:
     def kind(self) -> str:
         return str(self.start.get("type") or "")
 
+    @property
+    def is_call(self) -> bool:
+        """Check for a call, even one whose start was lost: its arguments then say that something is missing."""
+        return self.kind == "tool_use" or (not self.start and "partial_json" in self.pieces)
+
     def add(self, name: str, piece: Any) -> None:
         if isinstance(piece, str):
             self.pieces.setdefault(name, []).append(piece)
@@ -270,7 +275,11 @@ class MessagesReader(AnswerReader):
         is_another_thought = kind == "thinking" and any(
             block.kind == "thinking" and block.text("thinking") for block in self._blocks
         )
-        block = self._new_block(index, start)
+        if known and not known.start:
+            known.start = start  # its first pieces came before it
+            block = known
+        else:
+            block = self._new_block(index, start)
         match kind:
             case "text":
                 return self._say(block, start.get("text"))
@@ -305,7 +314,7 @@ class MessagesReader(AnswerReader):
         return ()
 
     def calls(self) -> list[ToolCall]:
-        return [_call_of(block) for block in self._blocks if block.kind == "tool_use"]
+        return [_call_of(block) for block in self._blocks if block.is_call]
 
     def usage(self) -> UsageReport:
         return usage_of(self.counts)
@@ -323,7 +332,7 @@ class MessagesReader(AnswerReader):
                     if signature or not self._needs_signature:
                         signed = {"signature": signature} if signature else {}
                         yield Opaque({**block.start, "thinking": block.text("thinking"), **signed})
-                case "tool_use":
+                case _ if block.is_call:
                     yield Called()
                 case _ if block.spoken:
                     yield Spoken(block.spoken)

@@ -240,7 +240,8 @@ class ResponsesReader(AnswerReader):
             self._items.append({})
             budgets.CALLS.check(len(self._items) // 4)  # texts and thoughts stand between calls
         self._places |= dict.fromkeys(places, at)
-        self._items[at] = dict(item)
+        before = self._items[at].get("arguments")  # pieces may come before the item that they belong to
+        self._items[at] = {**item, "arguments": before} if before and not item.get("arguments") else dict(item)
         if is_done:
             self._done.add(at)
 
@@ -251,7 +252,7 @@ class ResponsesReader(AnswerReader):
             return bool(item.get("call_id") or item.get("id") or at not in self._done)
         if known.get("type") != item.get("type") or at in self._done:
             return False
-        if item.get("type") != "function_call":
+        if item.get("type") != "function_call" or not (known.get("name") or known.get("call_id")):
             return True
         name = "call_id" if known.get("call_id") and item.get("call_id") else "id"
         if known.get(name) and item.get(name) and known[name] != item[name]:
@@ -278,8 +279,10 @@ class ResponsesReader(AnswerReader):
         output = response.get("output") or response.get("output_text")
         output = [{"type": "message", "content": output}] if isinstance(output, str) else objects_of(output)
         output = list(map(_as_call, output))
-        if len(list(_calls_in(output))) >= len(list(_calls_in(self._items))):
+        if _wholeness(output) >= _wholeness(self._items):
             self._items = output or self._items  # some servers repeat nothing, or not all
+        elif others := [item for item in output if item.get("type") != "function_call"]:
+            self._items = [*others, *_calls_in(self._items)]
         self.note_counts(response.get("usage"))
         self.has_ended = self.is_done = True
         if details or kind == "response.incomplete":
@@ -294,6 +297,8 @@ class ResponsesReader(AnswerReader):
         text, said = "".join(map(_text_of, self._items)), "".join(self._said)
         thoughts = [] if said else [text_inside(item) for item in self._items if item.get("type") == "reasoning"]
         events = self.think("\n\n".join(filter(None, thoughts)) if not self.has_thought else "")
+        if said.strip() and said in text and not text.startswith(said):  # its beginning did not come
+            return [*events, *self.take_back(), *self._say(text)]
         return events + (self._say(text[len(said) :]) if text.startswith(said) and len(text) > len(said) else [])
 
     def calls(self) -> list[ToolCall]:
@@ -339,6 +344,12 @@ def _as_call(item: dict[str, Any]) -> dict[str, Any]:
 
 def _calls_in(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     return (item for item in items if item.get("type") == "function_call")
+
+
+def _wholeness(items: list[dict[str, Any]]) -> tuple[int, int]:
+    """Return how many calls came whole, and how many came at all."""
+    calls = list(_calls_in(items))
+    return sum(bool(call.get("name")) and is_whole(arguments_in(call.get("arguments"))) for call in calls), len(calls)
 
 
 def _parts_of(item: dict[str, Any]) -> list[Any]:

@@ -201,6 +201,11 @@ class AnswerReader(ABC):
         """Take a piece of the answer's text, and separate the thinking in it."""
         return self._count(self._tags.feed(text)) if text else []
 
+    def take_back(self) -> list[StreamEvent]:
+        """Take back the answer's text so far, with what is held of it, to say another one."""
+        list(self._tags.close())
+        return self._count(iter([Rethought()])) if self.chars else []
+
     def think(self, text: str) -> list[StreamEvent]:
         """Take a piece of thinking from a field of its own."""
         if not text:

@@ -23,6 +23,7 @@ from dominds.llm.stream import CUT_SHORT, FinishReason
 from dominds.llm.usage import Usage
 from tests.dominds.llm.asking import HELLO, owner
 from tests.dominds.llm.providers.answers import DONE, OSLO, ROME, event, read
+from tests.dominds.llm.providers.families import FAMILIES, NAMELESS, SILENT, THOUGHT
 
 COUNTS = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 WEATHER = replace(HELLO, tools=(ToolSpec("get_weather", "", {"type": "object"}),))
@@ -342,6 +343,13 @@ def test_a_whole_answer_in_place_of_a_stream_is_read(name: str, indent: int | No
     assert result.finished and isinstance(result.finished.usage, Usage)
 
 
+def test_a_response_that_lost_its_beginning_is_said_whole() -> None:
+    """Some gateways swallow the first piece, and repeat the whole at the end."""
+    output = [{"type": "message", "content": [{"type": "output_text", "text": "All of it."}]}]
+    ended = event({"type": "response.completed", "response": {"status": "completed", "output": output}})
+    assert read(Responses().reader(), Responses().text(" of it.") + ended).text == "All of it."
+
+
 def test_a_message_behind_its_pieces_is_not_said_twice() -> None:
     wire = Chat()
     whole = event({"choices": [{"message": {"content": "All of it."}, "finish_reason": "stop"}]})
@@ -503,29 +511,58 @@ def test_a_mangled_stream_is_whole_or_fails(wire: Format, seed: int, data: st.Da
     """Cut off, with events repeated or in another order. Where it ends as it should and is taken for whole, nothing
     that it said is missing."""
     wire.reader()
-    events = recorded(wire, seed)
+    _is_whole_or_fails(wire.reader(), recorded(wire, seed), data)
+
+
+def _is_whole_or_fails(reader: Reader, events: list[bytes], data: st.DataObject, *, keeps_order: bool = False) -> None:
     places = list(range(len(events)))
     mangled = data.draw(
         st.one_of(
             st.integers(0, len(events)).map(lambda size: places[:size]),
-            st.permutations(places),
+            st.just(places) if keeps_order else st.permutations(places),
             st.lists(st.sampled_from(places), max_size=2).map(lambda again: sorted([*places, *again])),
         )
     )
-    result = read(wire.reader(), b"".join(events[place] for place in mangled))
+    result = read(reader, b"".join(events[place] for place in mangled))
     if result.error or result.finish in CUT_SHORT:
         return
     seen = [events[place] for place in mangled]
     end = next((at for at, one in enumerate(seen) if _is_end(one)), len(seen))
     for one in seen[:end]:
         for word in ("word0", "word1", "word2", "word3"):
-            assert word.encode() not in one or word in result.text
+            assert word.encode() not in one or word in result.text + result.thought
         for _, arguments in (OSLO, ROME):
-            assert arguments.encode() not in one or any(arguments == made for _, made in result.calls)
+            is_there = any(form in one for form in (arguments.encode(), json.dumps(arguments).encode()))
+            assert not is_there or any(arguments == made for _, made in result.calls)
 
 
 def _is_end(one: bytes) -> bool:
     return b"[DONE]" in one or b"message_stop" in one or b"response.completed" in one
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_familys_stream_is_read(name: str) -> None:
+    reader, events = FAMILIES[name]
+    result = read(reader(), b"".join(events))
+    assert (result.text, result.thought, result.error) == ("word0 word1 ", "" if name in SILENT else THOUGHT, "")
+    assert [json.loads(arguments) for _, arguments in result.calls] == [{"city": "Oslo"}, {"city": "Rome"}]
+    assert result.finish == FinishReason.TOOL_CALLS or name in ("chat: Ollama", "chat: Gemini")
+    assert result.finished and isinstance(result.finished.usage, Usage) and result.finished.usage.prompt_tokens == 100
+
+
+@given(name=st.sampled_from(sorted(FAMILIES)), data=st.data())
+def test_a_mangled_stream_of_any_family_is_whole_or_fails(name: str, data: st.DataObject) -> None:
+    reader, events = FAMILIES[name]
+    _is_whole_or_fails(reader(), events, data, keeps_order=name == NAMELESS)
+
+
+@given(name=st.sampled_from(sorted(FAMILIES)), cuts=st.sets(st.integers(0, 6000)))
+def test_where_the_bytes_of_any_family_are_cut_does_not_matter(name: str, cuts: set[int]) -> None:
+    reader, events = FAMILIES[name]
+    body = b"".join(events)
+    places = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
+    result = read(reader(), *(body[start:end] for start, end in pairwise(places)))
+    assert replace(result, finished=None) == replace(read(reader(), body), finished=None)
 
 
 @in_all
