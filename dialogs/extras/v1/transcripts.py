@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 from uuid import UUID
 
@@ -98,12 +98,17 @@ def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:
 @Select
 def _turns_in(dialog_id: UUID) -> QuerySet[Turn, Any]:
     turns = Turn.objects.filter(SPOKEN, dialog=dialog_id, position__isnull=False).order_by("position")
-    return turns.values_list("role", "position", "text", "attachments", "tool_calls", named=True)
+    return turns.values_list("role", "status", "position", "text", "attachments", "tool_calls", named=True)
 
 
 def _messages_as_spoken(turns: Iterable[Any]) -> Iterator[ClientMessage]:
-    """Yield a dialog's messages as its client saw them: a question to a person as text, its reply as the user's."""
-    for turn in turns:
+    """Yield a dialog's messages as its client saw them: a question to a person as text, its reply as the user's, and an
+    answer that was stopped only where no other took its place.
+    """
+    for turn, behind in pairwise((*turns, None)):
+        is_stopped = turn.status == Turn.Status.STOPPED and turn.role == Turn.Role.ASSISTANT
+        if is_stopped and behind is not None and behind.role == Turn.Role.ASSISTANT:
+            continue
         if turn.role == Turn.Role.ASSISTANT:
             text = turn.text + "".join(f"\n\n{question}" for question in questions_in(turn))
             yield ClientMessage("assistant", text, calls_of(turn), position=turn.position or 0)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from time import monotonic, sleep
 from uuid import UUID
 
 from django.db.models import Case, Q, QuerySet, Value, When
@@ -25,10 +26,11 @@ from dialogs.models import Dialog, Turn
 from dialogs.state import State
 from dominds.db.prepared import Select
 
-WITHOUT_ANSWER = tuple(
-    (Turn.Role.USER, status) for status in (Turn.Status.FAILED, Turn.Status.STOPPED, Turn.Status.SUSPENDED)
-)
+WITHOUT_ANSWER = (Turn.Status.FAILED, Turn.Status.STOPPED, Turn.Status.SUSPENDED)
 HELD_UP = (State.SUSPENDED, State.CLOSED)  # by the runtime or a person: what would go on there is refused
+ENDED = (*AT_HEAD, *HELD_UP)
+STOPPING_SECONDS = 3  # a worker sees within half a second that an answer is to be stopped
+STOPPING_POLL_SECONDS = 0.1
 
 Row = tuple[UUID, int, str]  # a dialog, its last turn and its state
 _HELD_UP_LAST = Case(When(state__in=HELD_UP, then=Value(1)), default=Value(0))
@@ -46,16 +48,20 @@ def most_alike(incoming: Incoming) -> Candidate | None:
 
 
 def unanswered(incoming: Incoming) -> Candidate | None:
-    """Return the dialog that holds the same and has no answer: programs send again what failed."""
+    """Return the dialog that holds the same and has no answer: programs send again what failed, or what they left."""
     for dialog_id, seq, state in _with_same_messages(incoming, incoming.exchanges):
-        if state == State.WAITING:
-            continue
-        turns = Turn.objects.filter(dialog=dialog_id).exclude(role=Turn.Role.NOTICE).order_by("-position")
-        if turns.values_list("role", "status").first() in WITHOUT_ANSWER:
+        if state != State.WAITING and _status_of_newest.first(dialog_id) in WITHOUT_ANSWER:
             stored = exchanges_of(messages_in(dialog_id))
-            if stored == incoming.exchanges:
+            if [one.message for one in stored] == [one.message for one in incoming.exchanges]:
                 return Candidate(dialog_id, seq, tuple(stored), 0, Fit(True, 0, 0), again=True)
     return None
+
+
+@Select
+def _status_of_newest(dialog_id: UUID) -> QuerySet[Turn, str]:
+    """Return how the newest message of a dialog ended."""
+    placed = Turn.objects.filter(dialog=dialog_id, role=Turn.Role.USER, position__isnull=False)
+    return placed.order_by("-position").values_list("status", flat=True)[:1]
 
 
 def _likeliest_first(incoming: Incoming) -> Iterator[Row]:
@@ -67,15 +73,22 @@ def _likeliest_first(incoming: Incoming) -> Iterator[Row]:
 
 
 def _with_same_messages(incoming: Incoming, *histories: Sequence[Exchange]) -> list[Row]:
-    """Return dialogs whose user wrote what one of these, one or two, holds: almost always the right one."""
+    """Return dialogs whose user wrote what one of these, one or two, holds: almost always the right one. An answer
+    whose client has just gone is waited for until it has ended: the client may have sent the same again.
+    """
     wholes = [keys_of(history).whole for history in histories]
-    return _by_messages(incoming.key.pk, incoming.request.end_user, incoming.agent.pk, wholes[0], wholes[-1])
+    asked = incoming.key.pk, incoming.request.end_user, incoming.agent.pk, wholes[0], wholes[-1]
+    rows, deadline = list(_by_messages(*asked)), monotonic() + STOPPING_SECONDS
+    while any(state not in ENDED for _, _, state in rows) and monotonic() < deadline:
+        sleep(STOPPING_POLL_SECONDS)
+        rows = list(_by_messages(*asked))
+    return [row for row in rows if row[-1] in ENDED]
 
 
 @Select
 def _by_messages(key_id: int, end_user: str, agent_id: str, whole: str, again: str) -> QuerySet[Dialog, Row]:
     same = dialogs_of(key_id, end_user).filter(agent=agent_id, client__messages_digest__in=[whole, again])
-    same = same.filter(state__in=(*AT_HEAD, *HELD_UP))
+    same = same.filter(Q(state__in=ENDED) | Q(stop_requested=True))
     return same.order_by("-active_at").values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
 
 
@@ -89,15 +102,16 @@ def _with_same_head(incoming: Incoming) -> QuerySet[Dialog]:
     answer = Q(client__answer_digest__in=answer_keys)
     either = whole | newest | answer if answer_keys else whole | newest
     likelihood = Case(When(whole, Value(0)), When(newest & answer, Value(1)), When(answer, Value(2)), default=Value(3))
-    at_an_end = incoming.dialogs.filter(either, state__in=(*AT_HEAD, *HELD_UP))
+    at_an_end = incoming.dialogs.filter(either, state__in=ENDED)
     return at_an_end.order_by(_HELD_UP_LAST, likelihood, "-active_at")
 
 
 def _compare(incoming: Incoming, dialog_id: UUID, last_turn_seq: int, state: str) -> Candidate:
     history = incoming.history
     stored = tuple(incoming.comparable(messages_in(dialog_id)))
-    is_repeated = bool(stored) and not stored[-1].answered and [stored[-1]] == incoming.exchanges[-1:]
-    again = is_repeated and incoming.request.is_asking
+    is_repeated = bool(stored) and [stored[-1].message] == [one.message for one in incoming.exchanges[-1:]]
+    is_repeated = is_repeated and incoming.request.is_asking and incoming.conversation.has_message
+    again = is_repeated and _status_of_newest.first(dialog_id) in WITHOUT_ANSWER
     compared = stored[:-1] if again else stored
     result = None
     if state in HELD_UP:  # an answer that did not come is not told

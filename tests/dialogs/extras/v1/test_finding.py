@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.extras.v1 import conversations
-from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.history import Call, ClientMessage
 from dialogs.extras.v1.matching.incoming import RESULT_FOLLOWS
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.transcripts import CANDIDATES
@@ -378,6 +378,23 @@ def test_a_first_message_whose_tool_was_called_is_no_failure(key: ApiKey, script
         )
         drive(runs[-1].dialog_id)
     assert runs[0].dialog_id != runs[1].dialog_id
+
+
+@pytest.mark.parametrize("text", ["", "I look."])
+def test_a_message_whose_tool_was_called_is_stored_once_when_it_comes_again(
+    key: ApiKey, script: Script, text: str
+) -> None:
+    """As where the answer was lost on its way: it is asked anew, and its new version is the one that is listed."""
+    script({"match": "Look", "text": text, "tool_calls": [{"name": "look", "arguments": {}}]}, ANSWER)
+    agent = str(AgentFactory.create().pk)
+    posted(key, agent, "Hello")
+    sent = {posted(key, agent, *as_history("Hello"), "Look", tools=[tool("look")]).pk for _ in range(3)}
+    assert all(texts_in(Dialog.objects.get(pk=pk)) == [*as_history("Hello"), "Look", text] for pk in sent)
+    (shown,) = Dialog.objects.filter(archived_at=None)
+    call = shown.turns.latest("position").tool_calls[0]  # type: ignore[index]
+    lines = [ClientMessage("user", "Hello"), ClientMessage("assistant", noted("Hello")), ClientMessage("user", "Look")]
+    lines += [ClientMessage("assistant", text, (Call(**call),)), ClientMessage("tool", "A cat", call_id=call["id"])]
+    assert conversations.begin(key, ChatRequest(model=agent, messages=tuple(lines))).dialog_id == shown.pk
 
 
 def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> None:

@@ -12,6 +12,7 @@ import openai
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import Q
 from openai import OpenAI
 
 from dialogs.accounts.api_keys import create_key
@@ -458,6 +459,31 @@ def test_a_client_that_goes_stops_the_run(stack: Stack, client: OpenAI, person: 
     message = Turn.objects.filter(dialog__owner=person, role="user")
     eventually(lambda: message.get().status == "stopped", 5)
     assert Turn.objects.get(dialog__owner=person, role="assistant").status == "stopped"
+
+
+STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
+    "responses": ("/v1/responses", {"input": "Hi"}),
+    "messages": ("/v1/messages", {"max_tokens": 900, "messages": [{"role": "user", "content": "Hi"}]}),
+    "gemini": ("/v1beta/models/slow:streamGenerateContent?alt=sse", {"contents": [{"parts": [{"text": "Hi"}]}]}),
+}
+
+
+@pytest.mark.parametrize(("path", "body"), STREAMS.values(), ids=STREAMS)
+def test_what_a_client_left_and_sends_again_is_one_message(
+    stack: Stack, client: OpenAI, person: User, path: str, body: dict[str, Any]
+) -> None:
+    sent = body if "contents" in body else {"model": "slow", "stream": True, **body}
+    headers = {"Authorization": f"Bearer {client.api_key}"}
+    message = Turn.objects.filter(dialog__owner=person, role="user")
+    for _ in range(2):
+        with httpx2.stream("POST", f"{stack.base_url}{path}", json=sent, headers=headers, timeout=30) as answer:
+            for _, piece in zip(range(4), answer.iter_bytes(), strict=False):
+                assert piece
+        # Known to be left, its answer need not have ended.
+        eventually(lambda: message.filter(Q(status="stopped") | Q(dialog__stop_requested=True)).exists(), 5)
+    assert message.count() == 1
+    assert Turn.objects.filter(dialog__owner=person, role="assistant").exists()
 
 
 @pytest.mark.parametrize("stream", [False, True])
