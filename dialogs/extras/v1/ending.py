@@ -73,8 +73,8 @@ def ended_by(run: Run, status: str) -> Ended:
     if status == Turn.Status.SUSPENDED:
         raise _suspension(run, last)
     dialog = _dialog.one(run.dialog_id)
-    if status == Turn.Status.FAILED:
-        raise _failure(dialog, last)
+    if status == Turn.Status.FAILED:  # a request that came again may have come after the call began
+        raise _failure(dialog, last or next(iter(_newest_calls(run.dialog_id, run.seq, 0)), None))
     calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
     reason = _reason(last)
     reason = "tool_calls" if calls and reason != "length" else reason  # of a call that was cut off a part is there

@@ -15,7 +15,7 @@ from dialogs.extras.v1.history import ClientMessage
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.relay import _read
 from dialogs.extras.v1.runs import Run, abandon
-from dialogs.models import ApiKey, Dialog, Turn
+from dialogs.models import ApiKey, Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.extras.v1.conversing import tool
@@ -111,6 +111,22 @@ def test_a_failure_keeps_its_words_when_another_message_waited(script: Script) -
     with pytest.raises(ApiError, match="Busy until noon") as failed:
         finish(run, _read(run, 0).status, "")
     assert failed.value.code == "provider_unavailable"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_is_what_it_is_to_a_request_that_came_again(script: Script) -> None:
+    """It came while the call was under way, which thus is older than the request."""
+    script({"error": {"kind": "refused", "message": "Not this."}}, {"text": "Here."})
+    dialog = make_dialog(proxy=True)
+    Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
+    seq = messages.post_message(dialog.pk, "Hi").seq
+    drive(dialog.pk)
+    began = Generation.objects.get(dialog=dialog).pk
+    messages.post_message(dialog.pk, "Are you there?")
+    run = Run(dialog.pk, dialog.agent_id, dialog.owner_id, seq, queued=False, after_event=0, after_generation=began)
+    with pytest.raises(ApiError, match="Not this") as failed:
+        finish(run, _read(run, 0).status, "")
+    assert failed.value.code == "refused_by_provider"
 
 
 @pytest.mark.django_db(transaction=True)
