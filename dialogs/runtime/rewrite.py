@@ -121,7 +121,7 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
     phases = rewrite_progress.Progress(show)
 
     def report(phase: str, tokens: int, limit: int) -> None:
-        if job.policy.shows_phases:
+        if job.policy.shows_phases and phase != "success":  # what it came to is known when it is stored
             budget = job.sizes.budget
             phases.add(phase, tokens + job.est_before - budget.view, limit + budget.beside)
 
@@ -248,6 +248,10 @@ def _store(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) ->
         _archive(run, rewritten.removed)
         _after_rewrite(change)
         rounds.forget_report(dialog)
+        if job.policy.shows_phases and not rewritten.recovered:
+            pill, limit = rewrite_progress.badge(job.sizes.units), job.task.limit + job.sizes.budget.beside
+            success = ("success", run.est_after, limit)
+            rewrite_progress.tell_within(change, job.sizes, pill, job.decision.reason, success)
         change.event("remediation", **summary_of(run))
         for extension in installed_extensions():
             extension.rewritten(job.dialog, run)

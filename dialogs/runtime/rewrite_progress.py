@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dialogs.context.sizes import Sizes
+from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds.llm.messages import Message
@@ -103,19 +104,24 @@ class Progress:
 
 @commits
 def tell(lease: Lease, sizes: Sizes, pill: Pill, reason: str, phases: Sequence[Phase]) -> None:
-    aim = sizes.config.breaking_strategy.summarize_old.summary_length
     with lease.change(durable=False) as change:
-        for phase, tokens, limit in phases:
-            change.event(
-                "contextBreakingUpdate",
-                phase=phase,
-                progress=progress(phase, tokens, limit),
-                message=message(phase, tokens, limit, aim, reason),
-                priority=pill[0],
-                area=pill[1],
-                est_tokens=tokens,
-                limit=limit,
-            )
+        for phase in phases:
+            tell_within(change, sizes, pill, reason, phase)
+
+
+def tell_within(change: Change, sizes: Sizes, pill: Pill, reason: str, shown: Phase) -> None:
+    phase, tokens, limit = shown
+    aim = sizes.config.breaking_strategy.summarize_old.summary_length
+    change.event(
+        "contextBreakingUpdate",
+        phase=phase,
+        progress=progress(phase, tokens, limit),
+        message=message(phase, tokens, limit, aim, reason),
+        priority=pill[0],
+        area=pill[1],
+        est_tokens=tokens,
+        limit=limit,
+    )
 
 
 def short(tokens: int) -> str:

@@ -41,8 +41,10 @@ def test_breaking_keeps_a_dialog_under_its_budget(script: Script) -> None:
     talk(dialog, 16)
     runs = RemediationRun.objects.filter(dialog=dialog, policy="breaking")
     assert runs and all(run.est_after <= 5_000 for run in runs)
-    phases = [data["phase"] for data in event_data(dialog, "contextBreakingUpdate")]
-    assert phases[0] == "detection" and "success" in phases
+    shown = event_data(dialog, "contextBreakingUpdate")
+    assert shown[0]["phase"] == "detection"
+    told = [data["est_tokens"] for data in shown if data["phase"] == "success"]
+    assert told == [run.est_after for run in runs.order_by("pk") if not run.recovered], "as the transcript tells it"
     assert ContextEvent.objects.filter(dialog=dialog, code="CONTEXT_WARNING").exists()
 
 
