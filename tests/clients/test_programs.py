@@ -123,9 +123,10 @@ def test_ten_values_by_instructor_are_one_dialog(served: Rig, mode: str, tmp_pat
     assert dialog.generations.count() == TURNS
 
 
-def test_mini_swe_agent_does_ten_tasks_in_one_dialog(served: Rig, tmp_path: Path) -> None:
-    mini = programs.script("mini_swe_agent.py", python=programs.VALUES)
-    _, made, dialogs = talk(served, mini, LOCAL, TASKS, tmp_path)
+@pytest.mark.parametrize(("wire", "model"), [("chat", LOCAL), ("messages", CLAUDE)])
+def test_mini_swe_agent_does_ten_tasks_in_one_dialog(served: Rig, wire: str, model: str, tmp_path: Path) -> None:
+    mini = programs.script("mini_swe_agent.py", wire, python=programs.VALUES)
+    _, made, dialogs = talk(served, mini, model, TASKS, tmp_path)
     assert made == "".join(f"made-{number}\n" for number in range(TURNS))
     (dialog,) = dialogs
     assert dialog.generations.count() == 3 * TURNS  # what was answered without a call is asked for once more

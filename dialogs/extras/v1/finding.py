@@ -46,8 +46,9 @@ def after_head(conversation: Conversation, candidate: Candidate) -> Conversation
     """Take as new what the client puts behind the newest exchange of the dialog, as far as it is not stored there."""
     if conversation.results:  # with a message: the dialog holds them
         conversation = replace(conversation, before=(*conversation.before, *conversation.results), results=())
-    if candidate.held_ahead:
-        return replace(conversation, ahead=conversation.ahead[candidate.held_ahead :])
+    if candidate.held_ahead or candidate.held_chars:
+        ahead, message = conversation.ahead[candidate.held_ahead :], conversation.message[candidate.held_chars :]
+        return replace(conversation, ahead=ahead, message=message)
     if candidate.fit and candidate.fit.summed_up:
         ahead = conversation.ahead[_end_of_summary(conversation, candidate) :]
         result = (candidate.summary,) if candidate.summary and candidate.results else ()

@@ -348,10 +348,10 @@ def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "")
     """Judge how well a history fits what is stored, up to the head of both. None means another conversation, or
     an older place of this one.
 
-    Where the history holds all that the user ever wrote, each answer may be rewritten. Where something is left
-    out or replaced, most of it must agree, the last exchange included, in more text than two conversations happen
-    to share; a summary of the conversation, made here, that stands in the ``text`` of the request, without white
-    space, is enough of that.
+    Where the history holds all that the user ever wrote, each answer may be rewritten; where it holds all of several
+    exchanges, each message may have more around it. Where something is left out or replaced, most of it must agree, the
+    last exchange included, in more text than two conversations happen to share; a summary of the conversation, made
+    here, that stands in the ``text`` of the request, without white space, is enough of that.
     """
     least = min(len(history), len(stored))
     tail = 0
@@ -372,8 +372,11 @@ def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "")
         agreeing = [*history[:head], *history[len(history) - tail :]]
         chars = sum(len(exchange.message) + len(exchange.answered) for exchange in agreeing)
         is_distinct = chars >= DISTINCT_CHARS or bool(history[-1].calls & stored[-1].calls)
+        is_whole = 1 < like == tail == len(history) == len(stored)
         is_it = results[0] >= Agreement.LIKE and (
-            (2 * like >= len(history) and is_distinct) or any(_sums_up(one, history, text) for one in stored)
+            is_whole
+            or (2 * like >= len(history) and is_distinct)
+            or any(_sums_up(one, history, text) for one in stored)
         )
     return Fit(same == len(history) == len(stored), same, like) if is_it else None
 

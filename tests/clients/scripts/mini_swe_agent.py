@@ -28,9 +28,10 @@ class Agent(DefaultAgent):
         return super().run(task, **kwargs)
 
 
-options = {"api_base": f"{place['BASE_URL']}/v1", "api_key": place["KEY"]}
+provider, path = ("anthropic", "") if place["WIRE"] == "messages" else ("openai", "/v1")
+options = {"api_base": f"{place['BASE_URL']}{path}", "api_key": place["KEY"]}
 agent = Agent(
-    LitellmModel(model_name=f"openai/{place['MODEL']}", model_kwargs=options, cost_tracking="ignore_errors"),
+    LitellmModel(model_name=f"{provider}/{place['MODEL']}", model_kwargs=options, cost_tracking="ignore_errors"),
     LocalEnvironment(cwd=str(Path.cwd())),
     system_template="You are a helpful assistant.",
     instance_template="Please solve this: {{task}}",

@@ -80,7 +80,8 @@ class Candidate:
     history; ``fit`` is None where the history does not continue it. ``again``: the history repeats its newest message,
     which has no answer. ``results`` are of calls that the history leaves out: they are taken from the newest message,
     or refer to it where a ``summary`` takes the place of the calls.
-    ``is_held_up``: it is closed or suspended. Of the new messages it holds the first ``held_ahead`` already."""
+    ``is_held_up``: it is closed or suspended. Of the new messages it holds the first ``held_ahead`` already, and of the
+    newest the first ``held_chars`` characters."""
 
     dialog_id: UUID
     last_turn_seq: int
@@ -92,6 +93,7 @@ class Candidate:
     summary: ClientMessage | None = None
     is_held_up: bool = False
     held_ahead: int = 0
+    held_chars: int = 0
 
     @property
     def rank(self) -> tuple[Any, ...]:

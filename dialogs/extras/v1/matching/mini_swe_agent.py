@@ -1,38 +1,64 @@
-"""mini-swe-agent leaves out an answer that held no call, and says in its place that it held none."""
+"""mini-swe-agent leaves out an answer that held no call, and says in its place that it held none. By Anthropic's API,
+where the user never speaks twice in a row, that and the next task are one message.
+"""
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
-from dialogs.extras.v1.history import ClientMessage
+from dialogs.extras.v1.history import ClientMessage, Conversation
 from dialogs.extras.v1.likeness import DISTINCT_CHARS, Fit, exchanges_of, fit, keys_of, without_reminders
 from dialogs.extras.v1.matching.incoming import Candidate, Incoming
 from dialogs.extras.v1.matching.matcher import Matcher
 from dialogs.extras.v1.transcripts import CANDIDATES, messages_in
 from dialogs.state import State
 
+WORD = re.compile(r"\S+")
+
 
 def find(incoming: Incoming) -> Candidate | None:
     """Return the one dialog whose messages are told with all calls, and without some of the other answers."""
     conversation = incoming.conversation
     told = (*conversation.before, *conversation.ahead)
-    spoken, calls = _spoken(told), _calls(told)
-    if not spoken or not (calls or sum(map(len, spoken)) >= DISTINCT_CHARS):
+    spoken, calls = _spoken(conversation.before), _calls(told)
+    if not told or not (calls or sum(map(len, _spoken(told))) >= DISTINCT_CHARS):
         return None
     first = keys_of(exchanges_of([one for one in told if one.role == "user"][:1])).first
     rows = incoming.dialogs.filter(client__first=first, state=State.IDLE).values_list("pk", "last_turn_seq")
     results = []
     for dialog_id, seq in rows[:CANDIDATES]:
         messages = list(messages_in(dialog_id))
-        known = _spoken(messages)
-        ahead = len(known) - len(_spoken(conversation.before))
-        is_told = ahead >= 0 and spoken[: len(known)] == known and messages[-1].role == "assistant"
-        if not is_told or _calls(messages) != calls:
+        said, known = " ".join((*spoken, "")), " ".join((*_spoken(messages), ""))
+        rest = known.removeprefix(said).strip()
+        held = _held(conversation, rest) if known.startswith(said) and messages[-1].role == "assistant" else None
+        if held is None or _calls(messages) != calls:
             continue
         stored = exchanges_of(_without_left_out(messages, _answered(told)))
-        result = fit(exchanges_of((*conversation.before, *conversation.ahead[:ahead])), stored)
+        result = fit(exchanges_of((*conversation.before, ClientMessage("user", rest))), stored)
         if result or calls:  # an id is of one call alone
-            result = result or Fit(False, 0, 0)
-            results.append(Candidate(dialog_id, seq, tuple(exchanges_of(messages)), 0, result, held_ahead=ahead))
+            ahead, chars = held
+            whole = tuple(exchanges_of(messages))
+            fits = result or Fit(False, 0, 0)
+            results.append(Candidate(dialog_id, seq, whole, 0, fits, held_ahead=ahead, held_chars=chars))
     return results[0] if len(results) == 1 else None
+
+
+def _held(conversation: Conversation, text: str) -> tuple[int, int] | None:
+    """Return how many of the new messages begin with a text, all but the newest whole, and how many characters of the
+    newest do; None where they do not, or hold nothing else.
+    """
+    for number, one in enumerate(conversation.ahead):
+        spoken = without_reminders(one.spoken)
+        if not text:
+            return number, 0
+        if not f"{text} ".startswith(f"{spoken} "):
+            return None
+        text = text[len(spoken) :].strip()
+    known = text.split()
+    words = list(islice(WORD.finditer(conversation.message), len(known) + 1))
+    if len(words) <= len(known) or [word[0] for word in words[:-1]] != known:
+        return None
+    return len(conversation.ahead), words[-1].start() if known else 0
 
 
 def _calls(messages: Sequence[ClientMessage]) -> list[str]:

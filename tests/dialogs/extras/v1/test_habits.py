@@ -242,21 +242,46 @@ def test_mini_swe_agent_leaves_out_an_answer_without_a_call(key: ApiKey, script:
     assert Dialog.objects.count() == 1
 
 
-def test_mini_swe_agent_takes_one_task_after_another(key: ApiKey, script: Script) -> None:
-    """Where it gives up on one, two answers are left out at once."""
+@pytest.mark.parametrize("together", [False, True], ids=["by OpenAI's API", "by Anthropic's"])
+def test_mini_swe_agent_takes_one_task_after_another(key: ApiKey, script: Script, together: bool) -> None:
+    """Where it gives up on one, two answers are left out at once. LiteLLM makes one message of the user's for
+    Anthropic's API."""
     script(
         {"match": "solve", **is_called("bash", command="ls")},
         {"text": "It is done, and there is nothing left to do."},
     )
     program = Program(key, tools=[tool("bash", BASH)])
     messages = [{"role": "system", "content": "You are a helpful assistant."}]
+
+    def ask() -> Message:
+        sent: list[Message] = []
+        for message in messages:
+            if together and message["role"] == "user" and sent[-1]["role"] == "user":
+                sent[-1] = user(f"{sent[-1]['content']}\n\n{message['content']}")
+            else:
+                sent.append(message)
+        return program.ask(sent)
+
     for number in range(3):
         messages.append(user(f"{TASK} {number}"))
-        answer = program.ask(messages)
+        answer = ask()
         messages.append(answer)
         messages.append({"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "depth.py"})
-        program.ask(messages)
+        ask()
         messages.append(user(NO_CALL))
-        program.ask(messages)
+        ask()
         messages.append(user(NO_CALL))
     assert len(set(program.dialogs)) == 1
+
+
+def test_a_page_may_put_what_it_finds_around_the_words_of_a_short_talk(key: ApiKey, script: Script) -> None:
+    """It tells the words alone later. One exchange of two words may be of any talk, several in order are of one."""
+    script({"text": "Ok."})
+    program = Program(key)
+    messages: list[Message] = []
+    for number, text in enumerate(["Hi", "Yes", "Ok", "Yes"]):
+        found = user(f"<context>Page {number} of the log</context>\n{text}")
+        answer = program.ask([*messages, found])
+        messages += [user(text), answer]
+    assert len(set(program.dialogs[1:])) == 1
+    assert program.dialogs[0] != program.dialogs[1]
