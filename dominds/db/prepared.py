@@ -126,8 +126,9 @@ def _model_shape(
     """Return what makes models of rows, as Django's own querysets do. None stands for an outer join without a row."""
     model, columns = info["model"], info["select_fields"]
     start, stop = columns[0], columns[-1] + 1
-    names = [select[column][0].target.attname for column in columns]
-    key = start + names.index(model._meta.pk.attname)
+    # Django looks for each of a model's columns among the names of a row that lacks some: a list would take longest.
+    names = dict.fromkeys(select[column][0].target.attname for column in columns)
+    key = start + list(names).index(model._meta.pk.attname)
     related = [
         (_model_shape(other, select), other["local_setter"], other["remote_setter"])
         for other in info.get("related_klass_infos", ())
