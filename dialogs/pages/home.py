@@ -15,7 +15,6 @@ from dialogs.context import limits
 from dialogs.models import Agent, Dialog
 from dialogs.models.agents import texts_in
 from dialogs.pages.dialog_page import agents
-from dialogs.pages.sidebar import recent_dialogs
 from dialogs.permissions import OPERATE, may
 from dominds.llm.models.model import ModelInfo
 
@@ -24,7 +23,6 @@ SUGGESTIONS = (
     gettext_noop("Ask me five questions, and then plan my week"),
     gettext_noop("What can you do here, and what not?"),
 )
-RECENT = 5
 
 
 @dataclass
@@ -59,7 +57,7 @@ class HomePage:
 
         return sorted(agents(), key=rank)
 
-    @property
+    @cached_property
     def agent(self) -> Agent | None:
         """Return the agent that is ticked."""
         return next((agent for agent, reason in self.agents if not reason), None)
@@ -81,10 +79,6 @@ class HomePage:
         shown = [(agent, texts_in(agent.suggestions)[:3]) for agent, reason in self.agents if not reason]
         # Those of the demo agents are ours, and have translations.
         return [(agent, [_(text) for text in texts] if agent.is_demo else texts or usual) for agent, texts in shown]
-
-    @cached_property
-    def recent(self) -> list[Dialog]:
-        return recent_dialogs(self.viewer, RECENT)
 
 
 def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:

@@ -32,8 +32,8 @@ class Section:
     is_folder: bool = False
 
 
-def sections(user: User) -> list[Section]:
-    """Return the sections. Days are those of the current time zone."""
+def sections(user: User, recent: Iterable[Dialog]) -> list[Section]:
+    """Return the sections, with the ``recent`` dialogs. Days are those of the current time zone."""
     own = Dialog.objects.filter(owner=user, archived_at=None).select_related("agent")
     result = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
         F("pinned_at").desc(nulls_last=True), "-active_at"
@@ -43,7 +43,7 @@ def sections(user: User) -> list[Section]:
     for dialog in kept.values():
         folders.setdefault("" if dialog.pinned_at else dialog.folder or "", []).append(dialog)
     pinned = folders.pop("", [])
-    others = [dialog for dialog in recent_dialogs(user, NEWEST) if dialog.pk not in kept]
+    others = [dialog for dialog in recent if dialog.pk not in kept]
     today = timezone.localdate()
     days = groupby(others, lambda dialog: _day(timezone.localdate(dialog.active_at), today))
     shown = [(_("Pinned"), pinned, False), *((name, folders[name], True) for name in sorted(folders, key=str.casefold))]
@@ -54,7 +54,7 @@ def sections(user: User) -> list[Section]:
 def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
     """Return the template's variables for a search, or those of the usual navigation without words."""
     if not words:
-        return {"sections": sections(user)}
+        return {"sections": sections(user, recent_dialogs(user, NEWEST))}
     shown = [Section(_("Found"), _with_labels(dialogs))] if dialogs else []
     return {"sections": shown, "words": words, "none": _("No dialog matches.")}
 

@@ -9,7 +9,7 @@ from django.utils.functional import cached_property
 
 from dialogs.accounts import login
 from dialogs.actions import questions
-from dialogs.models import PersonSettings
+from dialogs.models import Dialog, PersonSettings
 from dialogs.pages import sidebar
 from dominds.web.build import BUILD
 
@@ -34,8 +34,12 @@ class Frame:
         return questions.open_questions(self.user).count()
 
     @cached_property
+    def recent(self) -> list[Dialog]:
+        return sidebar.recent_dialogs(self.user, sidebar.NEWEST)
+
+    @cached_property
     def sections(self) -> list[sidebar.Section]:
-        return sidebar.sections(self.user)
+        return sidebar.sections(self.user, self.recent)
 
 
 @register.simple_tag
