@@ -27,6 +27,7 @@ from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
 from dominds.llm.models.model import ModelInfo, Thinking
 from dominds.llm.models.prices import price_of
 from health.levels import Level
+from health.models import HealthSnapshot
 from remediation.spending import Spent, in_usd
 
 register = template.Library()
@@ -67,7 +68,7 @@ def attach_files(may_send: bool) -> dict[str, Any]:
 @register.simple_tag
 def model_link(provider: str, model: str, before: str = "") -> SafeString:
     """Write a model's name, with a link to its page if the catalog still has it."""
-    known = limits.catalog().models.get((provider, model))
+    known = known_model(provider, model)
     if known is None:
         return format_html("{}{}", before, model)
     return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, display_name(known))
@@ -80,8 +81,13 @@ def model_name(provider: str, model: str = "") -> str:
     """
     if not model:
         provider, _slash, model = provider.partition("/")
-    known = limits.catalog().models.get((provider, model))
-    return model if known is None else display_name(known)
+    return display_name(known_model(provider, model), model)
+
+
+@register.simple_tag
+def known_model(provider: str, model: str) -> ModelInfo | None:
+    """Return a model as the catalog has it."""
+    return limits.catalog().models.get((provider, model))
 
 
 @register.filter
@@ -91,8 +97,10 @@ def with_provider(model: str) -> str:
 
 
 @register.filter
-def display_name(model: ModelInfo) -> str:
+def display_name(model: ModelInfo | None, unknown: str = "") -> str:
     """Return a model's name; those of the demo agents' scripts say what they do, in the page's language."""
+    if model is None:
+        return unknown
     return _(model.name) if model.provider_id == "demo" else model.name
 
 
@@ -102,11 +110,10 @@ def marks() -> dict[str, Any]:
     return {"states": [(state.value, state_label(state)) for state in State], "levels": [str(one) for one in Level]}
 
 
-@register.simple_tag
-def blind(provider: str, model: str) -> str:
+@register.filter
+def blind(model: ModelInfo | None) -> str:
     """Write the attribute by which scripts know a model that certainly sees no images."""
-    known = limits.catalog().models.get((provider, model))
-    if known is None or "image" in known.modalities or not known.states_modalities:
+    if model is None or "image" in model.modalities or not model.states_modalities:
         return ""  # the server may know what the catalog does not say
     return "data-blind"
 
@@ -135,6 +142,22 @@ def term(anchor: str, words: str) -> SafeString:
 def tokens(number: int | str | None) -> str:
     """Write a number with its thousands apart. An unknown one stays unknown, as does "", Django's for a missing row."""
     return f"{number:,}" if isinstance(number, int) else _("unknown")
+
+
+@register.filter
+def used(snapshot: HealthSnapshot) -> str:
+    """Write what a request and its answer took."""
+    sizes = {"prompt_tokens": snapshot.prompt_tokens, "completion_tokens": snapshot.completion_tokens}
+    words = {name: tokens(size) for name, size in sizes.items()}
+    return _("%(prompt_tokens)s prompt / %(completion_tokens)s completion") % words
+
+
+@register.filter
+def tok(snapshot: HealthSnapshot | None) -> str:
+    """Write the size of a request, as far as it was reported."""
+    if snapshot is None or snapshot.prompt_tokens is None:
+        return _("usage not reported")
+    return _("%(number)s tok") % {"number": tokens(snapshot.prompt_tokens)}
 
 
 @register.filter
