@@ -16,6 +16,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
@@ -23,6 +24,7 @@ from dialogs.accounts.names import skeleton
 from dialogs.live.hub import session_mark
 from dialogs.models import Identity, PersonSettings, SiteSettings
 from dialogs.store.wakeups import client, user_channel
+from dominds.db.prepared import Select
 from dominds.web.middleware import address_of
 
 log = structlog.get_logger(__name__)
@@ -82,7 +84,12 @@ def create_first_administrator(user: User) -> bool:
 
 def settings_of(user: User) -> PersonSettings:
     """Return this person's settings of the pages, or the defaults if they have chosen none."""
-    return PersonSettings.objects.filter(user=user).first() or PersonSettings(user=user)
+    return _settings.first(user.pk) or PersonSettings(user=user)
+
+
+@Select
+def _settings(user_id: int) -> QuerySet[PersonSettings]:
+    return PersonSettings.objects.filter(user=user_id)
 
 
 # -- Throttle ----------------------------------------------------------------------------------------------------------

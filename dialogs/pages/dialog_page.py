@@ -396,4 +396,9 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
 
 def agents() -> list[tuple[Agent, str]]:
     """Return the enabled agents, each with the reason why it cannot be used now, or an empty text."""
-    return [(agent, limits.unusable_reason(agent)) for agent in Agent.objects.filter(enabled=True)]
+    return [(agent, limits.unusable_reason(agent)) for agent in _enabled_agents()]
+
+
+@Select
+def _enabled_agents() -> QuerySet[Agent]:
+    return Agent.objects.filter(enabled=True)

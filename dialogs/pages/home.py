@@ -6,6 +6,7 @@ from itertools import groupby
 from uuid import uuid4
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
@@ -16,6 +17,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.models.agents import texts_in
 from dialogs.pages.dialog_page import agents
 from dialogs.permissions import OPERATE, may
+from dominds.db.prepared import Select
 from dominds.llm.models.model import ModelInfo
 
 SUGGESTIONS = (
@@ -48,7 +50,7 @@ class HomePage:
         """Return the agents, each with the reason why it cannot be used now. The chosen one comes first, then the one
         used last, then the default.
         """
-        newest = Dialog.objects.filter(owner=self.viewer).order_by("-active_at").values_list("agent", flat=True).first()
+        newest = _newest_agent.first(self.viewer.pk)
         order = (self.chosen, newest)
 
         def rank(entry: tuple[Agent, str]) -> tuple[bool, bool, bool, bool]:
@@ -79,6 +81,11 @@ class HomePage:
         shown = [(agent, texts_in(agent.suggestions)[:3]) for agent, reason in self.agents if not reason]
         # Those of the demo agents are ours, and have translations.
         return [(agent, [_(text) for text in texts] if agent.is_demo else texts or usual) for agent, texts in shown]
+
+
+@Select
+def _newest_agent(user_id: int) -> QuerySet[Dialog, str]:
+    return Dialog.objects.filter(owner=user_id).order_by("-active_at").values_list("agent", flat=True)[:1]
 
 
 def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:

@@ -34,11 +34,7 @@ class Section:
 
 def sections(user: User, recent: Iterable[Dialog]) -> list[Section]:
     """Return the sections, with the ``recent`` dialogs. Days are those of the current time zone."""
-    own = Dialog.objects.filter(owner=user, archived_at=None).select_related("agent")
-    result = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
-        F("pinned_at").desc(nulls_last=True), "-active_at"
-    )
-    kept = {dialog.pk: dialog for dialog in result[:MOST_KEPT]}
+    kept = {dialog.pk: dialog for dialog in _kept(user.pk)}
     folders: dict[str, list[Dialog]] = {}
     for dialog in kept.values():
         folders.setdefault("" if dialog.pinned_at else dialog.folder or "", []).append(dialog)
@@ -49,6 +45,14 @@ def sections(user: User, recent: Iterable[Dialog]) -> list[Section]:
     shown = [(_("Pinned"), pinned, False), *((name, folders[name], True) for name in sorted(folders, key=str.casefold))]
     shown += [(title, list(group), False) for title, group in days]
     return [Section(title, _with_labels(group), is_folder) for title, group, is_folder in shown if group]
+
+
+@Select
+def _kept(user_id: int) -> QuerySet[Dialog]:
+    """Return a person's pinned dialogs, and those in folders."""
+    own = Dialog.objects.filter(owner=user_id, archived_at=None).select_related("agent")
+    kept = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False))
+    return kept.order_by(F("pinned_at").desc(nulls_last=True), "-active_at")[:MOST_KEPT]
 
 
 def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
