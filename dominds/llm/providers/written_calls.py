@@ -24,15 +24,19 @@ BEFORE = (
     r"(?:<\|channel\|>|\A\s*)commentary\s+to=(?=functions\.)",  # gpt-oss
 )
 CALL = re.compile(rf"(?:{'|'.join(BEFORE)})([\w.:-]{{1,80}})")
+# gpt-oss loses the name of the tool now and then. Nothing else of its answers begins so.
+NAMELESS = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>commentary\b")
 PUNCTUATION = re.compile(r"<[^<>]*>|[\]}]|```")  # what ends a call, or one of its arguments
 
 
 def call_written_in(text: str, offered: Collection[str]) -> str:
-    """Return the offered tool whose call ends the text, or an empty text.
+    """Return the offered tool whose call ends the text, "a tool" for a call without its name, or an empty text.
 
     What is quoted, or followed by words, is talk about calls.
     """
     calls = list(CALL.finditer(text)) if offered else []
+    if offered and not calls and NAMELESS.match(text):
+        return "a tool"
     if not calls or is_quoted(text[: calls[-1].start()]):
         return ""
     last = calls[-1]

@@ -480,6 +480,14 @@ def test_a_call_that_came_as_text_is_no_answer(wire: Format, text: str, before: 
 
 
 @in_all
+def test_a_call_that_lost_its_name_is_no_answer(wire: Format) -> None:
+    """As gpt-oss on TensorRT-LLM (NVIDIA/TensorRT-LLM#9256)."""
+    text = wire.text('<|channel|>commentary<|message|>{"path": "/"}<|end|>')
+    assert "the call of a tool came as text" in read(wire.reader(WEATHER), text + wire.end("stop")).error
+    assert not read(wire.reader(), text + wire.end("stop")).error
+
+
+@in_all
 @pytest.mark.parametrize("text", TOLD)
 def test_talk_about_calls_is_an_answer(wire: Format, text: str) -> None:
     result = read(wire.reader(WEATHER), wire.text(text) + wire.end("stop"))
