@@ -81,7 +81,15 @@ class Stored(Telling):
 
     @property
     def _last(self) -> Turn:
-        return self.turns[-1] if self.turns else self.message
+        """Return the end of the response; of a compaction, which says nothing itself, that of what it stands for."""
+        if self.turns:
+            return self.turns[-1]
+        last = self.message
+        for turn in self._turns_behind(self.message):
+            if turn.role == Turn.Role.USER or (turn.generation_id or 0) > self.place.after_generation:
+                break
+            last = turn
+        return last
 
     @property
     def is_head(self) -> bool:

@@ -26,6 +26,7 @@ from dialogs.extras.v1.messages.request import read as read_message
 from dialogs.extras.v1.pieces import KeepAlive
 from dialogs.extras.v1.responses.request import prior_of, read_to_count
 from dialogs.extras.v1.responses.request import read as read_response
+from dialogs.extras.v1.responses.stored import Place
 from dialogs.extras.v1.wire import Prior, Sent
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.runtime.driver import drive
@@ -123,6 +124,43 @@ def test_results_behind_a_compaction_go_on_with_their_call(key: ApiKey, agent: s
     assert [role for role in roles if role != "notice"][-3:] == ["assistant", "tool", "assistant"]
     (unit,) = [unit for unit in view_of(Dialog.objects.get(pk=dialog.pk)).units if unit.messages[0].tool_calls]
     assert unit.messages[-1].text == "15 metres", "the rewrite came between the call and its result"
+
+
+@database
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("way", ["of its own", "trigger"])
+def test_a_chain_goes_on_from_a_compaction_and_forks_there(key: ApiKey, agent: str, way: str, store: bool) -> None:
+    """By its id alone, with its item too, and from a response before it."""
+    dialog = conversation(key, agent, *ASKED)
+    first = Place(dialog.pk, dialog.turns.get(text=ASKED[-2]).seq, 0).id("resp")
+    newest = Place(dialog.pk, dialog.turns.get(text=ASKED[-1]).seq, 0).id("resp")
+    if way == "trigger":
+        asked = sent(key, model=agent, store=store, previous_response_id=newest, input=[{"type": "compaction_trigger"}])
+        reading = read_response(asked)
+        assert reading.prior and reading.is_compaction
+        prior = reading.prior()
+    else:
+        prior = prior_of(sent(key, model=agent, input=told(*as_history(*ASKED))))
+    run = compaction.begin(key, prior)
+    drive(run.dialog_id)
+    outcome = compaction.outcome_of(run, prior)
+    assert outcome and run.dialog_id == dialog.pk
+    item, compacted_id = item_of(outcome.compacted), Place.of_run(run).id("resp")
+
+    def ask(previous: str, text: str, *items: Any) -> Dialog:
+        asked = [*items, {"role": "user", "content": text}]
+        return answered(key, sent(key, model=agent, store=store, previous_response_id=previous, input=asked))
+
+    assert ask(compacted_id, "And now?").pk == dialog.pk
+    assert texts_in(dialog)[-2:] == as_history("And now?")
+    for number, items in enumerate([(), (item,)]):
+        fork = ask(compacted_id, f"Or {number}?", *items)
+        assert fork.pk != dialog.pk
+        assert texts_in(fork) == as_history(*ASKED, f"Or {number}?")
+        assert RemediationRun.objects.filter(dialog=fork).count() == 1, "the rewrite comes along"
+    older = ask(first, "Or this?")
+    assert texts_in(older) == as_history(*ASKED[:-1], "Or this?")
+    assert texts_in(dialog) == as_history(*ASKED, "And now?")
 
 
 @database
