@@ -4,6 +4,7 @@ People's sentences go before the agent's. Calls stand in the ledger, with the va
 """
 
 import math
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,6 +21,7 @@ from remediation.text.reading import paragraphs, without_fenced
 from remediation.text.selection import density, fill
 from remediation.text.statements import SPELLED, Kind, Statement, statements_of
 
+ENDED = re.compile(r"[.!?;:,…。！？；：，”][\"'”’)\]*_`]{0,4}$")
 LABEL_TOKENS = 5  # of "12 person:" and its line break
 PLAIN = 0.5  # of a sentence without a value or a rule, beside others of its text
 RECENCY = 0.6  # how much more the newest counts than the oldest
@@ -96,7 +98,10 @@ def _join(statements: Sequence[Statement], chosen: Collection[int]) -> Iterator[
         parts: list[str] = []
         last = -1
         for place in group:
-            parts += [OMITTED, statements[place].marked] if parts and place > last + 1 else [statements[place].marked]
+            if parts:  # entries of a list would run into one, and be read back so
+                parts[-1] += "" if ENDED.search(parts[-1]) else ";"
+                parts += [OMITTED] if place > last + 1 else []
+            parts.append(statements[place].marked)
             last = place
         yield source, " ".join(parts)
 

@@ -22,6 +22,7 @@ Count = Callable[[str], int]  # tokens of a text
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
 LEAST_WORTH = 0.6  # below, a line is not worth its room: one of many like it
+SHORTEST_PLAIN = 40  # characters of a person's sentence without a name or value: "Yes, please go on with the change."
 CANDIDATES = 6  # times the lines that may fit are priced exactly
 MOST_LISTED = 400  # tokens of the values of one result
 LEAST_LISTED = 40  # tokens of the values of a result; with less room for each, the oldest go
@@ -91,7 +92,7 @@ def facts_of(
         for one in removed
         if one.holds
         and one.worth >= LEAST_WORTH
-        and not (one.leads_on or _asks(one))
+        and not (one.leads_on or _asks(one) or _is_of_the_moment(one))
         and not is_in_sight(one.text, one.tokens.exact)
     ]
     chosen = _fitting(facts, budget_tokens, count)
@@ -126,6 +127,18 @@ def _asks(statement: Statement) -> bool:
     """Check for a question, whose answer tells more, unless a person's names something that is to be done."""
     is_order = statement.role == "user" and statement.tokens.worths and is_request(statement.text)
     return statement.text.rstrip("*_` ").endswith(("?", "？")) and not is_order
+
+
+def _is_of_the_moment(statement: Statement) -> bool:
+    """Check for what says nothing away from where it was said: a person's thanks or consent, and what the agent tells
+    a person to do next. Lines of an earlier ledger were judged before.
+    """
+    if statement.source < 0:
+        return False
+    if statement.role == "assistant":
+        return is_request(statement.bare)
+    names_nothing = not statement.tokens.worths and not statement.strength and not statement.corrects
+    return names_nothing and len(statement.bare) < SHORTEST_PLAIN
 
 
 def _words_of(line: str) -> str:

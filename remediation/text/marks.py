@@ -65,6 +65,7 @@ LOOKALIKES = dict(
         strict=True,
     )
 )
+OF_MARKS = re.compile(r"[\w\s:;()\[\]-]+")  # signs that marks are made of: to look behind others takes time
 LINES = re.compile(r".+")
 
 
@@ -73,8 +74,9 @@ class _Seen(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         signs = unicodedata.normalize("NFKD", chr(code))
-        seen = (sign for sign in signs if sign.isspace() or unicodedata.category(sign)[0] not in "CM")
-        self[code] = "".join(LOOKALIKES.get(sign, sign) for sign in seen)
+        kept = (sign for sign in signs if sign.isspace() or unicodedata.category(sign)[0] not in "CM")
+        seen = "".join(LOOKALIKES.get(sign, sign) for sign in kept)
+        self[code] = seen if not seen or OF_MARKS.fullmatch(seen) else chr(code)
         return self[code]
 
 

@@ -27,9 +27,9 @@ def fill(order: Iterable[tuple[Choice, int]], room: int, size: Callable[[Sequenc
     again, and what is too much goes, the last first.
     """
     chosen: list[Choice] = []
-    waiting = list(order)
+    waiting, used = list(order), size(())
     for _ in range(FILLS):
-        left, passed = room - size(chosen), []
+        left, passed = room - used, []
         for choice, tokens in waiting:
             if tokens <= left:
                 chosen.append(choice)
@@ -38,7 +38,8 @@ def fill(order: Iterable[tuple[Choice, int]], room: int, size: Callable[[Sequenc
                 passed.append((choice, tokens))
         if len(passed) == len(waiting):
             break
-        waiting = passed
-    while chosen and size(chosen) > room:
+        waiting, used = passed, size(chosen)
+    while chosen and used > room:
         chosen.pop()
+        used = size(chosen)
     return chosen

@@ -249,3 +249,17 @@ def test_twice_as_many_texts_take_at_most_2_5_times_as_long() -> None:
 )
 def test_no_shape_of_text_takes_long(blob: str) -> None:
     key_facts([("user", blob)], 300, count)  # measured 0.1 to 0.6 s
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "is_fact"),
+    [
+        ("user", "Yes, please proceed with the change.", False),
+        ("user", "That works perfectly, many thanks!", False),
+        ("user", "Yes, proceed with order HAT-7731.", True),
+        ("assistant", "Create the `/login` endpoint.", False),
+        ("assistant", "The `/login` endpoint answers in 500 ms.", True),
+    ],
+)
+def test_what_belongs_to_its_moment_is_no_fact(role: str, text: str, is_fact: bool) -> None:
+    assert key_facts([(role, text)], 200, count) == ((text,) if is_fact else ())
