@@ -55,6 +55,8 @@ CLIENTS |= {
     "langchain for node, messages": (programs.script("langchain_agent.mjs", "messages"), CLAUDE),
     "langchain for node, messages, streamed": (programs.script("langchain_agent.mjs", "messages-streamed"), CLAUDE),
     "deepagents": (programs.script("deep_agent.py", python=programs.DEEP), LOCAL),
+    "llamaindex": (programs.script("llama_index_agent.py", "100000", python=programs.VALUES), LOCAL),
+    "llamaindex, short memory": (programs.script("llama_index_agent.py", "150", python=programs.VALUES), LOCAL),
     "open webui": (programs.script("open_webui.py", python=programs.OPEN_WEBUI), LOCAL),
 }
 # With the number of model calls a turn: some use their tool before they fill in the form.
