@@ -19,7 +19,7 @@ from remediation.text.coverage import stems_of
 from remediation.text.marks import BY_RULE, OMITTED, disarm
 from remediation.text.reading import paragraphs, without_fenced
 from remediation.text.selection import density, fill
-from remediation.text.statements import SPELLED, Kind, Statement, statements_of
+from remediation.text.statements import Kind, Statement, statements_of
 
 ENDED = re.compile(r"[.!?;:,…。！？；：，”][\"'”’)\]*_`]{0,4}$")
 LABEL_TOKENS = 5  # of "12 person:" and its line break
@@ -134,22 +134,14 @@ def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
     rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
-    spelled = [_find_spelled(statement) for statement in statements]
-    rarity_of_spelled = _rarities(spelled)
 
-    def worth(statement: Statement, row: Collection[str], in_words: Collection[str]) -> float:
+    def worth(statement: Statement, row: Collection[str]) -> float:
         values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded))
-        values += sum(math.sqrt(rarity_of_spelled[word]) for word in in_words)
+        values += statement.spelled
         weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         return weight * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
 
-    return [worth(*row) for row in zip(statements, stems, spelled, strict=True)]
-
-
-def _find_spelled(statement: Statement) -> tuple[str, ...]:
-    """Find a number, day or time in words. It is worth less if others say the same, as everybody says "today"."""
-    match = SPELLED.search(statement.text.lower()) if statement.spelled else None
-    return (match[0],) if match else ()
+    return [worth(*row) for row in zip(statements, stems, strict=True)]
 
 
 def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
