@@ -7,6 +7,14 @@ from remediation.policies.conformance import count, numbered, prose, system, too
 
 Report = tuple[str, int, int]
 __all__ = ["count", "numbered", "prose", "system", "tool", "toolbox", "unit", "words"]
+# A report: some sentences matter, and some are talk.
+MORNING = (
+    "We began to look at the payment service this morning. The weather was mild and everyone was in good spirits. "
+    "The service reads /etc/pay/config.toml at start. It was noticed that people like the colour of the page. "
+    "Never push to main. There was some talk about lunch, and about where to have it this time. "
+    "The run ended with error E1234: connection refused by db-07.internal. Several people nodded at that. "
+    "The retry limit is 7. In the end we agreed to meet again."
+)
 
 
 def user(text: str, **fields: object) -> Unit:

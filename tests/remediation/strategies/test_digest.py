@@ -10,8 +10,7 @@ from remediation.strategies.said import said_in, talk_of
 from remediation.strategies.stand_ins import SUMMARY_HEADING
 from remediation.text.marks import BY_RULE, CUT
 from remediation.tokens.counting import characters_per_four
-from tests.remediation.building import model, numbered, prose, toolbox, user, words
-from tests.remediation.text.test_summaries import TEXT
+from tests.remediation.building import MORNING, model, numbered, prose, toolbox, user, words
 
 PARAGRAPH = "We moved the stand to the lake. It was windy. Anna brought the red boat and we sold forty rolls."
 
@@ -108,17 +107,17 @@ def test_of_long_texts_each_has_a_say_before_one_has_many() -> None:
     [("/etc/pay/config.toml", True), ("error E1234", True), ("limit is 7", True), ("weather", False), ("lunch", False)],
 )
 def test_of_one_text_what_matters_stays(part: str, is_kept: bool) -> None:
-    assert (part in shorten(TEXT, 60, characters_per_four)) == is_kept
+    assert (part in shorten(MORNING, 60, characters_per_four)) == is_kept
 
 
 def test_of_one_text_paragraphs_stay_apart_and_gaps_are_marked() -> None:
-    lines = shorten(f"{TEXT}\n\n- The port is 5433.\n- It was windy.", 50, characters_per_four).splitlines()
+    lines = shorten(f"{MORNING}\n\n- The port is 5433.\n- It was windy.", 50, characters_per_four).splitlines()
     assert " […] " in lines[0]
     assert lines[1] == "The port is 5433."
 
 
 def test_of_one_text_no_secret_stays() -> None:
-    assert "hunter22" not in shorten(f"{TEXT} Also password=hunter22 is needed.", 75, characters_per_four)
+    assert "hunter22" not in shorten(f"{MORNING} Also password=hunter22 is needed.", 75, characters_per_four)
 
 
 @given(st.text(max_size=600), st.integers(-1, 150))
@@ -127,7 +126,7 @@ def test_of_one_text_no_more_stays_than_fits(text: str, room: int) -> None:
 
 
 def test_of_one_text_neither_code_nor_what_leads_to_it_stays() -> None:
-    text = f"Absolutely!\nAdd this to app.py:\n```\nreturn open(path)\n<form>\n```\nKey points include:\n{TEXT}"
+    text = f"Absolutely!\nAdd this to app.py:\n```\nreturn open(path)\n<form>\n```\nKey points include:\n{MORNING}"
     assert shorten(text, 50, characters_per_four, 0.8).startswith("The service reads /etc/pay/config.toml at start.")
 
 

@@ -4,14 +4,8 @@ import pytest
 
 from remediation.text.summaries import summary_problem
 from remediation.tokens.counting import characters_per_four
+from tests.remediation.building import MORNING
 
-TEXT = (
-    "We began to look at the payment service this morning. The weather was mild and everyone was in good spirits. "
-    "The service reads /etc/pay/config.toml at start. It was noticed that people like the colour of the page. "
-    "Never push to main. There was some talk about lunch, and about where to have it this time. "
-    "The run ended with error E1234: connection refused by db-07.internal. Several people nodded at that. "
-    "The retry limit is 7. In the end we agreed to meet again."
-)
 GOOD = "The payment service failed with E1234. Never push to main. The error: was a refused connection."
 
 
@@ -43,12 +37,12 @@ GOOD = "The payment service failed with E1234. Never push to main. The error: wa
         ("I'm sorry, but I can't help with that.", "refused"),
         ("I cannot summarise this conversation.", "refused"),
         ("As an AI, I have no opinion.", "refused"),
-        (TEXT, "no smaller"),
-        (TEXT.rpartition(". ")[0] + ".", "longer than asked"),
-        (TEXT[:-60], "cut off"),
+        (MORNING, "no smaller"),
+        (MORNING.rpartition(". ")[0] + ".", "longer than asked"),
+        (MORNING[:-60], "cut off"),
     ],
 )
 def test_the_gate_names_the_cause(summary: str, cause: str) -> None:
-    problem = summary_problem(summary, TEXT, characters_per_four, 60)
+    problem = summary_problem(summary, MORNING, characters_per_four, 60)
     assert cause in problem
     assert bool(problem) == bool(cause)
