@@ -141,10 +141,8 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
         if not server.offers(tool.name):
             continue
         name = server.rename(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
-        schema = (
-            tool.input_schema if not (problem := schema_problem(tool.input_schema)) else sound_part(tool.input_schema)
-        )
-        if problem := name_problem(name, taken) or ("" if schema else problem) or task_problem(tool):
+        schema, unsound = usable_schema(tool.input_schema)
+        if problem := name_problem(name, taken) or unsound or task_problem(tool):
             leave_out(server.server_id, tool.name, problem)
             continue
         taken.add(name)
@@ -198,15 +196,18 @@ def schema_problem(schema: dict[str, Any]) -> str:
     return ""
 
 
-def sound_part(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return what of a schema can be checked: older drafts, and words of other formats, are in wide use. Empty if it is
-    no schema of arguments.
+def usable_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return what of a schema can be checked, since older drafts and words of other formats are in wide use, or what is
+    wrong with one of which nothing can.
     """
+    problem = schema_problem(schema)
+    if not problem:
+        return schema, ""
     try:
         result = fit_schema(schema)
     except Unfit:
-        return {}
-    return {} if schema_problem(result) else result
+        return {}, problem
+    return (result, "") if not schema_problem(result) else ({}, problem)
 
 
 def _references(part: Any) -> Iterator[str]:
