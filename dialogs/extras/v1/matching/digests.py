@@ -24,6 +24,7 @@ from dialogs.extras.v1.matching.incoming import AT_HEAD, Candidate, Incoming, di
 from dialogs.extras.v1.transcripts import CANDIDATES, messages_in
 from dialogs.models import Dialog, Turn
 from dialogs.state import State
+from dominds.db.hand_back import hand_back
 from dominds.db.prepared import Select
 
 WITHOUT_ANSWER = (Turn.Status.FAILED, Turn.Status.STOPPED, Turn.Status.SUSPENDED)
@@ -80,6 +81,7 @@ def _with_same_messages(incoming: Incoming, *histories: Sequence[Exchange]) -> l
     asked = incoming.key.pk, incoming.request.end_user, incoming.agent.pk, wholes[0], wholes[-1]
     rows, deadline = list(_by_messages(*asked)), monotonic() + STOPPING_SECONDS
     while any(state not in ENDED for _, _, state in rows) and monotonic() < deadline:
+        hand_back("for an answer to stop")
         sleep(STOPPING_POLL_SECONDS)
         rows = list(_by_messages(*asked))
     return [row for row in rows if row[-1] in ENDED]
