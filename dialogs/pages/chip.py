@@ -71,6 +71,8 @@ def _text(health: dict[str, Any], shown: int | None) -> str:
 
 
 def percent(tokens: int, limit: int) -> str:
+    if 0 < tokens * 100 < limit:
+        return _("under 1 %")
     return f"{tokens * 100 / limit:.0f} %"
 
 

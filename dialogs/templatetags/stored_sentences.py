@@ -84,6 +84,9 @@ FORMS = (
     "a milestone was reached",
     "utilisation over 80 %",
     "est. {number} of {limit} tokens",
+    "est. {number} tokens, over {limit}",
+    "A priority-1 agent went over its limit.",
+    "{number} context warnings within an hour.",
     "The agent ran in circles, so it was started afresh.",
     "The context was started afresh or truncated.",
     "est. over {number} % of the limit",
@@ -253,7 +256,7 @@ def _group(form: str, at: int) -> str:
         any_words = ".+?" if name[1] in _LONG else r"\S+?"
         return f"(?P<{name[1]}_{at}>{any_words})"
 
-    ends = r"(?!\S)" if form.endswith(".") else ""  # a point inside a number or a file's name ends no sentence
+    ends = r"(?!\S)" if form.endswith((".", "}")) else ""  # a point inside a number or a file's name ends no sentence
     return _NAME.sub(fill, re.escape(form)) + ends
 
 

@@ -17,7 +17,7 @@ def test_the_ring_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page
     for times, (message, level, words) in enumerate(
         [
             ("none", "unknown", "unknown · usage not reported"),
-            ("50", "healthy", "50 tok · 0 % of 128,000 · Healthy"),
+            ("50", "healthy", "50 tok · under 1 % of 128,000 · Healthy"),
             ("100001", "caution", "100,001 tok · 78 % of 128,000 · Caution"),
             ("115201", "critical", "115,201 tok · 90 % of 128,000 · Critical"),
         ],

@@ -171,6 +171,8 @@ def test_a_language_that_there_is_not_is_refused(dialog: Dialog) -> None:
             "tokens beside the messages.",
             "改写不会更小：约 5 → 5 个 token。 除消息外，指令、工具和备忘约占 1,571 个 token。",
         ),
+        ("est. 9,000 tokens, over 5,000", "估计 9,000 个 token，超出 5,000 的上限"),
+        ("A priority-1 agent went over its limit.", "一个优先级为 1 的智能体超出了上限。"),
         ("What a provider says.", '<span lang="en">What a provider says.</span>'),
         ("", ""),
     ],
