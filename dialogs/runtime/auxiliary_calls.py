@@ -48,8 +48,8 @@ log = structlog.get_logger(__name__)
 SECONDS = 120  # a side call that takes longer has failed; the fallback goes on
 
 WORDS_PER_TOKEN = 0.75
-# Rows of tables, fences, rules, and a sentence that announces what follows.
-NO_TITLE = re.compile(r"\|.*\||^\s*(```|~~~|-{3,}|={3,})|:\s*$")
+# Rows of tables, fences, rules, a sentence that announces what follows, and the lines that were asked about.
+NO_TITLE = re.compile(r"\|.*\||^\s*(```|~~~|-{3,}|={3,})|:\s*$|\bBEGIN\W*$|^\W*END\W*$|^\s*(user|assistant): ")
 MOST_TITLE = 80  # characters: more is an answer
 AROUND_TITLES = " #*_`\"'“”„«»‹›"
 TITLED_CHARS = 2_000  # the part of a message, and of its answer, that a title is made from

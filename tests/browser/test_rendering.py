@@ -26,6 +26,22 @@ def test_code_is_numbered_and_copied_without_its_numbers(
     assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") == "none"
 
 
+def test_on_paper_long_lines_are_whole_and_dark_on_white(
+    page: Page, open_dialog: Opener, complaints: list[str]
+) -> None:
+    open_dialog("echo")
+    send(page, f"```python\nx = [{'1, ' * 200}]\n```")
+    answered(page)
+    code = page.locator(".turn-assistant .code pre")
+    is_cut = "pre => pre.scrollWidth > pre.clientWidth"
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    assert code.evaluate(is_cut)
+    page.emulate_media(media="print")
+    assert not code.evaluate(is_cut)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    expect(page.locator("#strip")).to_be_hidden()
+
+
 def test_a_click_shows_an_image_or_leaves_its_link(page: Page, open_dialog: Opener, complaints: list[str]) -> None:
     with picture_host({"/chart.png": picture()}) as host:
         open_dialog("echo")

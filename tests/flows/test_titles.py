@@ -122,6 +122,7 @@ def test_a_failed_call_leaves_the_beginning_of_the_message(server: LocalDouble) 
         ("Here is a title:\n\n| Port | Fee | Note |\n|---|---|---|\n", ""),
         ("```\nFees of the ports\n```", "Fees of the ports"),
         (" \n***\n", ""),
+        ("You said: BEGIN\nuser: Hello\nEND", ""),
         ("", ""),
     ],
 )
