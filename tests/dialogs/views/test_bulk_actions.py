@@ -54,12 +54,15 @@ def test_archived_dialogs_leave_the_list_and_come_back() -> None:
 def test_a_message_brings_an_archived_dialog_back(script: Script) -> None:
     script({"text": "Still here."})
     dialog = make_dialog()
-    browser_of(dialog.owner).post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]})
+    client = browser_of(dialog.owner)
+    client.post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]})
     dialog.refresh_from_db()
     assert dialog.archived_at is not None
+    assert "takes it out of the archive" in client.get(f"/d/{dialog.pk}/").content.decode()
     messages.post_message(dialog.pk, "Still there?")
     dialog.refresh_from_db()
     assert dialog.archived_at is None
+    assert "takes it out of the archive" not in client.get(f"/d/{dialog.pk}/").content.decode()
 
 
 def test_the_export_holds_what_was_ticked_and_nothing_of_others(script: Script) -> None:
