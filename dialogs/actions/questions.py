@@ -5,9 +5,9 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from dialogs.actions.access import check_may_act, writable_dialog
@@ -18,9 +18,10 @@ from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Agent, Dialog, Generation, Question, Turn
-from dialogs.permissions import RESOLVE, may, may_see, reach_of
+from dialogs.permissions import RESOLVE, may, may_see, reach_of, within
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
+from dominds.db.prepared import Select
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
 LONGEST_QUESTION = 20_000  # characters, of one from outside
@@ -38,8 +39,25 @@ def questions_of(user: User) -> QuerySet[Question]:
     return rows.filter(dialog__in=Dialog.objects.shared_with(user))
 
 
-def open_questions(user: User) -> QuerySet[Question]:
-    return questions_of(user).filter(state=Question.State.OPEN)
+def count_open(user: User) -> int:
+    """Count the open questions of dialogs that this person may see."""
+    return (_number_for_all.first() if reach_of(user).all else _number_for.first(user.pk)) or 0
+
+
+@Select
+def _number_for_all() -> QuerySet[Question, int]:
+    return _number_in(Dialog.objects.all())
+
+
+@Select
+def _number_for(user_id: int) -> QuerySet[Question, int]:
+    return _number_in(Dialog.objects.filter(within(user_id, Group.objects.filter(user=user_id))))
+
+
+def _number_in(dialogs: QuerySet[Dialog]) -> QuerySet[Question, int]:
+    """Build a query of the number of open questions, with no row where there are none."""
+    rows = Question.objects.filter(dialog__in=dialogs, state=Question.State.OPEN).order_by()
+    return rows.values("state").annotate(number=Count("pk")).values_list("number", flat=True)
 
 
 def open_questions_in(dialogs: QuerySet[Dialog]) -> QuerySet[Question]:

@@ -31,7 +31,7 @@ class Frame:
     @cached_property
     def waiting(self) -> int:
         """Return the open questions that this person may see."""
-        return questions.open_questions(self.user).count()
+        return questions.count_open(self.user)
 
     @cached_property
     def recent(self) -> list[Dialog]:

@@ -407,7 +407,7 @@ def test_a_question_shows_on_every_page_of_the_person(script: Script) -> None:
             badges = (await frames_until(page, lambda frame: frame.get("questions") == 1))[-1]
             assert badges["newest"]["text"] == "Which one?"
             assert '<span class="badge-count">1</span>' in badges["html"]
-            question = await rows(lambda: questions.open_questions(dialog.owner).get())
+            question = await rows(lambda: questions.questions_of(dialog.owner).get())
             await rows(questions.answer, question.pk, dialog.owner, "that")
             await rows(drive, dialog.pk)
             await frames_until(page, lambda frame: frame.get("questions") == 0)

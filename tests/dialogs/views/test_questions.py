@@ -3,14 +3,14 @@
 import re
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 
 from dialogs.actions import questions
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog, make_operator, send
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,10 +21,16 @@ def test_an_answer_from_the_inbox_lets_the_run_go_on(script: Script) -> None:
     client = browser_of(dialog.owner)
     assert "EUR or USD?" in client.get("/q4h/").content.decode()
     assert 'Needs you <span class="badge-count">1</span>' in in_one_line(client.get("/settings/").content.decode())
+    others = UserFactory.create(), make_operator(), UserFactory.create()
+    dialog.group = Group.objects.create(name="importers")
+    dialog.save()
+    others[2].groups.add(dialog.group)
+    assert [questions.count_open(one) for one in others] == [0, 1, 1], "a stranger, an operator, a member of its group"
     place = f"question-{question.pk}"
     assert f'href="/d/{dialog.pk}/#{place}"' in client.get(f"/q4h/{question.pk}/").content.decode()
     assert f'id="{place}"' in client.get(f"/d/{dialog.pk}/").content.decode()
     client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR"})
+    assert questions.count_open(dialog.owner) == 0
     drive(dialog.pk)
     assert dialog.turns.filter(text="Thanks.").exists()
     assert "EUR or USD?" in client.get("/q4h/?tab=answered").content.decode()
