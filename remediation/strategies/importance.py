@@ -18,7 +18,7 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import FAILURE_WORDS, in_units, is_ledger, newest_failure, standing
-from remediation.strategies.said import find_superseded, talk_of
+from remediation.strategies.said import find_void
 from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, sources_of, summary_heading
 
 TARGET_PERCENT = 80  # of the limit
@@ -176,11 +176,11 @@ def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int,
     scores = {
         index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
     }
-    gone = {unit_id for unit_id, stale in find_superseded(talk_of((), units)).items() if not stale.holds}
+    void = find_void(units)
     choices = [[i for i in group if i not in kept] for group in exchanges(units)]
     priced = [(group, sum(sizes[i] for i in group)) for group in choices if group]
     ranked = sorted(
-        (pair for pair in priced if not any(units[i].id in gone for i in pair[0])),
+        (pair for pair in priced if not any(units[i].id in void for i in pair[0])),
         key=lambda pair: (-max(scores[i] for i in pair[0]) / (pair[1] + TYPICAL_TOKENS), -pair[0][-1]),
     )
     constraints = [pair for pair in ranked if any(readings[i].forbids for i in pair[0])]

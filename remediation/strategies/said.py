@@ -61,6 +61,13 @@ def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[
     return Talk([*gone, *stays], mark_superseded(statements), len(gone))
 
 
+def find_void(units: Sequence[Unit]) -> set[str]:
+    """Return the ids of units nothing of which holds. Only people's words are superseded, so no others are read."""
+    texts = [(unit, said) for unit in units for said in _said_by(unit) if said.role == Role.USER]
+    talk = Talk(texts, mark_superseded(statements_of([said for _, said in texts])), 0)
+    return {unit_id for unit_id, stale in find_superseded(talk).items() if not stale.holds}
+
+
 def find_superseded(talk: Talk) -> dict[str, Stale]:
     """Map units that are not lost to their messages that no longer hold. Stand-ins bear their marks already."""
     stale: dict[str, Stale] = {}
