@@ -58,7 +58,9 @@ def read(sent: Sent) -> Reading:
         return Reading(request, writer, NAMES)
     threshold = read_object(edit.get("trigger"), "trigger").get("value") or TRIGGER
     pauses = bool(edit.get("pause_after_compaction"))
-    return Reading(request, writer, NAMES, prior, lambda: is_due(chat_request_of(body), threshold), pauses)
+    return Reading(
+        request, writer, NAMES, prior, lambda: is_due(_chat_of(body, tell_size).request("", ""), threshold), pauses
+    )
 
 
 def chat_request_of(body: dict[str, Any]) -> ChatRequest:
@@ -263,6 +265,14 @@ def _is_compacted(message: dict[str, Any]) -> bool:
     return any(isinstance(one, dict) and one.get("type") == "compaction" and one.get("content") for one in blocks)
 
 
+def tell_size(chat: ChatBody, compacted: Compacted, source: str) -> None:
+    """Tell the text, to be counted. Claude Code sends blocks back without it: what was said before one of these was
+    compacted all the same, and counted in full it would be compacted anew by each request."""
+    if compacted.text:
+        return tell_text(chat, compacted, source)
+    return chat.forget()
+
+
 def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str, tell: Teller) -> list[dict[str, Any]]:
     """Tell what a compaction stands for in the place of all before it, and return the blocks behind it. One without
     content is that of a summary that failed, and stands for nothing."""
@@ -270,7 +280,7 @@ def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str,
         if block.get("type") == "compaction":
             text = read_text(block.get("content"), f"{param}.{index}.content")
             found = unpack(block.get("encrypted_content")) or Compacted(None, 0, text)
-            if text:
+            if text or tell is tell_size:
                 tell(chat, replace(found, text=text), f"{param}.{index}")
     at = max((at for at, block in enumerate(blocks, 1) if block.get("type") == "compaction"), default=0)
     return blocks[at:]

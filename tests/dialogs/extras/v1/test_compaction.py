@@ -206,7 +206,7 @@ def test_a_request_is_counted_by_what_stands_for_its_past(key: ApiKey, agent: st
 
 
 @database
-@pytest.mark.parametrize(("threshold", "is_due"), [(500, True), (100_000, False)])
+@pytest.mark.parametrize(("threshold", "is_due"), [(2_000, True), (100_000, False)])
 def test_a_threshold_of_the_client_decides_when(key: ApiKey, agent: str, threshold: int, is_due: bool) -> None:
     history = told(*as_history(*ASKED), "And now?")
     management = [{"type": "compaction", "compact_threshold": threshold}]
@@ -216,6 +216,9 @@ def test_a_threshold_of_the_client_decides_when(key: ApiKey, agent: str, thresho
     body = {"model": agent, "max_tokens": 99, "messages": history, "context_management": {"edits": [edit]}}
     reading = read_message(sent(key, **body))
     assert reading.prior and reading.is_due() == is_due and not reading.is_compaction
+    emptied = {"type": "compaction", "content": None, "encrypted_content": None}
+    history[-2]["content"] = [emptied, {"type": "text", "text": "Noted."}]
+    assert not read_message(sent(key, **body)).is_due()
 
 
 # While it takes long
