@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.harness.stack import ROOT
 
@@ -20,6 +22,7 @@ SCRIPTS = Path(__file__).with_name("scripts")
 QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
 SECONDS = int(os.environ.get("DOMINDS_CLIENT_SECONDS", "120"))  # for each start of a program; a busy machine needs more
 TURNS = 10
+ONE_BY_ONE = "Do one task after another, each by one call of the tool that runs commands."
 WINDOW = 200_000
 # The first turn waits for a server that is required.
 MCP_OF_CODEX = '\n[mcp_servers.dominds]\nurl = "{}"\nbearer_token_env_var = "DOMINDS_KEY"\nrequired = true\n'
@@ -54,6 +57,29 @@ class Place:
         assert done.returncode in expected, f"{command}:\n{done.stdout}\n{done.stderr}"
         return done.stdout.strip()
 
+    @contextmanager
+    def opened(self, command: Sequence[str | Path], environment: Mapping[str, str]) -> Iterator["Conversation"]:
+        """A program that stays, and speaks JSON by lines. Its errors are in ``errors.txt``."""
+        home, work = self.folder / "home", self.folder / "work"
+        for made in (home, work):
+            made.mkdir(parents=True, exist_ok=True)
+        with (
+            (self.folder / "errors.txt").open("w") as errors,
+            subprocess.Popen(
+                [str(part) for part in command],
+                cwd=work,
+                env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as process,
+        ):
+            try:
+                yield Conversation(process)
+            finally:
+                process.terminate()
+
     @property
     def made(self) -> str:
         """What the program's tools have written."""
@@ -61,26 +87,81 @@ class Place:
         return file.read_text() if file.exists() else ""
 
 
+@dataclass(frozen=True)
+class Conversation:
+    process: subprocess.Popen[str]
+
+    def send(self, message: Any) -> None:
+        assert self.process.stdin is not None
+        print(json.dumps(message), file=self.process.stdin, flush=True)
+
+    def read_until(self, is_last: Callable[[Any], bool]) -> list[Any]:
+        """What the program says up to this message, which is the last of the list. It ends where the program ends."""
+        assert self.process.stdout is not None
+        messages = []
+        for line in self.process.stdout:
+            messages.append(json.loads(line))
+            if is_last(messages[-1]):
+                return messages
+        raise AssertionError(f"the program ended: {messages[-3:]}")
+
+
 Turns = Callable[[Place, Sequence[str]], list[str]]
 """Says each text in turn, in one conversation, and returns the answers."""
 
 
 def codex(place: Place, texts: Sequence[str], settings: str = "") -> list[str]:
-    folder = place.folder / "codex"
-    folder.mkdir(parents=True)
-    (folder / "config.toml").write_text(
-        f'{settings}model = "{place.model}"\nmodel_provider = "dominds"\ncheck_for_update_on_startup = false\n\n'
-        "[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\n\n"
-        f'[model_providers.dominds]\nname = "Dominds"\nbase_url = "{place.url}/v1"\n'
-        'wire_api = "responses"\nenv_key = "DOMINDS_KEY"\n' + (MCP_OF_CODEX.format(place.mcp) if place.mcp else "")
-    )
+    environment = _of_codex(place, settings)
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
     answers = []
     for number, text in enumerate(texts):
         resume = ["resume", "--last"] if number else []
         command: list[str | Path] = [NODE / "codex", "exec", *resume, *options, text]
-        answers.append(place.run(command, {"CODEX_HOME": str(folder), "DOMINDS_KEY": place.key}))
+        answers.append(place.run(command, environment))
     return answers
+
+
+def _of_codex(place: Place, settings: str, name: str = "Dominds") -> dict[str, str]:
+    folder = place.folder / "codex"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(
+        f'{settings}model = "{place.model}"\nmodel_provider = "dominds"\ncheck_for_update_on_startup = false\n\n'
+        "[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\n\n"
+        f'[model_providers.dominds]\nname = "{name}"\nbase_url = "{place.url}/v1"\n'
+        'wire_api = "responses"\nenv_key = "DOMINDS_KEY"\n' + (MCP_OF_CODEX.format(place.mcp) if place.mcp else "")
+    )
+    return {"CODEX_HOME": str(folder), "DOMINDS_KEY": place.key}
+
+
+def codex_compacted(place: Place, texts: Sequence[str], threshold: int) -> Iterator[str]:
+    """One process. Only a provider of this name is asked to compact. Codex keeps up to 64,000 tokens of the user's
+    messages, and where these fill the window that it is told, it empties results before it asks: so it is told a
+    larger one."""
+    brief = place.folder / "brief.md"
+    settings = f"model_context_window = 128_000\nmodel_auto_compact_token_limit = {threshold}\n"
+    environment = _of_codex(place, f'{settings}model_instructions_file = "{brief}"\n', "OpenAI")
+    brief.write_text(ONE_BY_ONE)
+    with place.opened([NODE / "codex", "app-server"], environment) as opened:
+
+        def ask(method: str, **parameters: Any) -> Any:
+            opened.send({"id": method, "method": method, "params": parameters})
+            return opened.read_until(lambda message: message.get("id") == method)[-1]["result"]
+
+        ask("initialize", clientInfo={"name": "loop", "title": "Loop", "version": "1"})
+        opened.send({"method": "initialized"})
+        bounds = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
+        thread = ask("thread/start", cwd=str(place.folder / "work"), **bounds)["thread"]["id"]
+        for text in texts:
+            opened.send(
+                {
+                    "id": text,
+                    "method": "turn/start",
+                    "params": {"threadId": thread, "input": [{"type": "text", "text": text}]},
+                }
+            )
+            messages = opened.read_until(lambda message: message.get("method") == "turn/completed")
+            items = [one["params"]["item"] for one in messages if one.get("method") == "item/completed"]
+            yield next((item["text"] for item in reversed(items) if item["type"] == "agentMessage"), str(messages[-1]))
 
 
 def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
@@ -88,7 +169,15 @@ def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
     if place.mcp:
         ours = {"type": "http", "url": place.mcp, "headers": {"Authorization": f"Bearer {place.key}"}}
         options += ["--mcp-config", json.dumps({"mcpServers": {"dominds": ours}})]
-    environment = {
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["--continue"] if number else []
+        answers.append(place.run([NODE / "claude", *goes_on, "-p", text, *options], _of_claude_code(place)))
+    return answers
+
+
+def _of_claude_code(place: Place) -> dict[str, str]:
+    return {
         "CLAUDE_CONFIG_DIR": str(place.folder / "claude"),
         "ANTHROPIC_BASE_URL": place.url,
         "ANTHROPIC_AUTH_TOKEN": place.key,
@@ -97,11 +186,21 @@ def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
         "DISABLE_TELEMETRY": "1",
         "DISABLE_AUTOUPDATER": "1",
     }
-    answers = []
-    for number, text in enumerate(texts):
-        goes_on = ["--continue"] if number else []
-        answers.append(place.run([NODE / "claude", *goes_on, "-p", text, *options], environment))
-    return answers
+
+
+def claude_code_compacted(place: Place, texts: Sequence[str], threshold: int) -> Iterator[str]:
+    """One process, whose user adds the edit that has the server compact to all of its requests."""
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": threshold}}
+    environment = {
+        "CLAUDE_CODE_EXTRA_BODY": json.dumps({"context_management": {"edits": [edit]}}),
+        "ANTHROPIC_BETAS": "compact-2026-01-12",
+    }
+    streams = ["-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"]
+    options = [*streams, "--tools", "Bash", "--allowedTools", "Bash", "--system-prompt", ONE_BY_ONE]
+    with place.opened([NODE / "claude", *options], {**_of_claude_code(place), **environment}) as opened:
+        for text in texts:
+            opened.send({"type": "user", "message": {"role": "user", "content": text}})
+            yield opened.read_until(lambda message: message["type"] == "result")[-1]["result"]
 
 
 def opencode(place: Place, texts: Sequence[str]) -> list[str]:

@@ -1,14 +1,19 @@
-"""Loops of two hundred turns with a tool, in a window of 16,000 tokens, which official clients have compacted here."""
+"""Loops of two hundred turns with a tool, in a window of 16,000 tokens, which official clients and programs have
+compacted here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
 from openai import OpenAI
 
+from dialogs.context.view import view_of
 from dialogs.models import Dialog
-from remediation.models import RemediationRun
+from remediation.models import RemediationRun, RemovedUnit
+from tests.clients import programs
+from tests.clients.programs import Place
 from tests.clients.rig import SMALL, SMALL_WINDOW, Rig
 from tests.dialogs.browsing import browser_of
 
@@ -94,3 +99,34 @@ def test_a_loop_of_two_hundred_turns_is_compacted_here_and_undone(
     assert browser_of(person).post(f"/d/{dialog.pk}/archive/{newest.pk}/undo/").status_code == 302
     newest.refresh_from_db()
     assert newest.undone_at is not None
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    "loop", [programs.claude_code_compacted, programs.codex_compacted], ids=["claude code", "codex"]
+)
+def test_a_program_goes_on_for_two_hundred_turns_and_nothing_is_lost(
+    served: Rig, loop: Callable[[Place, Sequence[str], int], Iterator[str]], tmp_path: Path
+) -> None:
+    person, key = served.key()
+    facts = [f"locker {number} holds the key K{number * 7919}." for number in range(TURNS)]
+    texts = [f"Task {number}: {fact} {NOTE[:800]}" for number, fact in enumerate(facts)]
+    with served.recorded() as recorder:
+        answers = list(loop(Place(tmp_path, recorder.url, key, SMALL), texts, THRESHOLD))
+        assert recorder.failures == []
+        compactions = sum('"type":"compaction"' in one.answer for one in recorder.answered)
+    assert answers == [f"Task {number} is done." for number in range(TURNS)]
+    (dialog,) = Dialog.objects.filter(owner=person)
+    runs = list(RemediationRun.objects.filter(dialog=dialog, undone_at=None).order_by("-pk"))
+    largest = max(count or 0 for count in dialog.generations.values_list("prompt_tokens", flat=True))
+    print(f"{compactions} compactions, {len(runs)} rewrites, most {largest}")
+    assert 5 <= compactions <= len(runs) < TURNS / 2 and largest < SMALL_WINDOW
+    archived = "\n".join(RemovedUnit.objects.filter(dialog=dialog).values_list("text", flat=True))
+    assert [fact for fact in facts if fact not in _seen(dialog) and fact not in archived] == []
+    browser = browser_of(person)
+    assert {browser.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/").status_code for run in runs} == {302}
+    assert [fact for fact in facts if fact not in _seen(dialog)] == []
+
+
+def _seen(dialog: Dialog) -> str:
+    return "\n".join(unit.text for unit in view_of(Dialog.objects.get(pk=dialog.pk)).units)
