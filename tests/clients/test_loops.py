@@ -105,7 +105,7 @@ def test_a_loop_of_two_hundred_turns_is_compacted_here_and_undone(
 @pytest.mark.parametrize(
     "loop", [programs.claude_code_compacted, programs.codex_compacted], ids=["claude code", "codex"]
 )
-def test_a_program_goes_on_for_two_hundred_turns_and_nothing_is_lost(
+def test_a_program_loses_nothing_in_two_hundred_turns(
     served: Rig, loop: Callable[[Place, Sequence[str], int], Iterator[str]], tmp_path: Path
 ) -> None:
     person, key = served.key()

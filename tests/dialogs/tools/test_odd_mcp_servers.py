@@ -120,7 +120,7 @@ def test_whatever_a_server_says_of_itself_can_be_read(said: Any) -> None:
         *(("2099-01-01", "2025-11-25"), ("1.0", "2024-11-05"), (20241105, "2024-11-05"), (None, "2025-11-25")),
     ],
 )
-def test_a_server_of_an_unknown_version_is_spoken_to_in_a_known_one(version: Any, spoken: str) -> None:
+def test_a_server_of_unknown_version_is_addressed_in_a_known_one(version: Any, spoken: str) -> None:
     assert readable_introduction({"protocolVersion": version})["protocolVersion"] == spoken
 
 

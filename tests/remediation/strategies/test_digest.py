@@ -135,7 +135,7 @@ def test_the_mark_of_a_short_answer_is_no_fact() -> None:
     assert [one.text for one in said] == ["And?", "The port is 5433;"]
 
 
-def test_entries_of_a_list_stay_apart_when_an_account_is_read_back() -> None:
+def test_entries_of_a_list_stay_apart_when_read_back() -> None:
     account = digest(numbered(model("- Port 5433\n- Host db7.example.org\n- User app_7")), 60, toolbox(), 0)
     assert account.splitlines()[1] == "1 agent: Port 5433; Host db7.example.org; User app_7"
     summary = numbered(user(f"{SUMMARY_HEADING}{account}", kind=UnitKind.SUMMARY))

@@ -237,7 +237,7 @@ def test_a_megabyte_on_one_line_takes_about_a_second(role: str) -> None:
     assert seconds([(role, line)]) < 1.5  # measured 0.3 s
 
 
-def test_twice_as_many_texts_take_at_most_2_5_times_as_long() -> None:
+def test_doubled_texts_take_at_most_2_5_times_as_long() -> None:
     chance = random.Random(4)
     texts = [(chance.choice(["user", "assistant"]), "\n".join(filler(chance, 10))) for _ in range(400)]
     assert seconds(texts) <= 2.5 * seconds(texts[:200]) + 0.02

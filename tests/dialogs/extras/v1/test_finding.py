@@ -381,9 +381,7 @@ def test_a_first_message_whose_tool_was_called_is_no_failure(key: ApiKey, script
 
 
 @pytest.mark.parametrize("text", ["", "I look."])
-def test_a_message_whose_tool_was_called_is_stored_once_when_it_comes_again(
-    key: ApiKey, script: Script, text: str
-) -> None:
+def test_a_resent_message_whose_tool_was_called_is_stored_once(key: ApiKey, script: Script, text: str) -> None:
     """As where the answer was lost on its way: it is asked anew, and its new version is the one that is listed."""
     script({"match": "Look", "text": text, "tool_calls": [{"name": "look", "arguments": {}}]}, ANSWER)
     agent = str(AgentFactory.create().pk)

@@ -274,7 +274,7 @@ def test_mini_swe_agent_takes_one_task_after_another(key: ApiKey, script: Script
     assert len(set(program.dialogs)) == 1
 
 
-def test_a_page_may_put_what_it_finds_around_the_words_of_a_short_talk(key: ApiKey, script: Script) -> None:
+def test_a_page_may_frame_the_words_of_a_short_talk(key: ApiKey, script: Script) -> None:
     """It tells the words alone later. One exchange of two words may be of any talk, several in order are of one."""
     script({"text": "Ok."})
     program = Program(key)

@@ -114,7 +114,7 @@ def test_a_failure_keeps_its_words_when_another_message_waited(script: Script) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_failure_is_what_it_is_to_a_request_that_came_again(script: Script) -> None:
+def test_a_resent_request_is_told_the_same_failure(script: Script) -> None:
     """It came while the call was under way, which thus is older than the request."""
     script({"error": {"kind": "refused", "message": "Not this."}}, {"text": "Here."})
     dialog = make_dialog(proxy=True)
