@@ -129,7 +129,7 @@ def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
     size = sum(len(frame.get("html", "")) for frame in frames)
     check(drawing, statements=4, transactions=0, sent=45)
     assert pieces <= 12
-    assert size <= 5_960  # characters, which nothing compresses; names and times differ a little
+    assert size <= 6_000  # characters, which nothing compresses; names and times differ a little
 
 
 def test_the_badges_of_open_pages(script: Script) -> None:

@@ -58,9 +58,9 @@ def test_a_message_brings_an_archived_dialog_back(script: Script) -> None:
     client.post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]})
     dialog.refresh_from_db()
     assert dialog.archived_at is not None
-    assert "takes it out of the archive" in client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "archived until the next message" in client.get(f"/d/{dialog.pk}/").content.decode()
     messages.post_message(dialog.pk, "Still there?")
-    assert "takes it out of the archive" not in client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "archived until the next message" not in client.get(f"/d/{dialog.pk}/").content.decode()
     dialog.refresh_from_db()
     assert dialog.archived_at is None
 

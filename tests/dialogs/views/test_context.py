@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("prompt_tokens", "level", "words"),
     [
-        (50, "healthy", "50 tok · 0 % of 128,000 · Healthy"),
+        (50, "healthy", "50 tok · under 1 % of 128,000 · Healthy"),
         (100_000, "healthy", "100,000 tok · 78 % of 128,000 · Healthy"),
         (100_001, "caution", "100,001 tok · 78 % of 128,000 · Caution"),
         (115_200, "caution", "115,200 tok · 90 % of 128,000 · Caution"),
