@@ -32,7 +32,11 @@ Teller = Callable[[ChatBody, Compacted, str], None]
 
 
 def tell_text(chat: ChatBody, compacted: Compacted, source: str) -> None:
-    """Put the text of a compaction in the place of all that was said before it."""
+    """Put the text of a compaction in the place of all that was said before it. One without text is that of a summary
+    that failed, and stands for nothing.
+    """
+    if not compacted.text:
+        return
     chat.forget()
     chat.say("user", f"{PREFACE}\n\n{compacted.text}", source)
     chat.say_again(compacted.tail, source)
@@ -48,7 +52,7 @@ def teller_for(key: ApiKey) -> Teller:
 
     def tell(chat: ChatBody, compacted: Compacted, source: str) -> None:
         try:
-            if compacted.dialog_id is None:
+            if compacted.dialog_id is None or not compacted.text:
                 raise NotFound
             dialog = visible_dialog(compacted.dialog_id, key.owner)
         except NotFound:

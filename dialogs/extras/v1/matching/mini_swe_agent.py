@@ -30,7 +30,7 @@ def find(incoming: Incoming) -> Candidate | None:
         messages = list(messages_in(dialog_id))
         said, known = " ".join((*spoken, "")), " ".join((*_spoken(messages), ""))
         rest = known.removeprefix(said).strip()
-        held = _held(conversation, rest) if known.startswith(said) and messages[-1].role == "assistant" else None
+        held = _count_held(conversation, rest) if known.startswith(said) and messages[-1].role == "assistant" else None
         if held is None or _calls(messages) != calls:
             continue
         stored = exchanges_of(_without_left_out(messages, _answered(told)))
@@ -43,7 +43,7 @@ def find(incoming: Incoming) -> Candidate | None:
     return results[0] if len(results) == 1 else None
 
 
-def _held(conversation: Conversation, text: str) -> tuple[int, int] | None:
+def _count_held(conversation: Conversation, text: str) -> tuple[int, int] | None:
     """Return how many of the new messages begin with a text, all but the newest whole, and how many characters of the
     newest do; None where they do not, or hold nothing else.
     """

@@ -267,21 +267,19 @@ def _is_compacted(message: dict[str, Any]) -> bool:
 
 def tell_size(chat: ChatBody, compacted: Compacted, source: str) -> None:
     """Tell the text, to be counted. Claude Code sends blocks back without it: what was said before one of these was
-    compacted all the same, and counted in full it would be compacted anew by each request."""
-    if compacted.text:
-        return tell_text(chat, compacted, source)
-    return chat.forget()
+    compacted all the same, and counted in full it would be compacted anew by each request.
+    """
+    chat.forget()
+    tell_text(chat, compacted, source)
 
 
 def _behind_compaction(chat: ChatBody, blocks: list[dict[str, Any]], param: str, tell: Teller) -> list[dict[str, Any]]:
-    """Tell what a compaction stands for in the place of all before it, and return the blocks behind it. One without
-    content is that of a summary that failed, and stands for nothing."""
+    """Tell what a compaction stands for in the place of all before it, and return the blocks behind it."""
     for index, block in enumerate(blocks):
         if block.get("type") == "compaction":
             text = read_text(block.get("content"), f"{param}.{index}.content")
             found = unpack(block.get("encrypted_content")) or Compacted(None, 0, text)
-            if text or tell is tell_size:
-                tell(chat, replace(found, text=text), f"{param}.{index}")
+            tell(chat, replace(found, text=text), f"{param}.{index}")
     at = max((at for at, block in enumerate(blocks, 1) if block.get("type") == "compaction"), default=0)
     return blocks[at:]
 
