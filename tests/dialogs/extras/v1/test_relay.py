@@ -99,12 +99,17 @@ def test_calls_reach_their_client_when_another_message_waited(script: Script, ke
     assert (ended.finish_reason, [call.name for call in ended.calls]) == ("tool_calls", ["look"])
 
 
+def asked_by_program(text: str) -> tuple[Dialog, int]:
+    """Return a program's own dialog with a message that waits, and the number of its turn."""
+    dialog = make_dialog(proxy=True)
+    Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
+    return dialog, messages.post_message(dialog.pk, text).seq
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_failure_keeps_its_words_when_another_message_waited(script: Script) -> None:
     script({"error": {"kind": "overloaded", "message": "Busy until noon."}}, {"text": "Here."})
-    dialog = make_dialog(proxy=True)
-    Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
-    seq = messages.post_message(dialog.pk, "Hi").seq
+    dialog, seq = asked_by_program("Hi")
     run = Run(dialog.pk, dialog.agent_id, dialog.owner_id, seq, queued=False, after_event=0, after_generation=0)
     messages.post_message(dialog.pk, "Are you there?")
     drive(dialog.pk)
@@ -117,9 +122,7 @@ def test_a_failure_keeps_its_words_when_another_message_waited(script: Script) -
 def test_a_resent_request_is_told_the_same_failure(script: Script) -> None:
     """It came while the call was under way, which thus is older than the request."""
     script({"error": {"kind": "refused", "message": "Not this."}}, {"text": "Here."})
-    dialog = make_dialog(proxy=True)
-    Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
-    seq = messages.post_message(dialog.pk, "Hi").seq
+    dialog, seq = asked_by_program("Hi")
     drive(dialog.pk)
     began = Generation.objects.get(dialog=dialog).pk
     messages.post_message(dialog.pk, "Are you there?")
