@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from dialogs.actions import messages, model_choice, rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
-from dialogs.context.limits import catalog, larger_models, other_models, unusable_reason
+from dialogs.context.limits import catalog, larger_models, other_models, thresholds_of, unusable_reason
 from dialogs.context.spending import spending_of
 from dialogs.errors import Invalid
 from dialogs.models import Dialog, PersonSettings, Question, Round, Turn
@@ -169,9 +169,15 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
         unusable = catalog().model(provider, model).unusable
     except UnknownModel as error:
         raise Invalid(str(error)) from None
+    before = thresholds_of(dialog).context_limit
     model_choice.move(dialog, provider, model)
     if reason := unusable or unusable_reason(dialog):
         raise Invalid(reason)
+    after = thresholds_of(dialog).context_limit
+    if question.kind == Question.Kind.CRITICAL and before and after and after <= before:
+        raise Invalid(
+            f"{model} takes {after:,} tokens, and the present model {before:,}. Choose a larger one, or another exit."
+        )
     suspension.resume(change)
     begin_episode(dialog)
 
