@@ -20,7 +20,7 @@ class Attempt:
     limit: int
     started_at: float
     steps: tuple[StrategyStep, ...] = ()
-    recovered: bool = False
+    recovered: bool = False  # it starts afresh or truncates: what it is for is no gain of tokens
     # Tokens that were aimed at; a rewrite that reaches them is never refused for its small gain.
     target: int | None = None
 
@@ -39,7 +39,8 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
     reached = attempt.target is not None and est_after <= attempt.target
-    if not reached and not _is_forced(attempt) and est_before - est_after < est_before * LEAST_GAIN:
+    must_gain = not (reached or attempt.recovered or _is_forced(attempt))
+    if must_gain and est_before - est_after < est_before * LEAST_GAIN:
         says = f"est. {est_before:,} → {est_after:,} tokens, less than a tenth."
         return fail(attempt, f"The rewrite would gain too little to be worth what it loses: {says}", toolbox)
     return Rewritten(

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from dominds.llm.messages import ToolCall
 from remediation.config import ContextConfig
-from remediation.context import Unit, UnitKind, Units
-from remediation.decisions import BY_HAND
+from remediation.context import Unit, UnitKind, Units, total_tokens
+from remediation.decisions import AT_MILESTONE, BY_HAND
 from remediation.loops import LOOP_REASON
 from remediation.policies.fresh_start import COMPLETE_MILESTONE, POLICY
 from remediation.policies.policy import RewriteTask
@@ -87,3 +87,13 @@ def test_the_first_request_is_told_without_its_code() -> None:
     asked = f"Mend this test.\n```\nassert {FIRST}\n```"
     units = numbered(system(), user(asked), model(prose("harbour", 400)), user("Go on."))
     assert fresh(units, BY_HAND)[0].endswith(f"{TASK_BEGAN}Mend this test.")
+
+
+def test_a_fresh_start_that_is_asked_for_needs_no_large_gain() -> None:
+    """It is asked for to start afresh, not for room."""
+    newest = user(prose("quay", 700))
+    units = numbered(system(), user(prose("harbour", 40)), model(prose("wharf", 100)), newest)
+    for reason in (BY_HAND, AT_MILESTONE):
+        view = fresh(units, reason)[1]
+        assert 0.9 * total_tokens(units) < total_tokens(view) < total_tokens(units)
+        assert view[-1].text == newest.text
