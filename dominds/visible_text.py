@@ -14,6 +14,12 @@ _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_BLANK = re.compile(rf"(?:[\s\u2800]|{_IGNORABLE.pattern})*")  # U+2800 is Braille without a dot
+
+
+def is_blank(text: str) -> bool:
+    """Check whether nothing of a text can be seen, such as a space without width."""
+    return _BLANK.fullmatch(text) is not None
 
 
 def visible(text: str) -> str:

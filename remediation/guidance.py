@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dominds.llm.messages import ToolCall
+from dominds.visible_text import is_blank
 from health.levels import Level
 from remediation.context import NOT_REFUSED, Context, RefusedClear
 from remediation.decisions import Discard, Keep, ReplyDecision
@@ -119,4 +120,4 @@ def package_of(call: ToolCall) -> str:
     except json.JSONDecodeError:
         return ""
     content = arguments.get("reminder_content") if isinstance(arguments, dict) else None
-    return content.strip() if isinstance(content, str) else ""
+    return content.strip() if isinstance(content, str) and not is_blank(content) else ""

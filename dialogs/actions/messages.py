@@ -30,6 +30,7 @@ from dialogs.store.lease import end_running, release
 from dialogs.store.text import NUL, unstorable_reason
 from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import UnknownModel
+from dominds.visible_text import is_blank
 from dominds.web.answer_headers import note_limit
 
 LONGEST_TITLE = 200
@@ -314,7 +315,7 @@ def _message_with_id(dialog_id: UUID, client_message_id: str) -> QuerySet[Turn, 
 
 
 def check_text(text: str, *, has_images: bool = False) -> None:
-    if not (text.strip() or has_images):
+    if is_blank(text) and not has_images:
         raise Invalid("The message is empty. Write something to send.")
     if problem := unstorable_reason(text):
         raise Invalid(f"The message {problem}. Remove it.")

@@ -22,6 +22,7 @@ from dialogs.permissions import RESOLVE, may, may_see, reach_of, within
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dominds.db.prepared import Select
+from dominds.visible_text import is_blank
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
 LONGEST_QUESTION = 20_000  # characters, of one from outside
@@ -101,7 +102,7 @@ def _different(choices: Sequence[str]) -> list[str]:
 
 def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None, choices: Sequence[str] = ()) -> Question:
     """Ask for an outside program, in an idle dialog or in a new one. No agent takes part in the answer."""
-    if not text.strip():
+    if is_blank(text):
         raise Invalid("The question is empty. Write what you want to know.")
     with transaction.atomic():
         dialog = writable_dialog(dialog_id, user) if dialog_id else _new_dialog(user, text)
@@ -134,7 +135,7 @@ def answer_within(change: Change, question: Question, user: User, text: str) -> 
 
 
 def _check_answer(text: str) -> None:
-    if not text.strip():
+    if is_blank(text):
         raise Invalid("The answer is empty. Write one, or cancel the question.")
 
 

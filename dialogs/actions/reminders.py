@@ -6,6 +6,7 @@ from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Reminder
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
+from dominds.visible_text import is_blank
 from remediation.tokens.counting import counter_for
 
 MAX_REMINDERS = 50
@@ -102,7 +103,7 @@ def _renumber(change: Change, rows: list[Reminder]) -> None:
 
 
 def _check_budget(dialog: Dialog, others: list[Reminder], text: str) -> None:
-    if not text.strip():
+    if is_blank(text):
         raise Invalid("The reminder is blank. Write what the agent should not forget.")
     count = counter_for(dialog.model_id).count
     size, others_size = count(text), sum(count(row.text) for row in others)

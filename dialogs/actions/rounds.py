@@ -5,6 +5,7 @@ from dialogs.context.limits import health_of
 from dialogs.errors import Invalid
 from dialogs.models import Dialog, Round
 from dialogs.store.change import Change
+from dominds.visible_text import is_blank
 from remediation.guidance import after_clear
 from remediation.models import ContextEvent
 
@@ -31,7 +32,7 @@ def clear_within(change: Change, package: str, *, cause: str, unproven: bool = F
 
 def checked_package(text: str) -> str:
     """Return a person's re-entry package. Raises ``Invalid`` for a blank one."""
-    if not text.strip():
+    if is_blank(text):
         raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
     return text.strip()
 

@@ -6,10 +6,14 @@ from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
+from dominds.visible_text import is_blank
 
 
 def ask_human(change: Change, call: Invocation) -> Result:
-    questions.ask(change, str(call.arguments["question"]), call.call_id, call.arguments.get("choices", ()))
+    question = str(call.arguments["question"])
+    if is_blank(question):
+        return Result("The question is blank. Write what you want to know.", failed=True)
+    questions.ask(change, question, call.call_id, call.arguments.get("choices", ()))
     return Result("", pending=True)
 
 

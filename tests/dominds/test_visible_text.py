@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.visible_text import MOST_MARKS, visible
+from dominds.visible_text import MOST_MARKS, is_blank, visible
 
 HIDDEN = [
     "\t", "\r", "\x00", "\x1b", "\x7f", "\x85",  # controls
@@ -60,3 +60,9 @@ def test_what_is_seen_says_exactly_what_it_stands_for(text: str) -> None:
     assert json.loads(seen) == text
     assert all(one == "\n" or one.isprintable() for one in seen)
     assert visible(seen) == seen
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\u00a0", "\u200b\ufeff", " \u2060\u00ad", "\u2800", "\u3164"])
+def test_what_shows_nothing_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert not is_blank(f"{text}a") and not is_blank(f"0{text}")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.messages import ToolCall
+from dominds.visible_text import is_blank
 from health.levels import Level
 from remediation.context import Context, RefusedClear
 from remediation.decisions import Discard, Keep
@@ -160,6 +161,7 @@ OTHER = ToolCall("2", "add_reminder", '{"content": "x"}')
         ([GOOD, clear({"reminder_content": " "})], False),
         ([clear({"reminder_content": ""})], False),
         ([clear({"reminder_content": " \n\t"})], False),
+        ([clear({"reminder_content": "\u00a0\u200b\ufeff"})], False),  # nothing of it can be seen
         ([clear({"reminder_content": 5})], False),
         ([clear({"reminder_content": None})], False),
         ([clear({"content": "Goal"})], False),
@@ -180,7 +182,7 @@ def test_no_arguments_whatsoever_break_the_judge(arguments: str) -> None:
     )
 
 
-@given(st.text().filter(str.strip))
+@given(st.text().filter(lambda text: not is_blank(text)))
 def test_any_package_that_is_not_blank_is_accepted(package: str) -> None:
     assert judge_forced([clear({"reminder_content": package})]) == Keep()
 
