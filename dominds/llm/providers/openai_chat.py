@@ -256,7 +256,8 @@ class ChatReader(AnswerReader):
 
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
         groq = document.get("x_groq")
-        self.note_counts(document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
+        if usage := document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None):
+            self.note_counts(usage)
         choices = document.get("choices")
         if choices:  # one is asked for; Copilot puts the text into the first of two, and the calls into the other
             return [event for choice in objects_of(choices) for event in self._read_choice(choice)]

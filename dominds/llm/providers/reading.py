@@ -280,23 +280,24 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
     """
     if _is_empty(event):
         return None
-    is_named_so = _names_keep_alive(event.name)
     try:
         document = parse(event.data, takes_nan=True)
     except NotJson:
-        if is_named_so:
+        if _names_keep_alive(event.name):
             return None
         raise
     if isinstance(document, list) and document and isinstance(document[0], dict):
         document = document[0]  # Google wraps an error in a list
     if not isinstance(document, dict):
-        if is_named_so or not document:
+        if _names_keep_alive(event.name) or not document:
             return None
         raise NotJson("not an object")
     if event.name:
         document.setdefault("type", event.name)
-    if any(map(_names_keep_alive, map(document.get, NAMING))):
-        return None
+    # Each piece of an answer comes here: few have more than one of these fields, and most hold a longer word.
+    for name in NAMING:
+        if (word := document.get(name)) and _names_keep_alive(word):
+            return None
     if "error" in (event.name, document.get("type"), document.get("object")):
         raise Complained(document)
     refuse_errors(document, *map(document.get, HOLDERS))
@@ -333,7 +334,7 @@ def _words_of(word: str) -> tuple[str, ...]:
 
 def is_keep_alive(event: ServerEvent) -> bool:
     """Check whether an event certainly tells nothing but that the server is alive."""
-    return _is_empty(event) or _names_keep_alive(event.name)
+    return _is_empty(event) or bool(event.name and _names_keep_alive(event.name))
 
 
 def _names_keep_alive(word: Any) -> bool:
