@@ -66,6 +66,12 @@ class Unit:
             parts += [f"{call.name}({call.arguments})" for call in message.tool_calls]
         return "\n".join(parts)
 
+    def with_size(self, est_tokens: int, kind: UnitKind, priority: int, area: str) -> "Unit":
+        """The same unit as it was counted and classified. Each request does so with all, and ``replace`` takes twice
+        as long."""
+        messages, source, pinned, failed = self.messages, self.source, self.pinned, self.failed
+        return Unit(self.id, kind, self.role, messages, source, priority, area, est_tokens, pinned, failed)
+
     def with_text(self, text: str, count: Callable[[Sequence[Message]], int]) -> "Unit":
         """The same unit saying ``text``, without images, which its text names. Tool calls and results keep their ids:
         only the newest result's text is replaced."""
@@ -80,7 +86,7 @@ Units = tuple[Unit, ...]
 
 
 def total_tokens(units: Sequence[Unit]) -> int:
-    return sum(unit.est_tokens for unit in units)
+    return sum([unit.est_tokens for unit in units])
 
 
 @dataclass(frozen=True, slots=True)

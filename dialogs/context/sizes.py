@@ -16,7 +16,7 @@ from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec, with_parts
 from dominds.llm.providers.parts import part_tokens
 from health.levels import Thresholds
-from remediation.budget import ESTIMATES_ERR, STREAM_PERCENT, Budget, answer_room, percent_of
+from remediation.budget import ESTIMATES_ERR, STREAM_PERCENT, TRIGGER_SHARE, Budget, answer_room, percent_of
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
@@ -49,10 +49,14 @@ class Sizes:
     factor: float
     counted: Counted
     counter: Counter
-    config: ContextConfig
+    facts: CountingFacts
     model: ModelInfo
     reported: int | None = None  # tokens of the last prompt, where the provider told them
     left_out: int = 0  # tokens of the view that this one request leaves out
+
+    @property
+    def config(self) -> ContextConfig:
+        return self.facts.config
 
     @property
     def limit(self) -> int | None:
@@ -97,7 +101,7 @@ def facts_of(agent: Agent, model: ModelInfo, thresholds: Thresholds) -> Counting
         agent_limit=agent.context_limit,
         llm_type=agent.llm_type,
         priority=agent.priority,
-        config=current_config(),
+        read_config=current_config,
     )
 
 
@@ -105,8 +109,8 @@ def sizes_of(
     dialog: Dialog, units: Units, model: ModelInfo, thresholds: Thresholds, tools: Sequence[ToolSpec], policy: Policy
 ) -> Sizes:
     """Count a view by the rules and the limit of one compaction policy."""
-    facts = facts_of(dialog.agent, model, thresholds)
-    config = facts.config
+    agent = dialog.agent
+    facts = facts_of(agent, model, thresholds)
     counter = counter_for(model.model_id, policy.tokenizer(facts))
     calibration = calibration_of(dialog) or _first_calibration(model, units, counter)
     factor = calibration.slope if calibration else 1.0
@@ -114,33 +118,35 @@ def sizes_of(
     beside = tuple(one.message for one in in_order(system, statements_of(dialog, 0)))
     frame = estimate_request(instructions_of(dialog) + first, beside, tools, counter, calibration)
     raw = [counter.count_messages(unit.messages) for unit in units]
-    shown = iter(sendable(tuple([message for unit in units for message in unit.messages]), model)[0])
-    parts = [parts_tokens([next(shown) for _ in unit.messages], model) for unit in units]
+    images = _image_tokens(units, model)
+    areas, default = agent.headings_kept_first, max(agent.priority, 2)
     sized = tuple(
-        _size(unit, dialog.agent, math.ceil(tokens * factor) + images)
-        for unit, tokens, images in zip(units, raw, parts, strict=True)
+        [
+            _size(unit, areas, default, math.ceil(tokens * factor) + of_images)
+            for unit, tokens, of_images in zip(units, raw, images, strict=True)
+        ]
     )
-    counted = replace(frame.counted, text=frame.counted.text + sum(raw), images=sum(parts))
+    counted = replace(frame.counted, text=frame.counted.text + sum(raw), images=sum(images))
     reported = dialog.prompt_tokens if dialog.report == Dialog.Report.REPORTED else None
     budget = _budget_of(model, thresholds, policy, facts, frame.input_tokens, sized)
-    return Sizes(sized, budget, frame.source, factor, counted, counter, config, model, reported)
+    return Sizes(sized, budget, frame.source, factor, counted, counter, facts, model, reported)
 
 
 def _budget_of(
     model: ModelInfo, thresholds: Thresholds, policy: Policy, facts: CountingFacts, frame: int, units: Units
 ) -> Budget:
     limit, window = policy.limit(facts), thresholds.context_limit
-    newest = units[-1:]  # it may be a call under way
+    newest = units[-1] if units else None  # it may be a call under way
     return Budget(
         limit=limit,
         window=window,
         frame=frame,
         view=total_tokens(units),
-        stays=sum(unit.est_tokens for unit in units if unit.pinned or unit in newest),
+        stays=sum([unit.est_tokens for unit in units if unit.pinned or unit is newest]),
         answer=answer_room(model.output_length, window or limit),
         answered=_longest_of_newest_answers(units),
         counts_answer=policy.reserves_answer,
-        trigger_share=policy.trigger_share(facts.config),
+        trigger_share=policy.trigger_share(facts.config) if policy.trigger_share else TRIGGER_SHARE,
         aim_share=policy.target_percent / 100,
         optimal=thresholds.effective_optimal_max,
         critical=thresholds.effective_critical_max,
@@ -150,6 +156,15 @@ def _budget_of(
 def _longest_of_newest_answers(units: Units) -> int:
     answers = [unit.est_tokens for unit in units if unit.role is UnitRole.ASSISTANT and unit.kind not in STAND_INS]
     return max(answers[-NEWEST_ANSWERS:], default=0)
+
+
+def _image_tokens(units: Units, model: ModelInfo) -> list[int]:
+    """Count each unit's images, of which a request may not take all."""
+    messages = tuple([message for unit in units for message in unit.messages])
+    if not with_parts(messages):
+        return [0] * len(units)
+    shown = iter(sendable(messages, model)[0])
+    return [parts_tokens([next(shown) for _ in unit.messages], model) for unit in units]
 
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
@@ -167,16 +182,17 @@ def calibration_of(context_state: ContextState) -> Calibration | None:
 
 def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Calibration | None:
     """Calibrate by the server's own tokenizer, where it offers one, until its first report tells more."""
+    if model.kind.count_tokens is None:
+        return None
     text = "\n".join(unit.text for unit in units)[-SAMPLE_CHARS:]
     tokens = counted_by_server(model, text) if text else None
     return Calibration.of_factor(tokens / counter.count(text)) if tokens else None
 
 
-def _size(unit: Unit, agent: Agent, tokens: int) -> Unit:
+def _size(unit: Unit, areas: tuple[str, ...], default: int, tokens: int) -> Unit:
     if unit.kind is not UnitKind.MESSAGE or not unit.source:
         return replace(unit, est_tokens=tokens)
-    kind, priority, area = _classify(unit.messages, unit.role, agent.headings_kept_first, agent.priority)
-    return replace(unit, est_tokens=tokens, kind=kind, priority=priority, area=area)
+    return unit.with_size(tokens, *_classify(unit.messages, unit.role, areas, default))
 
 
 @functools.lru_cache(maxsize=16_384)
@@ -184,7 +200,7 @@ def _classify(
     messages: tuple[Message, ...], role: UnitRole, areas: tuple[str, ...], default: int
 ) -> tuple[UnitKind, int, str]:
     unit = Unit("", UnitKind.MESSAGE, role, messages)
-    priority, area = priority_of(unit.text, areas, max(default, 2), role)
+    priority, area = priority_of(unit.text, areas, default, role)
     return kind_of(unit), priority, area
 
 

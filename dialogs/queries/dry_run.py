@@ -127,14 +127,12 @@ def _newest_dialogs(value: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Di
 
 def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outcome:
     model, choice = model_of(agent), policy_of(agent)
-    facts = replace(facts_of(agent, model, thresholds_of_model(model)), config=config)
+    facts = replace(facts_of(agent, model, thresholds_of_model(model)), read_config=lambda: config)
     limit = choice.policy.limit(facts)
     counter = counter_for(model.model_id, choice.policy.tokenizer(facts))
     toolbox = evaluated.toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
     share = RECALL_SHARE if agent.recall and choice.policy.rewrite else 0.0
-    setup = Setup(
-        _evaluated_policy(choice.policy, facts.config), limit or UNLIMITED, Recalling(share), counter, toolbox
-    )
+    setup = Setup(_evaluated_policy(choice.policy, config), limit or UNLIMITED, Recalling(share), counter, toolbox)
     runs = [run(dialog, setup, facts=True) for dialog in dialogs]
     result = result_of("history", choice.policy.name, setup.budget, share, runs)
     return Outcome(choice.policy.label, choice.problem, limit, agent.recall, result)

@@ -201,7 +201,7 @@ facts = st.builds(
     agent_limit=st.none() | st.integers(1, 1_000_000),
     llm_type=st.just(""),
     priority=st.integers(1, 3),
-    config=st.just(ContextConfig()),
+    read_config=st.just(ContextConfig),
 )
 
 # One method of this class serves the tests of several policies.

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from remediation.budget import STREAM_PERCENT, TRIGGER_SHARE, Budget, percent_of
+from remediation.budget import STREAM_PERCENT, Budget, percent_of
 from remediation.config import ContextConfig, effective_limit
 from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, Rewrite, StreamDecision, ToolResultDecision
@@ -16,9 +17,12 @@ RESERVED_VERBS = frozenset({"clear", "milestone"})  # what else a person can ask
 Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event log has them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CountingFacts:
-    """The facts that decide a policy's limit and tokenizer, which is empty where the model's usual one holds."""
+    """The facts that decide a policy's limit and tokenizer, which is empty where the model's usual one holds.
+
+    ``config`` is read when it is first asked for: most policies need none of it to count.
+    """
 
     window: int | None  # tokens; None: unknown
     model_id: str
@@ -26,7 +30,11 @@ class CountingFacts:
     agent_limit: int | None  # tokens; the agent's own budget
     llm_type: str
     priority: int  # of the agent, 1 to 3
-    config: ContextConfig
+    read_config: Callable[[], ContextConfig]
+
+    @cached_property
+    def config(self) -> ContextConfig:
+        return self.read_config()
 
 
 def rewrite_due(context: Context, policy: str) -> Rewrite:
@@ -60,10 +68,6 @@ def obstacle(budget: Budget) -> str:
         f"{what[0].upper()}{what[1:]} take est. {most:,} of {budget.limit or 0:,} tokens, {beside} est. {less:,}"
         f"{answer}. No rewrite makes them smaller. {advice}, or choose a model with a larger window."
     )
-
-
-def usual_trigger(_config: ContextConfig) -> float:
-    return TRIGGER_SHARE
 
 
 def window_limit(facts: CountingFacts) -> int | None:
@@ -188,7 +192,7 @@ class Policy:
     on_tool_result: Callable[[Context, int], ToolResultDecision] | None = None  # estimated tokens of the result
 
     limit: Callable[[CountingFacts], int | None] = window_limit
-    trigger_share: Callable[[ContextConfig], float] = usual_trigger  # of the limit: where it rewrites
+    trigger_share: Callable[[ContextConfig], float] | None = None  # of the limit: where it rewrites; None: as usual
     tokenizer: Callable[[CountingFacts], str] = models_tokenizer
     target_percent: int = 50  # of the limit
     reserves_answer: bool = False  # whether the room for the answer counts as taken

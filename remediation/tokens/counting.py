@@ -123,7 +123,7 @@ class Counter:
         self._known = Bounded[int](entries)
 
     def count(self, text: str) -> int:
-        key = _key(text)
+        key = text if len(text) <= LONGEST_KEY else _digest(text)
         tokens = self._known.get(key)
         if tokens is None:
             tokens = self._count_afresh(text)
@@ -161,9 +161,7 @@ def _schema_text(tool: ToolSpec) -> str:
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False, default=str)
 
 
-def _key(text: str) -> str | bytes:
-    if len(text) <= LONGEST_KEY:
-        return text
+def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

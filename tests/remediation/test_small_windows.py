@@ -11,6 +11,7 @@ from remediation.config import ContextConfig
 from remediation.context import Context, total_tokens
 from remediation.decisions import Accept, Compact, Proceed, Reject, Rewrite
 from remediation.policies import decide, on_tool_result
+from remediation.policies.breaking import warning_share
 from remediation.policies.newest_whole import with_newest_whole
 from remediation.policies.policy import RewriteTask
 from remediation.policies.registry import named
@@ -134,8 +135,7 @@ def test_a_log_at_93_percent_of_a_budget_stays_whole() -> None:
 
 
 def test_a_budget_of_5_000_always_triggers_at_4_000() -> None:
-    config = ContextConfig()
-    budget = replace(budget_of(5_000, 0, 10, "breaking"), trigger_share=named("breaking").trigger_share(config))
+    budget = replace(budget_of(5_000, 0, 10, "breaking"), trigger_share=warning_share(ContextConfig()))
     assert budget.trigger == budget.after_rewrite(4_100).trigger == 4_000
     assert Thresholds(5_000).effective_critical_max == 4_500, "a policy acts before it is critical, at every window"
 

@@ -31,7 +31,7 @@ turns = st.lists(  # of the calls of each answer: what their results take of the
 
 def budget_of(name: str, window: int, units: Units) -> Budget:
     policy, thresholds = named(name), Thresholds(window)
-    facts = CountingFacts(window, "a-model", "", None, "", 2, ContextConfig())
+    facts = CountingFacts(window, "a-model", "", None, "", 2, ContextConfig)
     return Budget(
         limit=policy.limit(facts),
         window=window,

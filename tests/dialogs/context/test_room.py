@@ -12,6 +12,7 @@ from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from remediation.budget import Budget, package_room
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.policies.policy import CountingFacts
 from remediation.strategies.masking import FRESH_UNITS
 from remediation.tokens.calibration import DENSEST, Counted
 from remediation.tokens.counting import counter_for
@@ -49,4 +50,5 @@ def sizes(texts: list[tuple[int, float]], factor: float, reported: int, window: 
     )
     budget = Budget(limit=window, window=window, view=total_tokens(units))
     counter, model = counter_for("any", "characters"), info(OPENAI_COMPATIBLE, context_length=window)
-    return Sizes(units, budget, "calibrated", factor, Counted(0), counter, ContextConfig(), model, reported)
+    facts = CountingFacts(window, model.model_id, "", None, "", 2, ContextConfig)
+    return Sizes(units, budget, "calibrated", factor, Counted(0), counter, facts, model, reported)
