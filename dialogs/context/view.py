@@ -183,7 +183,7 @@ def _open_view(dialog_id: UUID, number: int, current: Any, opening: Prompt | Non
         return Head.of(0, _opening_units(dialog_id, number, opening)).followed_by(
             sorted(rows.values(), key=attrgetter("position"))
         )
-    run = _runs().get(pk=current.standing_run)
+    run = _run.one(current.standing_run)
     units, open_rows = _standing_view(dialog_id, run.view)
     return Head.of(
         run.base_position,
@@ -195,11 +195,22 @@ def _open_view(dialog_id: UUID, number: int, current: Any, opening: Prompt | Non
     )
 
 
+@Select
+def _run(run_id: int) -> QuerySet[RemediationRun]:
+    return _runs().filter(pk=run_id)
+
+
 def _ends_in_a_cut_answer(dialog_id: UUID, run: RemediationRun) -> bool:
     """Check for an answer that was cut off, also where it stands by value since only its tail fitted."""
     last = run.view[-1] if run.view else {}
     seqs = last.get("turns") or last.get("sources") or [0]
-    return Turn.objects.filter(dialog_id=dialog_id, seq=seqs[-1], status=Turn.Status.INTERRUPTED).exists()
+    return bool(_cut_answer(dialog_id, seqs[-1]))
+
+
+@Select
+def _cut_answer(dialog_id: UUID, seq: int) -> QuerySet[Turn, int]:
+    cut = Turn.objects.filter(dialog_id=dialog_id, seq=seq, status=Turn.Status.INTERRUPTED)
+    return cut.values_list("pk", flat=True)
 
 
 def _named_turns(dialog_id: UUID, seqs: list[int]) -> list[Any]:

@@ -35,7 +35,7 @@ from remediation.tokens.calibration import Counted
 SMALLEST = Decimal("1e-10")  # USD, as the column has it
 CIRCUIT_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model whose circuit closes come back at once
 
-_ENDED_COLUMNS = tuple(
+ENDED_COLUMNS = tuple(
     """
     outcome finished_at cursor finish_reason first_token_ms prompt_tokens completion_tokens total_tokens
     cache_read_tokens cache_write_tokens reasoning_tokens cost_usd error_kind error skipped_calls
@@ -163,7 +163,7 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
         generation.error_kind, generation.error = reply.error.kind, str(reply.error)
     elif reply.aborted:
         generation.error_kind, generation.error = "context_full", reply.aborted
-    names = _ENDED_COLUMNS if isinstance(usage, Usage) else (*_ENDED_COLUMNS, "est_tokens")
+    names = ENDED_COLUMNS if isinstance(usage, Usage) else (*ENDED_COLUMNS, "est_tokens")
     columns = {name: getattr(generation, name) for name in names}
     if not update(Generation, {"id": generation.pk, "outcome": Generation.Outcome.RUNNING}, columns):
         raise AlreadyEnded

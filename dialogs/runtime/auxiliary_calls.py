@@ -23,14 +23,14 @@ from dialogs.context.spending import NoRoomInBudget, check_room, spending_of
 from dialogs.errors import NotFound
 from dialogs.models import Agent, Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime import tracing
-from dialogs.runtime.attempts import set_usage
+from dialogs.runtime.attempts import ENDED_COLUMNS, set_usage
 from dialogs.runtime.repeats import less_output
 from dialogs.runtime.stream_reply import Reply, stream_reply
 from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, keeper
 from dialogs.store.text import storable
-from dominds.db.prepared import Select
+from dominds.db.prepared import Select, insert, update
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
@@ -152,7 +152,8 @@ def _watched_call(
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
     with transaction.atomic():
         check_room(dialog, dialog.known_cost)
-        generation = Generation.objects.create(**columns, outcome=Generation.Outcome.CRASHED)
+        generation = Generation(**columns, outcome=Generation.Outcome.CRASHED)
+        insert(generation)
     with tracing.generating(generation) as traced:
         return generation, traced(_reply(watch, generation, model, instructions, content))
 
@@ -248,7 +249,8 @@ def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tok
 def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> Generation:
     with lease.change(durable=False) as change:
         check_room(dialog, change.dialog.known_cost)
-        generation = Generation.objects.create(**_columns(dialog, model, purpose, chars))
+        generation = Generation(**_columns(dialog, model, purpose, chars))
+        insert(generation)
         change.generation_event(generation)
     return generation
 
@@ -282,5 +284,6 @@ def _record(change: Change, generation: Generation, reply: Reply, model: ModelIn
     set_usage(change, generation, reply.usage, model.prices)
     if reply.error:
         generation.error_kind, generation.error = reply.error.kind, str(reply.error)
-    generation.save()
+    columns = {name: getattr(generation, name) for name in (*ENDED_COLUMNS, "sent")}
+    update(Generation, {"id": generation.pk}, columns)
     change.generation_event(generation)

@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
 
 from dialogs.context.sent import Category, Sent, sizes_of
 from dialogs.context.view import View
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.store.change import Change
-from dominds.db.prepared import Select
+from dominds.db.prepared import Select, insert
 from health.levels import Thresholds
 from remediation.budget import Budget, LastRewrite
 from remediation.context import Rewritten
@@ -61,8 +61,11 @@ def _uses(replies: list[list[dict[str, str]]], results: dict[str, str]) -> list[
     ]
 
 
-def _recent(dialog: Dialog, code: str) -> int:
-    return ContextEvent.objects.filter(dialog=dialog, code=code, created_at__gt=Now() - RECENT).count()
+@Select
+def _recent_warnings(dialog_id: UUID) -> QuerySet[ContextEvent, int]:
+    recent = ContextEvent.objects.filter(dialog_id=dialog_id, created_at__gt=Now() - RECENT)
+    warnings = recent.filter(code=ContextEvent.Code.WARNING)
+    return warnings.values_list("pk", flat=True)[:WARNINGS_BEFORE_TASK]
 
 
 def _over_hits_since_recovery(dialog: Dialog) -> int:
@@ -97,7 +100,7 @@ def last_rewrite(dialog: Dialog) -> LastRewrite | None:
     if row is None:
         return None
     before, after, rejected, position = row
-    since = dialog.turns.filter(role=Turn.Role.USER, position__gt=position).count()
+    since = _said_since.first(dialog.pk, position) or 0
     return LastRewrite(0 if rejected else max(0, before - after), after, since)
 
 
@@ -111,6 +114,13 @@ def size_before_last_rewrite(dialog: Dialog) -> int | None:
 def _newest_run(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun, Any]:
     runs = RemediationRun.attempts.filter(dialog_id=dialog_id, round_number=round_number, undone_at=None)
     return runs.order_by("-pk").values_list("est_before", "est_after", "rejected", "base_position")[:1]
+
+
+@Select
+def _said_since(dialog_id: UUID, position: int) -> QuerySet[Turn, int]:
+    """Return how many messages people have sent behind a position; no row for none."""
+    turns = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__gt=position)
+    return turns.values("dialog_id").annotate(number=Count("pk")).values_list("number", flat=True)
 
 
 def is_red_by_recall(dialog: Dialog, thresholds: Thresholds) -> bool:
@@ -152,10 +162,10 @@ def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: 
     ]
     for code, message, holds in told:
         if holds:
-            ContextEvent.objects.create(dialog=dialog, code=code, message=message, est_tokens=est_before, limit=limit)
+            insert(ContextEvent(dialog=dialog, code=code, message=message, est_tokens=est_before, limit=limit))
     if over and dialog.agent.priority == 1:
         raise_task(dialog, "A priority-1 agent went over its limit.")
-    if not rewritten.failure and _recent(dialog, codes.WARNING) >= WARNINGS_BEFORE_TASK:
+    if not rewritten.failure and len(_recent_warnings(dialog.pk)) == WARNINGS_BEFORE_TASK:
         raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")
 
 

@@ -29,6 +29,7 @@ from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds import budgets
+from dominds.db.prepared import insert, insert_many
 from remediation.budget import Budget
 from remediation.context import Assistant, Rewritten, Toolbox, Unit, Units
 from remediation.decisions import Rewrite
@@ -244,7 +245,7 @@ def _store(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) ->
         dialog = change.dialog
         if dialog.history_version != job.dialog.history_version:
             return  # a person undid or cleared meanwhile: their change wins
-        run.save(force_insert=True)
+        insert(run)
         _archive(run, rewritten.removed)
         _after_rewrite(change)
         rounds.forget_report(dialog)
@@ -330,17 +331,19 @@ def _unit_json(unit: Unit, unchanged: Mapping[str, str], before: Mapping[str, ob
 
 
 def _archive(run: RemediationRun, removed: Units) -> None:
-    RemovedUnit.objects.bulk_create(
-        RemovedUnit(
-            run=run,
-            dialog=run.dialog,
-            unit_id=unit.id,
-            kind=unit.kind.value,
-            role=unit.role.value,
-            est_tokens=unit.est_tokens,
-            text=unit.text,
-        )
-        for unit in removed
+    insert_many(
+        [
+            RemovedUnit(
+                run_id=run.pk,
+                dialog_id=run.dialog_id,
+                unit_id=unit.id,
+                kind=unit.kind.value,
+                role=unit.role.value,
+                est_tokens=unit.est_tokens,
+                text=unit.text,
+            )
+            for unit in removed
+        ]
     )
 
 
@@ -368,7 +371,7 @@ def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewri
     reason, overflows = rewritten.failure, not job.sizes.budget.fits
     with lease.change() as change:
         by_hand = bool(change.dialog.requested_rewrite)
-        run.save(force_insert=True)
+        insert(run)
         _after_rewrite(change)
         if overflows:
             rounds.record_context_error(

@@ -35,8 +35,7 @@ def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage:
     )
     if current.prompt_tokens > sent.prompt_tokens:
         return False  # grown: no need to add up the round
-    kept = _kept_before(generation.dialog_id, generation.round_number, generation.pk)
-    completion = kept.aggregate(total=Sum("completion_tokens"))["total"] or 0
+    completion = _completion_before.first(generation.dialog_id, generation.round_number, generation.pk) or 0
     return truncation_suspected(sent, current, completion)
 
 
@@ -56,6 +55,12 @@ def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> Quer
         outcome=Generation.Outcome.KEPT,
         pk__lt=generation_id,
     )
+
+
+@Select
+def _completion_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, int | None]:
+    kept = _kept_before(dialog_id, round_number, generation_id)
+    return kept.values("dialog_id").annotate(total=Sum("completion_tokens")).values_list("total", flat=True)
 
 
 @Select

@@ -39,6 +39,7 @@ Row = TypeVar("Row")
 Result = TypeVar("Result")
 _fetch_all: Callable[[Any], list[Sequence[Any]]] = methodcaller("fetchall")
 _row_count: Callable[[Any], int] = attrgetter("rowcount")
+BATCH_ROWS = 50
 _Convert = tuple[int, Sequence[Callable[..., Any]], Any]  # a column, what turns it into Python, its expression
 
 
@@ -210,6 +211,12 @@ def insert(*rows: Model) -> None:
         for field, value in zip(returned, filled, strict=True):
             setattr(row, field.attname, _convert(value, field, db))
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+
+
+def insert_many(rows: Sequence[Model]) -> None:
+    """Store any number of new rows as ``insert`` does, in batches of a size: each number of rows is a statement."""
+    for start in range(0, len(rows), BATCH_ROWS):
+        insert(*rows[start : start + BATCH_ROWS])
 
 
 @cache

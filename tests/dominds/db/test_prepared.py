@@ -29,6 +29,7 @@ from dialogs.models import Agent, Dialog, Event, Generation, Turn
 from dominds.db import prepared
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
+from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from tests.dialogs.factories import make_dialog
 
 pytestmark = pytest.mark.django_db
@@ -143,7 +144,17 @@ def test_inserted_rows_know_what_the_database_gave_them(dialog: Dialog) -> None:
     assert Event.objects.filter(dialog=dialog, type="health").count() == 4
 
 
-@pytest.mark.parametrize("model", [Agent, Dialog, Event, Generation, HealthSnapshot, Turn])
+def test_more_rows_than_one_statement_takes_are_stored_in_their_order(dialog: Dialog) -> None:
+    first = dialog.last_event_seq + 1
+    seqs = range(first, first + 2 * prepared.BATCH_ROWS + 1)
+    prepared.insert_many([Event(dialog=dialog, seq=seq, type="health", data={}) for seq in seqs])
+    assert list(dialog.events.filter(type="health").order_by("pk").values_list("seq", flat=True)) == list(seqs)
+    prepared.insert_many([])
+
+
+@pytest.mark.parametrize(
+    "model", [Agent, ContextEvent, Dialog, Event, Generation, HealthSnapshot, RemediationRun, RemovedUnit, Turn]
+)
 def test_the_driver_gets_the_values_that_django_makes(model: type[Model]) -> None:
     usual: dict[Any, list[Any]] = {
         IntegerField: [0, 7],
