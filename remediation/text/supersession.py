@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 from math import inf, log
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 from remediation.text.coverage import stems_of
@@ -205,7 +205,8 @@ def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Readi
     """Pair each statement that says that something changed with the older one that tells most of the same thing, and
     with all others that say the same value of it.
     """
-    if not any(map(attrgetter("new"), readings.values())):
+    kinds = {new.kind for reading in readings.values() for new in reading.new}
+    if not kinds:
         return
     holding = Counter(chain.from_iterable([reading.stems for reading in readings.values()]))
     weights = {stem: log(1 + len(readings) / number) for stem, number in holding.items() if number <= MOST_HOLDING}
@@ -226,7 +227,7 @@ def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Readi
             gone.add(older)
             yield older, place
         for value in reading.sole:
-            for stem in value.clause:
+            for stem in value.clause if value.kind in kinds else ():
                 if stem in weights:
                     earlier[value.kind, stem].append((place, value))
 
