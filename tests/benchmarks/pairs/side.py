@@ -52,6 +52,8 @@ class Side:
                 return self._message(self.dialog(int(argument)).pk)
             case "rewrite":
                 agent = self.rig.agent("counted-small", argument)
+                agent.prepare_rewrites = False  # a second later, while something else is measured
+                agent.save()
                 return self._message(dialog_at(REWRITTEN_DEPTH, agent, self.rig.people(1)[0]).pk)
             case "page":
                 address = f"/d/{self.dialog(int(argument)).pk}/" if argument != "home" else "/"
