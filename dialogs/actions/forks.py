@@ -70,7 +70,9 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
 
 
 def edit(branch: Branch, text: str) -> Dialog:
-    """Send this message with its files in another wording, in a dialog that begins with what stood before it."""
+    """Send this message with its files in another wording, in a dialog that begins with what stood before it. An answer
+    under way, which the new wording makes void, is stopped.
+    """
     messages.check_text(text)
     reason = model_choice.unusable_with(branch.dialog_id)
 
@@ -89,11 +91,13 @@ def edit(branch: Branch, text: str) -> Dialog:
                 Turn.objects.filter(pk=message.pk).update(attachments=turn.attachments, text=message.text + files)
         return made
 
-    return _make(branch, "edit", begin, replaces=True)
+    return _make(branch, "edit", begin, replaces=True, stops=True)
 
 
-def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
-    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the list."""
+def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False, stops: bool = False) -> Dialog:
+    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the list. One
+    that ``stops`` ends its origin's work, unless messages are queued there.
+    """
     made_id = _id_of(branch, kind)
     try:
         check_number(Turn.objects.filter(dialog=branch.dialog_id, seq__lte=branch.seq), branch.dialog_id)
@@ -105,14 +109,19 @@ def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) ->
         made = Dialog.objects.filter(pk=made_id, owner=branch.by).first()
         if made is not None:
             return made
-        if origin.state in (State.QUEUED, State.GENERATING):
+        is_busy = origin.state in (State.QUEUED, State.GENERATING)
+        if is_busy and not (stops and origin.all_placed):
             raise Conflict("dialog_busy", f"The dialog is {origin.state}. Branch off when it has finished, or stop it.")
         turn = origin.turns.filter(seq=branch.seq, position__isnull=False).exclude(role=Turn.Role.NOTICE).first()
         if turn is None:
             raise NotFound(f"There is no turn {branch.seq} in this dialog to branch off at.")
         made = begin(made_id, origin, turn)
+        if is_busy:
+            change.keeps_state = False
+            messages.stop_in(change, branch.by)
         Dialog.objects.filter(forks=made).update(fork_count=F("fork_count") + 1)
-        if replaces and made.owner_id == origin.owner_id and origin.state in (State.IDLE, State.FAILED):
+        is_over = is_busy or origin.state in (State.IDLE, State.FAILED)
+        if replaces and made.owner_id == origin.owner_id and is_over:
             origin.archived_at = timezone.now()
             Dialog.objects.filter(pk=made.pk).update(
                 pinned_at=origin.pinned_at, folder=origin.folder, group=origin.group_id

@@ -213,20 +213,24 @@ def stop(dialog_id: UUID, by: User | None = None, *, only: int | None = None) ->
     without one the message ends here.
     """
     with open_change(dialog_id) as change:
-        dialog = change.dialog
-        if only not in (None, dialog.answering_seq):
-            return dialog.state
-        if dialog.is_leased or dialog.state == State.QUEUED:
-            change.act(by, "pressed stop")
-        if dialog.is_leased:
-            dialog.stop_requested = True
-        elif dialog.state == State.QUEUED:
-            stop_within(change)
-            change.take_next_message()
-            change.wakes = True
-        for extension in installed_extensions():
-            extension.stopped(change)
-    return dialog.state
+        if only in (None, change.dialog.answering_seq):
+            stop_in(change, by)
+    return change.dialog.state
+
+
+def stop_in(change: Change, by: User | None) -> None:
+    """Stop the answer under way as a part of this change."""
+    dialog = change.dialog
+    if dialog.is_leased or dialog.state == State.QUEUED:
+        change.act(by, "pressed stop")
+    if dialog.is_leased:
+        dialog.stop_requested = True
+    elif dialog.state == State.QUEUED:
+        stop_within(change)
+        change.take_next_message()
+        change.wakes = True
+    for extension in installed_extensions():
+        extension.stopped(change)
 
 
 def stop_within(change: Change) -> None:

@@ -1,6 +1,7 @@
 """Branches of a dialog: what a fork takes along, what it leaves behind, and that its origin stays as it was."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from dialogs.context.view import view_of
 from dialogs.errors import Conflict, Invalid, NotFound, Refusal
 from dialogs.models import Artifact, Dialog, Event, Generation, RecallChoice, Turn
 from dialogs.runtime.driver import drive
-from dialogs.store import copying, events
+from dialogs.store import copying, events, lease
 from dialogs.tools.archive import read_artifact
 from dialogs.tools.tool import Invocation
 from dominds.budgets import FORK_ROWS
@@ -229,12 +230,27 @@ def test_a_waiting_dialog_is_forked_before_its_open_call(script: Script) -> None
 
 def test_while_something_is_generated_nothing_branches_off(dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "four")
+    messages.post_message(dialog.pk, "five")
     ways = (partial(fork, at(dialog, 2)), partial(regenerate, at(dialog, 2)), partial(edit, at(dialog, 1), "Else"))
     for way in ways:
         with pytest.raises(Conflict) as refused:
             way()
         assert refused.value.code == "dialog_busy"
     assert Dialog.objects.count() == 1
+
+
+@pytest.mark.parametrize("is_at_work", [False, True])
+def test_another_wording_stops_the_answer_under_way(dialog: Dialog, is_at_work: bool) -> None:
+    messages.post_message(dialog.pk, "four")
+    sent, before = dialog.turns.latest("seq"), turns_of(dialog)[:-1]
+    with lease.claim(dialog.pk) if is_at_work else nullcontext():
+        made = edit(at(dialog, sent.seq), "Four, please")
+        dialog.refresh_from_db()
+        assert (dialog.state, dialog.stop_requested) == (("generating", True) if is_at_work else ("idle", False))
+        assert dialog.archived_at is not None
+    assert turns_of(made)[:-1] == before
+    newest = made.turns.latest("seq")
+    assert (newest.text, newest.status) == ("Four, please", "answering")
 
 
 def test_what_cannot_be_branched_is_refused_with_the_reason(dialog: Dialog) -> None:
