@@ -20,6 +20,7 @@ from dialogs.actions import questions, reminders
 from dialogs.actions.exits import Exit, exits_for
 from dialogs.actions.rewrite_requests import undoable_clear
 from dialogs.context import limits
+from dialogs.context.connected import connected
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, SiteSettings, Turn
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, panel_of
@@ -28,8 +29,10 @@ from dialogs.pages.make_room import Ways
 from dialogs.pages.meter import ANSWERS as METER_ANSWERS
 from dialogs.pages.meter import Meter, meter_of
 from dialogs.pages.versions import Versions, versions_of
+from dialogs.permissions import OPERATE, may
 from dialogs.state import State
 from dominds.db.prepared import Select
+from dominds.llm.provider import AccessDenied, AuthFailed
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
 from remediation.models import RemediationRun
@@ -182,6 +185,15 @@ class DialogPage:
         """Return the kind of the error if the dialog failed by a model call."""
         kind, error = self._newest_error
         return kind if error and self.dialog.failure.startswith(error) else ""
+
+    @property
+    def key_address(self) -> str:
+        """Return the page where this person can change a key that the provider refused, or an empty text."""
+        kind, provider = self._newest_error[0], self.dialog.provider_id
+        is_refused = kind in (AuthFailed.kind, AccessDenied.kind) and self.state in (State.FAILED, State.SUSPENDED)
+        if not is_refused or not may(self.viewer, OPERATE) or provider not in connected():
+            return ""
+        return reverse("edit-provider", args=[provider])
 
     @property
     def awaited_kind(self) -> str:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from django.test import Client
 
+from dialogs.actions import messages
 from dialogs.agents import connecting
 from dialogs.context import connected, limits
 from dialogs.models import Agent, ConnectedProvider, Dialog, Turn
@@ -18,6 +19,7 @@ from dominds.llm.provider import AuthFailed
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
 from tests.dialogs.html_tree import in_one_line
+from tests.doubles.brains import Reply
 from tests.doubles.chat import ChatDouble
 from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble, OllamaDouble
 from tests.doubles.serving import Answer
@@ -221,6 +223,20 @@ def test_a_connected_provider_is_changed_once_its_server_answers(browser: Client
     before, refused = ConnectedProvider.objects.values().get(), browser.post(page, given)
     assert (refused.status_code, refused["Cache-Control"]) == (400, "no-store") and "Not saved." in notice_of(refused)
     assert ConnectedProvider.objects.values().get() == before
+
+
+def test_a_refused_key_leads_to_the_page_that_changes_it(browser: Client, cloud: ChatDouble) -> None:
+    """From the message that failed, and from the question that the second refusal opens; only who may change it."""
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    agent, page = Agent.objects.get(), f'href="/models/connected/{ConnectedProvider.objects.get().pk}/"'
+    cloud.brain = lambda prompt: Reply(error=(401, {"error": {"message": "Incorrect API key provided"}}))
+    dialog = messages.create_dialog(make_operator(), agent.pk)
+    for state in ("failed", "suspended"):
+        dialog = send(dialog, "Hello")
+        assert dialog.state == state
+        assert page in notice_of(browser_of(dialog.owner).get(f"/d/{dialog.pk}/"))
+    dialog.owner.user_permissions.clear()
+    assert page not in notice_of(browser_of(dialog.owner).get(f"/d/{dialog.pk}/"))
 
 
 def test_a_stored_key_is_sent_to_no_other_server(browser: Client, cloud: ChatDouble) -> None:
