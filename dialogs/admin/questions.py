@@ -45,9 +45,9 @@ class AgeFilter(admin.SimpleListFilter):
 
 @admin.register(Question)
 class QuestionAdmin(RecordAdmin):
-    list_display = ("short_text", "about", "state", "age", "dialog", "agent", "owner", "resolved_by", "created_at")
+    list_display = ("short_text", "about", "state", "age", "dialog", "owner")  # the rest is on its page
     list_filter = ("kind", "state", AgeFilter)
-    list_select_related = ("dialog__agent", "dialog__owner", "resolved_by")
+    list_select_related = ("dialog__owner",)
     search_fields = ("=id", "=dialog__id", "text", "dialog__title", "dialog__owner__username")
     ordering = ("-created_at",)
     actions = ("cancel_selected",)
@@ -68,10 +68,6 @@ class QuestionAdmin(RecordAdmin):
     def age(self, question: Question) -> str:
         hours, seconds = divmod(int((timezone.now() - question.created_at).total_seconds()), 3600)
         return f"{hours:02}:{seconds // 60:02}"
-
-    @admin.display(ordering="dialog__agent")
-    def agent(self, question: Question) -> str:
-        return str(question.dialog.agent)
 
     @admin.display(ordering="dialog__owner")
     def owner(self, question: Question) -> str:

@@ -106,6 +106,9 @@ def test_an_exit_in_the_admin_reaches_the_open_page(
     operator = browser.new_context()
     log_in(operator, UserFactory.create(is_staff=True, is_superuser=True))
     desk = operator.new_page()
+    desk.goto(f"{stack.base_url}/admin/dialogs/question/")  # in a window of 1,280 px
+    expect(desk.locator(".field-short_text").first).to_be_visible()
+    assert desk.locator("#changelist .results").evaluate("table => table.scrollWidth <= table.clientWidth")
     desk.goto(f"{stack.base_url}/admin/dialogs/question/{question.pk}/change/")
     desk.locator(f"input[name=action][value={exit_taken}]").check()
     if exit_taken == "clear":

@@ -338,8 +338,8 @@ def test_an_operator_sets_only_the_monthly_budget_of_a_person(db: None) -> None:
 
 
 def test_times_are_those_of_the_readers_clock(browser: Client, asked: Question) -> None:
-    at = reverse("admin:dialogs_question_changelist")
-    Question.objects.update(created_at=datetime(2026, 7, 1, 22, 30, tzinfo=UTC))
+    at = reverse("admin:dialogs_dialog_changelist")
+    Dialog.objects.update(active_at=datetime(2026, 7, 1, 22, 30, tzinfo=UTC))
     assert "10:30 p.m." in browser.get(at).content.decode()
     browser.cookies["zone"] = "Asia/Tokyo"
     assert "7:30 a.m." in browser.get(at).content.decode()
