@@ -53,8 +53,16 @@ function replace(old, piece) {
     old.addEventListener(kind, (event) => document.dispatchEvent(new CustomEvent(kind, { detail: event.detail })));
   if (shown) piece.showPopover();
   if (scrolled) piece.querySelector("[data-scrolls]")?.scrollTo(0, scrolled);
-  if (focused) (sameControl(focused) ?? piece.closest("[tabindex]"))?.focus({ preventScroll: true });
+  if (focused)
+    (sameControl(focused) ?? afterAnswer(focused) ?? piece.closest("[tabindex]"))?.focus({ preventScroll: true });
   return true;
+}
+
+/** Where one goes on who has answered a question by its card: at the next one, or the composer where keys are at hand. */
+function afterAnswer(gone) {
+  if (!gone.closest(".asks")) return null;
+  const composer = matchMedia("(pointer: fine)").matches ? document.querySelector("#text:enabled") : null;
+  return document.querySelector(".asks[data-state='open'] button") ?? composer;
 }
 
 /** The control of a new piece that stands for one of the piece before: by its own id, or by its words. */

@@ -111,6 +111,7 @@ def test_a_call_is_allowed_by_keys_alone(open_dialog: Opener, page: Page, stack:
             break
     expect(allow).to_be_focused()
     page.keyboard.press("Enter")
+    expect(page.locator("#text")).to_be_focused()
     answered(page, 2)
     send(page, "Note the train")
     expect(allow).to_be_visible()
