@@ -32,7 +32,6 @@ PLACES: Mapping[str, str] = {
     "context-links": "links below the gauge of the context",
     "usage-links": "below the usage of a turn",
     "above-composer": "above the composer of a dialog, below the conversation",
-    "call-name": "the name of a model call in a table, in place of plain words",
     "below-dialogs": "below the list of dialogs",
     "login": "below the form where people log in",
     "settings-account": "the settings' page Password and sign-ins, below its form",

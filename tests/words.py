@@ -120,9 +120,9 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.extras.teams import tools as team_tools
     from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, RecallChoice, Turn
     from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
+    from dialogs.pages.story import KINDS as ACTS
     from dialogs.pages.time_drawing import THRESHOLDS
     from dialogs.permissions import ALL
-    from dialogs.queries.moments import MARKS
     from dialogs.templatetags.stored_sentences import FAILURES, FORMS, REASONS
     from dialogs.views.questions import TABS
     from dominds.llm.provider import ProviderError
@@ -165,7 +165,7 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += [name.replace("_", " ") for name in sorted(kinds)]
     texts += [path.stem.replace("_", " ") for path in sorted((ROOT / "remediation" / "prompts").glob("*.md"))]
     texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
-    texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", *MARKS]
+    texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", *ACTS]
     texts += ["Tool result", "Recalled", "System message", "key facts", *ContextEvent.WORDS.values()]
     texts += [*task_document.SECTIONS.values(), "reported", "at work", "waits for a person's answer"]
     texts += ["suspended until a person decides"]

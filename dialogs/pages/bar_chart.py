@@ -12,7 +12,8 @@ from math import floor, log10
 from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
 
-TOP, FLOOR = 28.0, 128.0  # pixels from above; what the bar under the pointer stands for is said above TOP
+HEIGHT = 100.0  # of the bars
+TOP, FLOOR = 28.0, 28.0 + HEIGHT  # pixels from above; what the bar under the pointer stands for is said above TOP
 BAR_SHARE = 0.7  # the share of its place that a bar fills
 
 
@@ -99,7 +100,7 @@ def stack(
             index * step + step * (1 - BAR_SHARE) / 2,
             date_format(moment, words.label) if index % words.every == 0 else "",
         )
-        blocks = _blocks(present, top)
+        blocks = stacked(present, top, FLOOR)
         bars.append(
             Bar(
                 round(x, 2),
@@ -110,14 +111,15 @@ def stack(
                 blocks,
             )
         )
-    ticks = [(FLOOR - (FLOOR - TOP) * share, words.of_sum(top * share, "")) for share in (1, 0.5)]
+    ticks = [(FLOOR - HEIGHT * share, words.of_sum(top * share, "")) for share in (1, 0.5)]
     return Chart(bars, ticks, [(kind, words.of_sum(total, kind)) for kind, total in totals.items() if total])
 
 
-def _blocks(counts: dict[str, float], top: float) -> list[Block]:
-    blocks, y = [], FLOOR
+def stacked(counts: Mapping[str, float], top: float, floor: float = HEIGHT) -> list[Block]:
+    """Stack a block for each kind from ``floor`` upwards. ``top`` is the number that the whole height stands for."""
+    blocks, y = [], floor
     for kind, count in counts.items():
-        height = round(count * (FLOOR - TOP) / top, 2)
+        height = round(count * HEIGHT / top, 2)
         y = round(y - height, 2)
         blocks.append(Block(y, height, kind))
     return blocks

@@ -1,5 +1,6 @@
 """The fullness of a context, in words and as parts of a gauge. Numbers are reported ones, and unknown is never zero."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,33 +29,33 @@ GAUGE_WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A chip. ``fill`` and the ticks are percents of the gauge, and ``None`` where unknown."""
+    """A chip. ``fill`` and the ticks are percents of the gauge; one that is unknown is ``None``, or no tick."""
 
     level: str
     tokens: int | None
     text: str
     notes: tuple[str, ...]
     fill: float | None
-    optimal_tick: float | None
-    critical_tick: float | None
+    ticks: Mapping[str, float]  # by level that ends there
 
 
 def chip_of_damaged() -> Chip:
     """Return the chip of a dialog whose health cannot be read."""
-    return Chip("unknown", None, _("unknown · {reason}").format(reason=_("damaged")), (), None, None, None)
+    return Chip("unknown", None, _("unknown · {reason}").format(reason=_("damaged")), (), None, {})
 
 
 def chip_of(health: dict[str, Any]) -> Chip:
     limit = health["model_context_limit"]
     shown = health["prompt_tokens"] if health["reason"] in (None, "limit_unknown", "truncation_suspected") else None
+    fill = _part(shown, limit)
+    ends = {"optimal": health["optimal_max_tokens"], "critical": health["critical_max_tokens"]}
     return Chip(
         level=health["level"],
         tokens=shown,
         text=_text(health, shown),
         notes=tuple(_notes(health)),
-        fill=_part(shown, limit),
-        optimal_tick=_part(health["optimal_max_tokens"], limit, inside=True),
-        critical_tick=_part(health["critical_max_tokens"], limit, inside=True),
+        fill=None if fill is None else min(fill, float(GAUGE_WIDTH)),
+        ticks={level: tick for level, tokens in ends.items() if (tick := _part(tokens, limit)) and tick <= GAUGE_WIDTH},
     )
 
 
@@ -86,10 +87,5 @@ def _notes(health: dict[str, Any]) -> list[str]:
     return notes
 
 
-def _part(tokens: int | None, limit: int | None, *, inside: bool = False) -> float | None:
-    if tokens is None or not limit:
-        return None
-    part = tokens * GAUGE_WIDTH / limit
-    if part > GAUGE_WIDTH:
-        return None if inside else float(GAUGE_WIDTH)
-    return round(part, 2)
+def _part(tokens: int | None, limit: int | None) -> float | None:
+    return None if tokens is None or not limit else round(tokens * GAUGE_WIDTH / limit, 2)

@@ -1,28 +1,27 @@
 """The pane Context: a dialog's requests over time, and the parts of one of them, alone or beside another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.db.models import Q
 from django.http import Http404
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
 from dialogs.context.limits import thresholds_of
 from dialogs.context.sent import Category
-from dialogs.context.view import standing_run
 from dialogs.errors import Refusal
-from dialogs.models import Dialog, Generation
+from dialogs.models import Dialog
 from dialogs.pages import rewrite_page
-from dialogs.pages.context_panel import RunLine, run_lines
+from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.meter import Part, parts_of
-from dialogs.pages.time_drawing import Drawing, draw
+from dialogs.pages.story import marks_of
+from dialogs.pages.time_drawing import draw
 from dialogs.queries.context_report import next_size
 from dialogs.queries.moments import MOST, NEXT, Moment, call_numbers, moment_of, moments, next_moment
-from dialogs.queries.request_diff import Diff, diff
+from dialogs.queries.request_diff import diff
 from dialogs.queries.sent_requests import Piece, SentRequest, next_request, sent_request
 from dominds.llm.catalog.catalog import UnknownModel
 
@@ -37,13 +36,17 @@ class ContextPage:
     A moment is named by the id of its call, or ``next`` for the request that would be sent now.
     """
 
-    dialog: Dialog
+    page: DialogPage
     at: str = ""
     beside: str = ""
     before: int | None = None
     page_number: str = "1"
     most: int = MOST
     problem: str = ""
+
+    @property
+    def dialog(self) -> Dialog:
+        return self.page.dialog
 
     @cached_property
     def visible(self) -> list[Moment]:
@@ -100,23 +103,6 @@ class ContextPage:
         return Paginator(pieces, PIECES).get_page(self.page_number)
 
     @property
-    def difference(self) -> Diff | None:
-        """Return the differences from the earlier to the later of both requests."""
-        if self.moment is None or self.other is None:
-            return None
-        return diff(*(self._request(moment).pieces for moment in self.sides))
-
-    @property
-    def sides(self) -> Sequence[Moment]:
-        """Return both moments, the earlier one first."""
-        both = [moment for moment in (self.moment, self.other) if moment]
-        return sorted(both, key=lambda moment: (moment.is_next, moment.generation.pk or 0))
-
-    @property
-    def drawing(self) -> Drawing:
-        return draw(self.visible)
-
-    @property
     def parts(self) -> tuple[Part, ...]:
         moment = self.moment
         if moment is None:
@@ -130,24 +116,19 @@ class ContextPage:
         calls = [moment.generation.pk for moment in self.visible if not moment.is_next]
         return calls[0] if len(calls) == self.most else None
 
-    @property
-    def undoable(self) -> RunLine | None:
-        """Return the rewrite that can be undone now, or None."""
-        run = standing_run(self.dialog)
-        lines = run_lines(self.dialog, pk=run.pk) if run else []
-        return lines[0] if lines and lines[0].may_undo else None
-
     def variables(self) -> dict[str, Any]:
         """Return the variables of the templates."""
         moment, visible = self.moment, self.visible
+        marks = marks_of(self.page, visible, self.before)
         found, is_sent = self.found, moment is not None and not moment.is_next
         summaries = [piece.text for piece in found if piece.category == Category.SUMMARY]
         makers = rewrite_page.makers_of(self.dialog, summaries)
         result: dict[str, Any] = {
-            "drawing": self.drawing,
+            "drawing": draw(visible, marks),
             "older": self._older,
             "is_newest": self.before is None,
             "moment": moment,
+            "marks": marks.get(moment.key, ()) if moment else (),
             "parts": self.parts,
             "sent": self.request if is_sent else None,
             "found": found,
@@ -155,12 +136,12 @@ class ContextPage:
             "makers": {text: makers.get(text[: rewrite_page.SUMMARY_START]) for text in summaries},
             "others": [one for one in reversed(visible) if moment is None or one.key != moment.key],
             "with": self.beside,
-            "undoable": self.undoable,
             "problem": self.problem,
         }
         if moment is not None and self.other is not None:
-            before, after = self.sides
-            result |= {"diff": self.difference, "before": before, "after": after}
+            before, after = sorted((moment, self.other), key=lambda one: (one.is_next, one.generation.pk or 0))
+            changes = diff(self._request(before).pieces, self._request(after).pieces)
+            result |= {"diff": changes, "before": before, "after": after}
         if is_sent and moment is not None:
             result |= _numbers(moment)
         return result
@@ -178,7 +159,6 @@ def _number(key: str) -> int | None:
 
 def _numbers(moment: Moment) -> Mapping[str, Any]:
     row, snapshot = moment.generation, moment.snapshot
-    tries = Generation.objects.filter(dialog=row.dialog_id, answers_seq=row.answers_seq)
     counts = {
         _("Prompt tokens"): row.prompt_tokens,
         _("Completion tokens"): row.completion_tokens,
@@ -196,8 +176,4 @@ def _numbers(moment: Moment) -> Mapping[str, Any]:
             (_("Of the window"), snapshot.hard_util, snapshot.model_context_limit),
             (_("Of the optimal size"), snapshot.optimal_util, snapshot.optimal_max_tokens),
         ]
-    return {
-        "numbers": numbers,
-        "shares": shares,
-        "tries": tries.filter(~Q(answers_seq=None)).order_by("pk")[:20],
-    }
+    return {"numbers": numbers, "shares": shares}

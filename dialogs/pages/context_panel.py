@@ -14,10 +14,10 @@ from dialogs.context.images import unsent
 from dialogs.context.limits import policy_of
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog
+from dialogs.queries.moments import est_sizes
 from dialogs.runtime.materials import Materials, materials_of
 from dialogs.runtime.next_call import next_prompt
 from dialogs.runtime.policy_context import context_of, economy_near_limit
-from dialogs.runtime.rewrite_progress import short
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.decisions import UNDO_CLEAR, Rewrite
 from remediation.economy import MOST_WAITING_PERCENT, Balance, balance_of, waits
@@ -53,8 +53,7 @@ class Panel:
     utilisation: float | None
     info: str
     window: int | None  # the model's window, on which the percentage of the health chip is based
-    waiting: str  # why a rewrite is put off, or empty
-    images: str  # says which images the model does not get, or is empty
+    notes: tuple[str, ...]  # why a rewrite is put off, and which images the model does not get
     problem: str  # why the policy in force is not the one that the agent names, or empty
     fixed: int  # tokens of instructions, tools and reminders, which no rewrite takes away
 
@@ -122,8 +121,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
         utilisation=tokens * 100 / limit if limit else None,
         info=policy.automatic or policy.sentence,
         window=served.thresholds.context_limit,
-        waiting=_waiting(dialog, materials),
-        images=unsent(view.messages, served.model),
+        notes=tuple(filter(None, (_waiting(dialog, materials), unsent(view.messages, served.model)))),
         problem=policy_of(dialog).problem,
         fixed=sizes.budget.frame,
     )
@@ -151,10 +149,7 @@ class RunLine:
 
     @property
     def sizes(self) -> str:
-        before, after = short(self.run.est_before), short(self.run.est_after)
-        if before == after:  # a rewrite that saves little must not read as one that saves nothing
-            before, after = f"{self.run.est_before:,}", f"{self.run.est_after:,}"
-        return _("est. {before} → {after} tokens").format(before=before, after=after)
+        return est_sizes(self.run.est_before, self.run.est_after)
 
     @property
     def economy(self) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Case, F, Min, Q, QuerySet, Value, When
+from django.db.models import Min, Q, QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -35,14 +35,10 @@ from dominds.db.prepared import Select
 from dominds.llm.provider import AccessDenied, AuthFailed
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
-from remediation.models import RemediationRun
-from remediation.policies.fresh_start import POLICY as FRESH_START
 from remediation.policies.policy import ByHand
-from remediation.policies.registry import Choice, by_hand, title_of
-from remediation.strategies.stand_ins import HANDOVER_CLOSING
+from remediation.policies.registry import Choice, by_hand
 
 SPARK_POINTS = 60
-REWRITES_SHOWN = 3
 
 ENDED_WELL = (Generation.Outcome.KEPT, Generation.Outcome.DISCARDED)  # others report nothing, mostly
 STATES = {
@@ -54,16 +50,6 @@ STATES = {
     State.FAILED: gettext_noop("Failed"),
     State.CLOSED: gettext_noop("Closed"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteLine:
-    """One of the last rewrites, in the context panel."""
-
-    run_id: int
-    title: str
-    est_saved: int
-    is_undone: bool
 
 
 @dataclass
@@ -258,14 +244,6 @@ class DialogPage:
     def panel(self) -> Panel | None:
         return panel_of(self.dialog)
 
-    @cached_property
-    def rewrites(self) -> list[RewriteLine]:
-        """Return the last rewrites, newest first."""
-        return [
-            RewriteLine(row.pk, title_of(row.shown_as), row.est_before - row.est_after, bool(row.undone_at))
-            for row in _newest_rewrites(self.dialog.pk)
-        ]
-
     @property
     def by_hand(self) -> list[ByHand]:
         """Return the rewrites that people can request."""
@@ -276,8 +254,7 @@ class DialogPage:
         """Return these rewrites, each with what it would free now where that was weighed, those that help first."""
         if self.room is None:
             return [(hand, "") for hand in self.by_hand]
-        ways = (*self.room.helpful, *self.room.idle)
-        return [(way.hand, way.frees or _("would change nothing now")) for way in ways]
+        return [(way.hand, way.frees or _("would change nothing now")) for way in self.room.all]
 
     @property
     def may_rewrite(self) -> bool:
@@ -345,15 +322,6 @@ def newest_status(dialog_id: Any) -> QuerySet[Turn, str]:
     """Build a query of the newest message's status. ``dialog_id`` may be a column of an outer query."""
     messages = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
     return messages.order_by("-position").values_list("status", flat=True)[:1]
-
-
-@Select
-def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
-    """Build a query of the newest rewrites. ``shown_as`` calls each handover a fresh start, as the transcript does."""
-    is_handover = When(recovered=True, summary__contains=HANDOVER_CLOSING, then=Value(FRESH_START.name))
-    rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
-    newest = rows.order_by("-pk")[:REWRITES_SHOWN]
-    return newest.values_list("pk", "shown_as", "est_before", "est_after", "undone_at", named=True)
 
 
 def _newest_snapshots(dialog_id: UUID, limit: int, **calls: Any) -> QuerySet[HealthSnapshot]:

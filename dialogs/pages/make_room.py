@@ -10,6 +10,7 @@ from django.utils.translation import ngettext
 from dialogs.context.limits import policy_of
 from dialogs.models import Dialog
 from dialogs.queries.context_report import previews_of
+from dialogs.queries.moments import est_sizes
 from remediation.context import UnitKind
 from remediation.policies.policy import ByHand
 from remediation.policies.registry import by_hand
@@ -47,7 +48,7 @@ class Way:
     @property
     def sizes(self) -> str:
         gain = self.gain
-        return _("est. {before:,} → {after:,} tokens").format(before=gain.before, after=gain.after)
+        return est_sizes(gain.before, gain.after)
 
     @property
     def messages(self) -> int:
@@ -100,6 +101,11 @@ class Ways:
     best: Way | None
     helpful: tuple[Way, ...]
     idle: tuple[Way, ...]
+
+    @property
+    def all(self) -> tuple[Way, ...]:
+        """Return all ways, those that help first."""
+        return (*self.helpful, *self.idle)
 
 
 def ways_of(dialog: Dialog) -> Ways:

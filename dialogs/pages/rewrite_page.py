@@ -2,7 +2,7 @@
 piece went."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models.functions import Left
@@ -54,17 +54,9 @@ class Line:
     is_new: bool
     stands_for: int
     why: str
-    stand_in: int | None  # the place of the text that stands for it, or None
-    first_part: int | None = None  # the place of the first piece in whose place this new text stands
-    made_by: int | None = None  # the rewrite that wrote this earlier summary
-
-    @property
-    def stand_in_page(self) -> int:
-        return (self.stand_in or 0) // ROWS + 1
-
-    @property
-    def first_part_page(self) -> int:
-        return (self.first_part or 0) // ROWS + 1
+    stand_in: str  # the address of the text that stands for it, if one does
+    first_part: str  # the address of the first piece in whose place this new text stands, if it does
+    made_by: int | None  # the rewrite that wrote this earlier summary
 
 
 def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
@@ -122,14 +114,8 @@ def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page:
     turns = {seq: (role, text) for seq, role, text in rows}
     parts = {piece.stand_in: place for place, piece in reversed(list(enumerate(pieces))) if piece.stand_in is not None}
     earlier = makers_of(dialog, [unit.text for unit in units.values() if is_summary(unit)], before=run.pk)
-    lines = [_line(start + number, piece, run, units, turns) for number, piece in enumerate(shown)]
     return [
-        replace(
-            line,
-            first_part=parts.get(line.place),
-            made_by=earlier.get(line.before.text[:SUMMARY_START]) if line.before else None,
-        )
-        for line in lines
+        _line(place, piece, run, units, turns, parts.get(place), earlier) for place, piece in enumerate(shown, start)
     ]
 
 
@@ -140,14 +126,6 @@ def is_summary(unit: RemovedUnit) -> bool:
 def is_markdown(unit: RemovedUnit) -> bool:
     """Check whether a model wrote the unit, and so wrote Markdown."""
     return unit.role == UnitRole.ASSISTANT or unit.kind == UnitKind.SUMMARY
-
-
-def link_summaries(dialog: Dialog, units: Sequence[Any]) -> None:
-    """Set ``made_by`` on each summary of the archive to the rewrite that wrote it."""
-    summaries = [unit for unit in units if is_summary(unit)]
-    makers = makers_of(dialog, [unit.text for unit in summaries])
-    for unit in summaries:
-        unit.made_by = makers.get(unit.text[:SUMMARY_START])
 
 
 def makers_of(dialog: Dialog, summaries: Sequence[str], before: int | None = None) -> dict[str, int]:
@@ -162,19 +140,32 @@ def makers_of(dialog: Dialog, summaries: Sequence[str], before: int | None = Non
 
 
 def _line(
-    place: int, piece: Piece, run: RemediationRun, units: Mapping[str, RemovedUnit], turns: Mapping[int, Any]
+    place: int,
+    piece: Piece,
+    run: RemediationRun,
+    units: Mapping[str, RemovedUnit],
+    turns: Mapping[int, Any],
+    first_part: int | None,
+    earlier: Mapping[str, int],
 ) -> Line:
     gone, stands = piece.gone, piece.stands
     is_new = bool(stands and stands.get("is_new"))
+    before = _before(gone, units.get(gone["id"])) if gone else None
     return Line(
         place=place,
-        before=_before(gone, units.get(gone["id"])) if gone else None,
+        before=before,
         after=_after(stands, turns) if stands else None,
         is_new=is_new,
         stands_for=len(stands["sources"]) if stands and is_new and not gone else 0,
         why=_why(gone, stands, run) if gone else "",
-        stand_in=piece.stand_in,
+        stand_in=_address(piece.stand_in),
+        first_part=_address(first_part),
+        made_by=earlier.get(before.text[:SUMMARY_START]) if before else None,
     )
+
+
+def _address(place: int | None) -> str:
+    return "" if place is None else f"?page={place // ROWS + 1}#piece-{place}"
 
 
 def _before(gone: Item, unit: RemovedUnit | None) -> Side:

@@ -1,51 +1,36 @@
 """A drawing of a dialog's calls: a column for each, its categories stacked, and thresholds as lines. Pure."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from dialogs.pages.bar_chart import ceiling, format_number
+from dialogs.pages.bar_chart import HEIGHT, Block, ceiling, format_number, stacked
+from dialogs.pages.story import Act
 from dialogs.queries.moments import Moment
-from health.models import HealthSnapshot
 
-STEP, WIDTH, HEIGHT = 10, 8, 100  # a column's measures, in the drawing's units
+STEP = 10  # from one column to the next, in the drawing's units
 MOST_FEW, FEW_PIXELS, COLUMN_PIXELS = 16, 32, 6  # so few columns are as wide, and stand beside their words
 ROOM_ABOVE = 1.02  # the tallest column stays below the upper edge
 SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of the height at which the axis has numbers
-THRESHOLDS: dict[str, Callable[[HealthSnapshot], int | None]] = {
-    "window": lambda snapshot: snapshot.model_context_limit,
-    "critical": lambda snapshot: snapshot.critical_max_tokens,
-    "optimal": lambda snapshot: snapshot.optimal_max_tokens,
-}
+THRESHOLDS = {"window": "model_context_limit", "critical": "critical_max_tokens", "optimal": "optimal_max_tokens"}
 NEAR = 2.5  # times the tallest column: a threshold above that is not drawn
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    y: float
-    height: float
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     moment: Moment
+    mark: str  # the kind of what happened before it, of which only the first is drawn
     x: int
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
     words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    kind: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[tuple[str, str], ...]  # thresholds, each with its path
     top: int  # tokens of the full height
     width: int
     ticks: tuple[tuple[float, str], ...]  # percent from above, and the number of tokens there
@@ -61,14 +46,15 @@ class Drawing:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return the kinds of marks over columns. Of several marks over one column only the first is drawn."""
-        return tuple(dict.fromkeys(column.moment.marks[0].kind for column in self.columns if column.moment.marks))
+        return tuple(dict.fromkeys(column.mark for column in self.columns if column.mark))
 
 
-def draw(moments: Sequence[Moment]) -> Drawing:
+def draw(moments: Sequence[Moment], marks: Mapping[str, Sequence[Act]]) -> Drawing:
     width = max(1, len(moments)) * STEP
     tallest = max((moment.tokens for moment in moments), default=0) or 1
-    thresholds = {kind: [_threshold(moment, kind) for moment in moments] for kind in THRESHOLDS}
+    thresholds = {
+        kind: [getattr(moment.snapshot, column, None) for moment in moments] for kind, column in THRESHOLDS.items()
+    }
     near = {
         kind: values
         for kind, values in thresholds.items()
@@ -76,41 +62,27 @@ def draw(moments: Sequence[Moment]) -> Drawing:
     }
     top = round(ceiling(max([tallest, *(value for values in near.values() for value in values if value)]) * ROOM_ABOVE))
     return Drawing(
-        columns=tuple(_column(moment, at * STEP, top) for at, moment in enumerate(moments)),
-        lines=tuple(Line(kind, " ".join(_path(values, top))) for kind, values in near.items()),
+        columns=tuple(_column(moment, marks.get(moment.key, ()), at * STEP, top) for at, moment in enumerate(moments)),
+        lines=tuple((kind, " ".join(_path(values, top))) for kind, values in near.items()),
         top=top,
         width=width,
-        ticks=axis(top),
+        ticks=tuple((round(100 * (1 - share), 1), format_number(top * share, "")) for share in SHARES),
     )
 
 
-def axis(top: int) -> tuple[tuple[float, str], ...]:
-    """Return the numbers of the axis: each as percents from above and a number of tokens, from the top down to 0."""
-    return tuple((round(100 * (1 - share), 1), format_number(top * share, "")) for share in SHARES)
+def _column(moment: Moment, marks: Sequence[Act], x: int, top: int) -> Column:
+    parts = {slugify(kind.value): tokens for kind, tokens in moment.shares.items() if tokens}
+    blocks = stacked(parts or {"whole": moment.tokens}, top)
+    return Column(moment, marks[0].kind if marks else "", x, blocks, _words(moment, marks))
 
 
-def _threshold(moment: Moment, kind: str) -> int | None:
-    return THRESHOLDS[kind](moment.snapshot) if moment.snapshot else None
-
-
-def _column(moment: Moment, x: int, top: int) -> Column:
-    blocks, y = list[Block](), float(HEIGHT)
-    parts = [(kind.value, tokens) for kind, tokens in moment.shares.items()] or [("whole", moment.tokens)]
-    for kind, tokens in parts:
-        if tokens:
-            height = round(tokens * HEIGHT / top, 2)
-            y = round(y - height, 2)
-            blocks.append(Block(y, height, kind.replace(" ", "-")))
-    return Column(moment, x, tuple(blocks), _words(moment))
-
-
-def _words(moment: Moment) -> str:
+def _words(moment: Moment, acts: Sequence[Act]) -> str:
     row = moment.generation
     size = (_("{number:,} tokens reported") if moment.is_reported else _("est. {number:,} tokens")).format(
         number=moment.tokens
     )
     parts = ", ".join(f"{_(kind.value)} {tokens:,}" for kind, tokens in moment.shares.items() if tokens)
-    marks = "; ".join(mark.text for mark in moment.marks)
+    marks = "; ".join(act.title for act in acts)
     whole = _("Call {number}, {outcome}: {size}").format(number=f"{moment.number:,}", outcome=_(row.outcome), size=size)
     if moment.is_next:
         whole = _("The next request: {size}").format(size=size)

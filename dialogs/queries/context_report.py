@@ -78,26 +78,22 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
     scores = [score_parts(unit, index, total, sizes.config.retention.weights) for index, unit in enumerate(sizes.units)]
     return [
         {
-            "id": unit.id,
-            "role": unit.role.value,
-            "kind": unit.kind.value,
+            **_unit_json(unit),
             "priority": unit.priority,
-            "est_tokens": unit.est_tokens,
-            "source": list(unit.source),
             "pinned": unit.pinned,
             "score": round(points.total, 1),
             "points": {cause: round(float(part), 1) for cause, part in points._asdict().items()},
-            "text": unit.text[:TEXT_SHOWN],
         }
         for unit, points in zip(sizes.units, scores, strict=True)
     ]
 
 
 def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
-    result, sizes = rewrite.preview(dialog, materials, verb), materials.sizes.under(policy_with(verb))
+    policy = policy_with(verb)
+    result, sizes = rewrite.preview(dialog, materials, verb), materials.sizes.under(policy)
     before, standing = next_prompt(dialog, materials, sizes), {unit.id for unit in result.units}
-    hand = policy_with(verb).by_hand
-    points = {unit["id"]: unit["points"] for unit in _units(sizes)} if hand and hand.shows_scores else {}
+    shows_scores = policy.by_hand is not None and policy.by_hand.shows_scores
+    points = {unit["id"]: unit["points"] for unit in _units(sizes)} if shows_scores else {}
     return {
         "kind": verb,
         "limit": sizes.limit,

@@ -36,7 +36,7 @@ class Diff:
 
 
 def diff(before: Sequence[Piece], after: Sequence[Piece]) -> Diff:
-    rows = list(_join(_rows(before, after)))
+    rows = list(_rows(before, after))
     return Diff(tuple(rows[:MOST_ROWS]), len(rows) > MOST_ROWS)
 
 
@@ -81,20 +81,6 @@ def _common(old: Sequence[tuple[str, ...]], new: Sequence[tuple[str, ...]]) -> i
     return next(
         (at for at, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new))
     )
-
-
-def _join(rows: Iterator[Row]) -> Iterator[Row]:
-    alike = 0
-    for row in rows:
-        if row.alike:
-            alike += row.alike
-            continue
-        if alike:
-            yield Row(alike=alike)
-            alike = 0
-        yield row
-    if alike:
-        yield Row(alike=alike)
 
 
 def _lines(before: str, after: str) -> tuple[str, ...]:

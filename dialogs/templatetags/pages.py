@@ -21,6 +21,7 @@ from dialogs.pages.chip import Chip
 from dialogs.pages.dialog_page import state_label
 from dialogs.pages.markdown import render
 from dialogs.pages.meter import Part
+from dialogs.pages.story import beginning_of
 from dialogs.state import State
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
@@ -48,9 +49,17 @@ def icon(parser: Parser, token: Token) -> TextNode:
 
 
 @register.simple_tag
-def form_to(view: str, *args: object) -> SafeString:
-    """Write where a form is sent: in place and answered by pieces where scripts run, and else as any form."""
-    return format_html('method="post" action="{0}" hx-post="{0}" hx-swap="none"', reverse(view, args=args))
+def form_to(view: str, *args: object, question: str = "", back: str = "") -> SafeString:
+    """Write where a form is sent: in place and answered by pieces where scripts run, and else as any form.
+
+    Scripts ask the ``question`` before. A form of a page to which it leads ``back`` is sent as any form.
+    """
+    address = reverse(view, args=args)
+    if back:
+        asks = format_html(' data-confirm="{}"', question) if question else ""
+        return format_html('method="post" action="{}"{}', address, asks)
+    asks = format_html(' hx-confirm="{}"', question) if question else ""
+    return format_html('method="post" action="{0}" hx-post="{0}" hx-swap="none"{1}', address, asks)
 
 
 @register.inclusion_tag("dialogs/_attach.html")
@@ -189,6 +198,9 @@ def percent(ratio: float | str | None) -> str:
     return f"{ratio * 100:.1f} %" if isinstance(ratio, int | float) else _("unknown")
 
 
+register.filter("beginning", beginning_of)
+
+
 @register.filter
 def at(value: Mapping[int, object], position: int) -> object | None:
     """Return the value under this number, if there is one."""
@@ -232,8 +244,7 @@ def changed_lines(lines: Iterable[str]) -> SafeString:
 def meter_bar(parts: Iterable[Part], chip: Chip) -> SafeString:
     """Draw the parts of the meter's bar and the lines of the levels, in Python for the same reason as ``bars``."""
     drawn = [(f'data-kind="{part.kind}"', part.x, part.width) for part in parts]
-    ticks = (("optimal", chip.optimal_tick), ("critical", chip.critical_tick))
-    drawn += [(f'class="meter-tick" data-line="{line}"', x, 0.7) for line, x in ticks if x is not None]
+    drawn += [(f'class="meter-tick" data-line="{level}"', x, 0.7) for level, x in chip.ticks.items()]
     rects = (f'<rect {what} x="{x}" width="{width}" height="10"/>' for what, x, width in drawn)
     return mark_safe("".join(rects))  # nosec B308 B703  numbers, and names of ours
 

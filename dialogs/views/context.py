@@ -1,5 +1,6 @@
 """Views of a dialog's context: its requests over time, the parts of one of them, and the dialog as a file."""
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +23,6 @@ from dialogs.queries.moments import MOST, call_numbers
 from dialogs.views.answers import PersonRequest, dialog_page
 from dialogs.views.rewrites import LONG_STORY, weigh
 from dominds.db.bounded import NewestFirst
-from remediation.policies.registry import with_verb
 
 ROWS = 50
 
@@ -33,14 +33,16 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     rewrite would remove, without doing it.
     """
     page = DialogPage(dialog, request.user, request=request)
-    pane = _pane(request, dialog)
+    pane = _pane(request, page)
     shown = {"page": page, "section": "dialogs", "back": _back(request)} | pane.variables()
     if request.htmx and request.htmx.target == "moment":
         return render(request, "dialogs/_moment.html", shown)
     asked, query = request.GET.get("preview", ""), request.GET.get("q", "")
     if asked:  # else a script asks for the ways, which are weighed for seconds where very much is seen
         weigh(page)
-        shown |= _way_to_preview(page, asked)
+        ways = {way.hand.verb: way for way in page.room.all} if page.room else {}
+        if page.room and asked in ways:
+            page.room, shown["asked"] = replace(page.room, best=ways[asked]), ways[asked].hand.button
     rows = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
     calls = NewestFirst(rows, ROWS, until=request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
     numbers = call_numbers(list(calls))
@@ -55,26 +57,16 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     return render(request, "dialogs/context.html", shown)
 
 
-def _way_to_preview(page: DialogPage, verb: str) -> dict[str, object]:
-    """Return the way that an address asks to preview, if it exists."""
-    policy = with_verb(verb)
-    if page.room is not None and policy is not None:
-        for way in (*page.room.helpful, *page.room.idle):
-            if way.hand == policy.by_hand:
-                return {"asked": way.hand, "way": way}
-    return {}
-
-
 def _back(request: PersonRequest) -> str:
     """Return where a form of the page leads back to. Beside a conversation the form stays there anyway."""
     page = urlsplit(request.htmx.current_url or "").path if request.htmx else request.path
     return request.get_full_path() if page == request.path else ""
 
 
-def _pane(request: PersonRequest, dialog: Dialog, most: int = MOST) -> ContextPage:
+def _pane(request: PersonRequest, page: DialogPage, most: int = MOST) -> ContextPage:
     given = request.GET
     beside, number = given.get("with", ""), number_in(given.get("before"))
-    return ContextPage(dialog, given.get("at", ""), beside, number, given.get("part") or "1", most)
+    return ContextPage(page, given.get("at", ""), beside, number, given.get("part") or "1", most)
 
 
 def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
@@ -85,9 +77,9 @@ def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
     written = {unit.pk for unit in beside if rewrite_page.is_markdown(unit)}
     units: list[Any] = [unit for unit, _ in found]
     lines = {line.run.pk: line for line in run_lines(dialog, pk__in={unit.run_id for unit in units})}
+    makers = rewrite_page.makers_of(dialog, [unit.text for unit in units if rewrite_page.is_summary(unit)])
     for unit in units:
-        unit.line = lines.get(unit.run_id)
-    rewrite_page.link_summaries(dialog, units)
+        unit.line, unit.made_by = lines.get(unit.run_id), makers.get(unit.text[: rewrite_page.SUMMARY_START])
     return [(unit, hit.without_marks(written)) for unit, hit in found]
 
 
@@ -97,14 +89,15 @@ def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     if request.headers.get("Sec-Fetch-Dest") == "document":  # somebody opens the address
         return redirect("context", dialog_id=dialog.pk)
     page = DialogPage(dialog, request.user, request=request)
-    shown = _pane(request, dialog, IN_PANE).variables()
+    shown = _pane(request, page, IN_PANE).variables()
     return HttpResponse(page.piece("context_panel") + page.piece("context", **shown))
 
 
 @dialog_page
 def text(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Return the full text of one piece of a request, as plain text."""
-    pane, number = _pane(request, dialog), number_in(request.GET.get("piece"))
+    pane = _pane(request, DialogPage(dialog, request.user))
+    number = number_in(request.GET.get("piece"))
     pieces = pane.request.pieces if pane.request else ()
     if number is None or number >= len(pieces):
         raise Http404

@@ -69,15 +69,18 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse | 
     """Undo a rewrite, and say what is back. Other pages of the dialog are told in general words."""
     before = context_report.next_size(dialog)
     run = rewrite_requests.undo(run_id, request.user, dialog.pk)
-    words = words_of_undo(run, before, context_report.next_size(Dialog.objects.get(pk=dialog.pk)))
-    return with_toast(changed_pieces(request, dialog), words, subject="undo") if request.htmx else words
+    after = context_report.next_size(Dialog.objects.get(pk=dialog.pk))
+    return _tell_undo(request, dialog, words_of_undo(run, before, after))
 
 
 @dialog_action
 def undo_clear(request: PersonRequest, dialog: Dialog) -> HttpResponse | str:
     """Undo the newest clear, and say what is back."""
     run = rewrite_requests.undo_clear(dialog.pk, request.user, context_report.next_size)
-    words = words_of_clear_undone(run)
+    return _tell_undo(request, dialog, words_of_clear_undone(run))
+
+
+def _tell_undo(request: PersonRequest, dialog: Dialog, words: str) -> HttpResponse | str:
     return with_toast(changed_pieces(request, dialog), words, subject="undo") if request.htmx else words
 
 

@@ -12,6 +12,8 @@ from dialogs.api.lists import LARGEST
 from dialogs.api.schemas import DiffOut, MomentOut, RequestOut
 from dialogs.errors import NotFound
 from dialogs.models import Dialog, Generation
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.story import marks_of
 from dialogs.queries.moments import MOST, moment_json, moment_of, moments
 from dialogs.queries.request_diff import diff
 from dialogs.queries.sent_requests import Piece, sent_request
@@ -40,8 +42,10 @@ class Other(Schema):
 @router.get("/dialogs/{uuid:dialog_id}/timeline", response=list[MomentOut])
 def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWindow]) -> list[dict[str, Any]]:
     """Return the newest calls for answers and clears, oldest first: sizes, parts, thresholds, events around them."""
-    value = moments(access.visible_dialog(dialog_id, request.auth), window.before, window.limit)
-    return [moment_json(moment) for moment in value]
+    page = DialogPage(access.visible_dialog(dialog_id, request.auth), request.auth)
+    value = moments(page.dialog, window.before, window.limit)
+    marks = marks_of(page, value, window.before)
+    return [moment_json(moment, [(act.kind, act.title) for act in marks[moment.key]]) for moment in value]
 
 
 @router.get("/dialogs/{uuid:dialog_id}/generations/{int:generation_id}/request", response=RequestOut)

@@ -9,6 +9,8 @@ from dialogs.actions import reminders, rewrite_requests
 from dialogs.actions.messages import post_message
 from dialogs.context.sent import Sent
 from dialogs.models import Dialog, Generation, Question
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.story import marks_of
 from dialogs.queries.moments import MOST, moments
 from dialogs.queries.sent_requests import next_request, sent_request
 from dialogs.runtime.driver import drive
@@ -68,10 +70,11 @@ def test_each_request_is_a_column_and_what_changed_it_a_mark(dialog: Dialog) -> 
     html = page(dialog, f"context/?at={dialog.generations.latest('pk').pk}")
     assert html.count('class="whole-column"') == 4, "three calls, and what would be sent now"
     assert ">tokens</text>" in html and ">6k</text>" in html and ">0</text>" in html
-    assert 'data-kind="instructions"' in html and "Round 2 began" in html and "Question for a human" in html
-    (first, *_, last) = moments(dialog)
+    assert 'data-kind="instructions"' in html and "round 2 began" in html and "Question for a human" in html
+    (first, *_, last) = shown = moments(dialog)
     assert sum(last.shares.values()) == last.tokens == 4_321 and last.is_reported
-    assert [mark.kind for mark in last.marks] == ["round", "question"] and first.marks == ()
+    marks = marks_of(DialogPage(dialog, dialog.owner), shown)
+    assert [mark.kind for mark in marks[last.key]] == ["round", "question"] and marks[first.key] == []
 
 
 def test_calls_are_counted_within_their_dialog(dialog: Dialog, script: Script) -> None:
@@ -188,7 +191,7 @@ def test_programs_read_the_same(dialog: Dialog) -> None:
     assert caller.get(f"{path}/request?after=1&limit=2")["pieces"] == request["pieces"][1:3]
     timeline = caller.get(f"/dialogs/{dialog.pk}/timeline")
     assert [moment["generation"] for moment in timeline] == [first.pk, second.pk, third.pk]
-    assert timeline[-1]["marks"] == [{"kind": "round", "text": "Round 2 began"}]
+    assert timeline[-1]["marks"] == [{"kind": "round", "text": "Cleared by a person"}]
     assert len(caller.get(f"/dialogs/{dialog.pk}/timeline?before={third.pk}&limit=1")) == 1
     compared = caller.get(f"{path}/compare?with={second.pk}")
     assert (compared["before"], compared["after"]) == (second.pk, third.pk)
