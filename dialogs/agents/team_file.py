@@ -12,6 +12,7 @@ from django.db import transaction
 from dialogs.agents.fields import FIELDS, all_fields, check_fields, demo_fields_of_extensions, fields_of_extensions
 from dialogs.models import Agent
 from dominds.yaml_fields import Problem, Reading, anything, text, truth
+from remediation.models import Proposal
 
 FILE_NAME = "team.yaml"
 DEMO_FILE = Path(__file__).parent / "demo_team.yaml"
@@ -80,6 +81,13 @@ def _member(reading: Reading, here: str, fields: Fields, defaults: Fields, with_
     return sound
 
 
+def is_stated(agent_id: str, field_name: str) -> bool:
+    """Check whether a file states this field of an agent, which the row follows at each start."""
+    own = current_team(with_models=False).members.get(agent_id)
+    fields = read_team(DEMO_FILE, with_models=False).members.get(agent_id, {}) if own is None else own
+    return field_name in fields
+
+
 # Synchronising
 
 
@@ -124,6 +132,8 @@ def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
     plain = Agent()  # gives the values of fields that are not stated
     for name in FIELDS:
         setattr(agent, name, fields.get(name, getattr(plain, name)))
+    if "context_limit" not in fields:
+        agent.context_limit = _accepted_limit(agent_id)
     others = fields_of_extensions()
     of_those_off = {name: value for name, value in agent.stated_extras.items() if name not in others}
     agent.extras = of_those_off | {name: fields[name] for name in others if name in fields}
@@ -132,6 +142,13 @@ def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
         agent.enabled = True
     agent.is_listed, agent.is_demo = True, is_demo
     agent.save()
+
+
+def _accepted_limit(agent_id: str) -> int | None:
+    """Return the newest limit that the critic proposed for the agent and a person accepted."""
+    accepted = Proposal.objects.filter(agent_id=agent_id, kind="limit", state=Proposal.State.ACCEPTED)
+    changes = accepted.order_by("-decided_at", "-pk").values_list("change", flat=True)
+    return next((change["context_limit"] for change in changes[:1]), None)
 
 
 def _choose_default(team: Team, demo: Team) -> None:

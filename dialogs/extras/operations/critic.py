@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dialogs.agents.team_file import is_stated
 from dialogs.context.config import current_config, save_edits
 from dialogs.context.limits import thresholds_of
 from dialogs.errors import Conflict, Invalid, NotFound
@@ -57,7 +58,7 @@ def accept(proposal_id: int, user: User) -> Proposal:
     with transaction.atomic():
         proposal = _decide(proposal_id, user, Proposal.State.ACCEPTED)
         if proposal.kind == "limit":
-            Agent.objects.filter(pk=proposal.agent_id).update(context_limit=proposal.change["context_limit"])
+            _set_limit(proposal.agent, proposal.change["context_limit"])
         elif result := save_edits(_with_order(proposal.change["chain_order"])):
             raise Invalid("; ".join(f"{problem.path}: {problem.reason}" for problem in result))
     return proposal
@@ -77,6 +78,14 @@ def _decide(proposal_id: int, user: User, state: str) -> Proposal:
     proposal.state, proposal.decided_by, proposal.decided_at = state, user, timezone.now()
     proposal.save(update_fields=["state", "decided_by", "decided_at"])
     return proposal
+
+
+def _set_limit(agent: Agent | None, limit: int) -> None:
+    if agent is None:
+        raise NotFound("The agent of this proposal is gone.")
+    if agent.is_listed and is_stated(agent.pk, "context_limit"):
+        raise Invalid(f"The file that lists {agent.pk} states its context_limit. Write {limit} there instead.")
+    Agent.objects.filter(pk=agent.pk).update(context_limit=limit)
 
 
 def _with_order(order: list[str]) -> dict[str, Any]:

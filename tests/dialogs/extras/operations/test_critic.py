@@ -2,15 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 
 from dialogs.actions import rewrite_requests
+from dialogs.agents.team_file import synchronise
 from dialogs.context.config import current_config
-from dialogs.errors import Conflict
+from dialogs.errors import Conflict, Invalid
 from dialogs.extras.operations import critic
-from dialogs.models import Dialog
+from dialogs.models import Agent, Dialog
 from dialogs.queries import coherence
 from dialogs.runtime.driver import drive
 from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
@@ -95,6 +97,29 @@ def test_a_proposal_is_applied_when_accepted_and_decided_once(breaking: Dialog) 
     assert current_config().breaking_strategy.chain_order == ("discard_low_rel", "hybrid")
     with pytest.raises(Conflict, match="accepted before"):
         critic.reject(limit.pk, person)
+
+
+def test_an_accepted_limit_outlives_a_start_and_a_stated_one_stands(script: Script, settings: Any) -> None:
+    script({"text": "ok"})
+    team = Path(settings.MINDS_DIR) / "team.yaml"
+    team.write_text(
+        "members: {anna: {provider: test, model: model}, ben: {provider: test, model: model, context_limit: 5000}}"
+    )
+    synchronise()
+    change, person = {"context_limit": 6_000}, UserFactory.create()
+    of_anna, of_ben = (
+        Proposal.objects.create(agent_id=name, kind="limit", change=change, grounds="tight") for name in ("anna", "ben")
+    )
+    critic.accept(of_anna.pk, person)
+    with pytest.raises(Invalid, match="states its context_limit"):
+        critic.accept(of_ben.pk, person)
+    of_ben.refresh_from_db()
+    synchronise()
+    assert (Agent.objects.get(pk="anna").context_limit, Agent.objects.get(pk="ben").context_limit) == (6_000, 5_000)
+    assert of_ben.state == "open"
+    team.write_text("members: {anna: {provider: test, model: model, context_limit: 4000}}")
+    synchronise()
+    assert Agent.objects.get(pk="anna").context_limit == 4_000
 
 
 def test_a_proposal_is_replayed_on_past_dialogs(breaking: Dialog) -> None:
