@@ -93,7 +93,7 @@ def test_a_small_window_is_healthy_until_it_is_critical(script: Script) -> None:
     page = client.get("/models/test/model/").content.decode()
     assert "32,768" in page
     assert "<code>context_length</code>" in page
-    assert page.count("29,491") == 2 and "100,000" not in page and "caution band" not in page, "green, then red"
+    assert page.count("29,491") == 2 and "100,000" not in page and "no caution band" in page, "green, then red"
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert "51 % of 32,768 · Healthy" in page and "Critical above 29,491 tokens." in in_one_line(page)
     assert "Caution above" not in page and "caution band" not in page
