@@ -1,7 +1,8 @@
-"""The driver in a virtual world: workers, people and a sweeper on one SQLite database, with faults.
+"""The driver in a virtual world: workers, people and a sweeper on one database, with faults.
 
-``python -m tests.faults.simulation --seeds 1:20 [--hours 2]``. What runs is the product's own code: claim, renewal,
-begin, store, stop, questions, tools, clears, sweep, and the scripted provider. ``virtual_world.py`` says what does not.
+``python -m tests.faults.simulation --seeds 1:20 [--hours 2] [--database postgresql]``. What runs is the product's own
+code: claim, renewal, begin, store, stop, questions, tools, clears, sweep, and the scripted provider.
+``virtual_world.py`` says what does not.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.faults.virtual_databases import Database, PostgreSQL, SQLite
 from tests.faults.virtual_world import BEGAN, POLL_SECONDS, Process, exchange, ids, runs, world
 
 STEPS: list[dict[str, Any]] = [
@@ -41,6 +43,7 @@ STEPS: list[dict[str, Any]] = [
     {"match": r"^\d+ slow$", "text": "word " * 40, "chunk_delay_ms": 900},
     {"text": "Done.", "delay_ms": 700},
 ]
+DATABASES: dict[str, type[Database]] = {"sqlite": SQLite, "postgresql": PostgreSQL}
 WORDS = ("hello", "hello", "tool", "tool", "remind", "ask", "clear", "fail", "slow")
 PEOPLE, WORKERS = 8, 3
 WAITS = (0.1, 0.5, 1, 2, 10, 60)  # seconds at most, between two things that a person does
@@ -185,13 +188,9 @@ class Person:
 
 def start_world(seed: int) -> None:
     """Begin with an empty database, and with everything that is left to chance as the seed says."""
-    from django.db import connections
-
     gc.collect()
     world.begin(seed)
-    database: Any = connections["default"]
-    database.connect()
-    world.empty.backup(database.connection)
+    world.database.begin()
     ids.seed(seed)
     random.seed(seed)
     runs.clear()
@@ -209,15 +208,14 @@ def simulate(seed: int, hours: float) -> list[str]:
         Person(_dialog_of(User.objects.create(username=f"p{i}", is_superuser=True), agent)) for i in range(PEOPLE)
     ]
     world.workers = [start_worker(number) for number in range(WORKERS)]
-    outside = Process("outside")
     until = hours * 3600
     for person in people:
-        world.spawn(outside, partial(person.live, until))
-    world.spawn(outside, trouble)
+        world.spawn(world.outside, partial(person.live, until))
+    world.spawn(world.outside, trouble)
     world.run(lambda: world.now > until)
     end_troubles()
     world.run(lambda: world.now > until + SETTLING_SECONDS)
-    for process in (*world.workers, outside):
+    for process in (*world.workers, world.outside):
         world.end(process)
     world.let_all_end()
     broken = [*world.failures, *(f"call {call} ran {times} times" for call, times in runs.items() if times > 1)]
@@ -230,15 +228,16 @@ def _dialog_of(user: Any, agent: Any) -> Any:
     return create_dialog(user, agent.pk)
 
 
-def prepare(folder: Path, steps: list[dict[str, Any]]) -> None:
-    """Configure Django on an SQLite database in memory, with ids that the seed decides."""
+def prepare(folder: Path, steps: list[dict[str, Any]], database: Database, watch: str) -> None:
+    """Configure Django on this database, with ids that the seed decides."""
     vars(uuid)["uuid4"] = lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "dominds.settings",
-        "DATABASE_URL": f"sqlite:///{folder / 'unused'}",
+        "DATABASE_URL": database.prepare(folder),
         "DOMINDS_DATA_DIR": str(folder / "data"),
         "DOMINDS_MINDS_DIR": str(folder / "minds"),
         "REDIS_URL": "redis://127.0.0.1:1/0",
+        "SECRET_KEY": "only-for-worlds-" + "0123456789abcdef" * 3,
         "DOMINDS_MESSAGES_PER_MINUTE": "0",
         "DOMINDS_LOG_LEVEL": "ERROR",
     }
@@ -246,31 +245,30 @@ def prepare(folder: Path, steps: list[dict[str, Any]]) -> None:
     import django
 
     django.setup()
-    from django.db import connections
-
-    database = connections.settings["default"]
-    database["NAME"] = ":memory:"  # which Django never closes
-    database["OPTIONS"]["cached_statements"] = 1_000
-
-    from dominds.db import fresh
     from tests.dialogs.factories import write_minds
 
     exchange()
     write_minds(folder / "minds", steps)
-    fresh.lay()
-    laid: Any = connections["default"]
-    world.empty = laid.connection
+    world.database = database
+    database.lay(watch)
     gc.freeze()
     gc.disable()  # a fifth of the time; ``start_world`` collects
 
 
-def main(about: str | None, steps: list[dict[str, Any]], simulate: Callable[..., list[str]], **more: float) -> int:
+def main(
+    about: str | None,
+    steps: list[dict[str, Any]],
+    simulate: Callable[..., list[str]],
+    watch: str = "",
+    **more: float,
+) -> int:
     """Play the worlds that the command line asks for. ``more`` are further options, with their defaults."""
     options = argparse.ArgumentParser(description=about)
     options.add_argument("--seeds", default="1:5", help="the first one, and the one behind the last")
     for name, default in more.items():
         options.add_argument(f"--{name}", type=float, default=default, help="of each world")
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no world later than this")
+    options.add_argument("--database", choices=DATABASES, default="sqlite")
     given = options.parse_args()
     first, behind = (int(number) for number in given.seeds.split(":"))
     failed = 0
@@ -283,8 +281,9 @@ def main(about: str | None, steps: list[dict[str, Any]], simulate: Callable[...,
         return 1 if broken else 0
 
     with tempfile.TemporaryDirectory(prefix="dominds-sim-") as folder:
-        prepare(Path(folder), steps)
+        prepare(Path(folder), steps, DATABASES[given.database](), watch)
         simulate(0, **dict.fromkeys(more, 0.01))  # fills the caches, for all worlds alike
+        world.database.leave()
         gc.collect()
         gc.freeze()
         began = time.monotonic()

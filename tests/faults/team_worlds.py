@@ -8,7 +8,7 @@ whether the person presses stop.
 import random
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,20 @@ STEPS: list[dict[str, Any]] = [
     {"match": r"\Apage \d", "text": "Read, word for word.", "chunk_delay_ms": 400},
     {"text": "Done.", "delay_ms": 700},
 ]
+# A call whose transaction overlaps that of a stop is under way at the stop. So that "later" is later on PostgreSQL, the
+# moment of a call is when its transaction began, and that of an end when its transaction committed.
+WATCH = """
+    CREATE FUNCTION call_began() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        NEW.started_at = current_setting('world.began'); RETURN NEW;
+    END $$;
+    CREATE TRIGGER call_began BEFORE INSERT ON dialogs_generation FOR EACH ROW EXECUTE FUNCTION call_began();
+    CREATE TABLE moment_of_end (side uuid, at timestamptz);
+    CREATE FUNCTION side_ended() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO moment_of_end VALUES (NEW.dialog_id, now()); RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER side_ended AFTER UPDATE OF ended_at ON teams_sidedialog DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL) EXECUTE FUNCTION side_ended();
+"""
 
 
 def start_worker(number: int) -> Process:
@@ -117,18 +131,17 @@ def simulate(seed: int) -> list[str]:
                 rests.append(world.now)
 
     world.workers = [start_worker(number) for number in range(simulation.WORKERS)]
-    outside = Process("outside")
-    world.spawn(outside, live)
-    world.spawn(outside, partial(simulation.trouble, start_worker, TROUBLE_EVERY, KINDS))
+    world.spawn(world.outside, live)
+    world.spawn(world.outside, partial(simulation.trouble, start_worker, TROUBLE_EVERY, KINDS))
     world.run(lambda: world.now > TROUBLED_SECONDS)
     simulation.end_troubles()
     world.run(lambda: bool(rests) or world.now > TROUBLED_SECONDS + SETTLING_SECONDS)
-    for process in (*world.workers, outside):
+    for process in (*world.workers, world.outside):
         world.end(process)
     world.let_all_end()
     if erased:
         return [*world.failures, *remains()]
-    return [*world.failures, *broken_promises(root, has_stopped=len(accepted) > 1)]
+    return [*world.failures, *broken_promises(root, has_stopped=len(accepted) > 1 or has_given_up())]
 
 
 def owed() -> bool:
@@ -138,6 +151,15 @@ def owed() -> bool:
     waiting = Question.objects.filter(state="open")
     unheard = SideDialog.objects.filter(answered_at=None, ended_at=None)
     return unheard.exists() or SideDialog.objects.exclude(owes="").exists() or waiting.exists()
+
+
+def has_given_up() -> bool:
+    """Check whether a message failed because its worker died three times in a row: what works below it is ended."""
+    from dialogs.models import Turn
+
+    if given_up := Turn.objects.filter(role="user", status="failed").count():
+        world.done["given up"] = given_up
+    return given_up > 0
 
 
 def remains() -> Iterator[str]:
@@ -181,10 +203,21 @@ def broken_promises(root: Any, *, has_stopped: bool) -> Iterator[str]:
             yield f"{who} was sent its task {sent} times"
         if side.ended_at is None:
             continue
-        since = side.ended_at + timedelta(milliseconds=1)  # what SQLite's clock tells apart
+        since = moment_of_end(side) + timedelta(milliseconds=1)  # what SQLite's clock tells apart
         if late := Generation.objects.filter(dialog=side.pk, started_at__gt=since).count():
             yield f"{who} ended, and {late} calls began later"
 
 
+def moment_of_end(side: Any) -> datetime:
+    from django.db import connection
+
+    result: datetime = side.ended_at
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT at FROM moment_of_end WHERE side = %s", [side.pk])
+            (result,) = cursor.fetchone()
+    return result
+
+
 if __name__ == "__main__":
-    raise SystemExit(simulation.main(__doc__, STEPS, simulate))
+    raise SystemExit(simulation.main(__doc__, STEPS, simulate, WATCH))

@@ -1,19 +1,15 @@
 """One seeded scheduler with a virtual clock, and what of the product it takes the place of.
 
 Exchanged are clocks, threads and what goes to Redis: names of the standard library in a few modules, Celery's
-``send_task`` and SQLite's ``STRFTIME``. Threads are greenlets, of which one runs at a time: it hands over before each
-transaction, before each statement outside of one and wherever it sleeps, and the seed says who goes on. So a seed that
-fails fails again. All share one connection to a database in memory.
-
-A transaction happens at once here, as on SQLite, whose writers wait for each other. What two transactions of PostgreSQL
-see of each other is left to ``dialogs/runtime/test_schedules.py``.
+``send_task`` and the database's clock. Threads are greenlets, of which one runs at a time: it hands over before
+statements and wherever it sleeps, and the seed says who goes on. So a seed that fails fails again.
+``virtual_databases.py`` says where a thread hands over on SQLite and on PostgreSQL.
 """
 
 import heapq
 import itertools
 import os
 import random
-import sqlite3
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -52,6 +48,7 @@ class Actor(greenlet):  # type: ignore[misc]
         self.process, self._work = process, work
         self.is_parked = False
         self.due = 0  # the number of its place in the schedule; what stands there under an older one is void
+        self.connections: dict[str, Any] = {}  # Django's, where each thread has its own
 
     def run(self) -> None:
         try:
@@ -59,6 +56,8 @@ class Actor(greenlet):  # type: ignore[misc]
                 self._work()
         except Exception as error:  # noqa: BLE001  a bug of the simulation, or of the product
             world.failures.append(f"{self.process.name}: {type(error).__name__}: {error}")
+        if self.process.alive:
+            world.database.ended(self)
 
     def is_alive(self) -> bool:
         return self.process.alive and not self.dead
@@ -67,7 +66,7 @@ class Actor(greenlet):  # type: ignore[misc]
 class World:
     """The scheduler. ``run`` and ``let_all_end`` give turns; the other methods are called by whose turn it is."""
 
-    empty: sqlite3.Connection  # a database with all tables and no rows
+    database: Any  # one of ``virtual_databases.py``
 
     def __init__(self) -> None:
         self.begin(0)
@@ -83,7 +82,8 @@ class World:
         self.switches = 0
         self.done: Counter[str] = Counter()  # troubles, by kind
         self.scheduler = getcurrent()
-        self._actors: list[Actor] = []
+        self.outside = Process("outside")
+        self.actors: list[Actor] = []
         self._due: list[tuple[float, int, Actor]] = []
         self._number = itertools.count()
 
@@ -106,6 +106,7 @@ class World:
             self.now = max(self.now, due)
             if actor.process.alive and actor.process.thawed_at > self.now:
                 self._later(actor, actor.process.thawed_at)
+                self.database.froze(actor)
                 continue
             self.switches += 1
             self.current = actor
@@ -115,32 +116,40 @@ class World:
 
     def let_all_end(self) -> None:
         """Let the threads of processes that are gone come to their end."""
-        for actor in self._actors:
+        for actor in self.actors:
             self.current = actor
             actor.throw(Killed)
         self.current = None
 
     def spawn(self, process: Process, work: Callable[[], object], after: float = 0.0) -> Actor:
         actor = Actor(process, work)
-        self._actors.append(actor)
+        self.actors.append(actor)
         self._later(actor, self.now + after)
         return actor
 
     def sleep(self, seconds: float) -> None:
         """Hand over for so long. Raises ``Killed`` where the process died meanwhile."""
-        actor = self.me()
-        if not actor.process.alive:
-            raise Killed
-        self._later(actor, self.now + seconds)
-        self._hand_over(actor)
+        assert not self.is_in_transaction(), "somebody waits within a transaction"
+        self._give_way(seconds)
 
-    def park(self, seconds: float | None = None) -> None:
-        """Hand over until another thread unparks this one, or so long."""
+    def perhaps_give_way(self, longest: float = 0.01) -> None:
+        """Let others go on first, in three of ten cases."""
+        if self.current is not None and self.random.random() < 0.3:
+            self._give_way(self.random.random() * longest)
+
+    def _give_way(self, seconds: float) -> None:
+        self.look_alive()
+        self._later(self.me(), self.now + seconds)
+        self._hand_over()
+
+    def park(self, seconds: float | None = None, *, holds: bool = False) -> None:
+        """Hand over until another thread unparks this one, or so long. ``holds`` allows an open transaction."""
+        assert holds or not self.is_in_transaction(), "somebody waits within a transaction"
         actor = self.me()
         actor.is_parked = True
         if seconds is not None:
             self._later(actor, self.now + seconds)
-        self._hand_over(actor)
+        self._hand_over()
         actor.is_parked = False
 
     def unpark(self, actor: Actor) -> None:
@@ -154,35 +163,23 @@ class World:
 
     def end(self, process: Process) -> None:
         process.alive = False
+        self.database.died(process)
 
     def _later(self, actor: Actor, at: float) -> None:
         actor.due = next(self._number)
         heapq.heappush(self._due, (at, actor.due, actor))
 
-    def _hand_over(self, actor: Actor) -> None:
-        assert not self._in_transaction(), "somebody waits within a transaction"
+    def _hand_over(self) -> None:
         self.scheduler.switch()
-        if not actor.process.alive:
+        self.look_alive()
+
+    def look_alive(self) -> None:
+        """Raise ``Killed`` where the process whose turn it is has died."""
+        if self.current is not None and not self.current.process.alive:
             raise Killed
-
-    def before_transaction(self) -> None:
-        from django.db import OperationalError
-
-        if self.current is not None:
-            self.sleep(self.random.random() * 0.01)
-            if self.random.random() < self.conflicts:
-                raise OperationalError("database is locked")
-
-    def before_statement(self, sql: str) -> None:
-        if self.current is None:
-            return
-        if not self.current.process.alive:
-            raise Killed
-        if not self._in_transaction() and not sql.startswith("BEGIN") and self.random.random() < 0.3:
-            self.sleep(self.random.random() * 0.01)
 
     @staticmethod
-    def _in_transaction() -> bool:
+    def is_in_transaction() -> bool:
         from django.db import connections
 
         return connections["default"].in_atomic_block
@@ -266,8 +263,6 @@ class AtOnce:
 def exchange() -> None:
     """Put the virtual clock, threads and transport in the place of the real ones. Once, before anything runs."""
     import stamina
-    from django.db.backends.signals import connection_created
-    from django.db.backends.sqlite3.base import SQLiteCursorWrapper
     from django.utils import timezone
 
     from dialogs.context.tool_calls import Result
@@ -276,7 +271,6 @@ def exchange() -> None:
     from dialogs.tools.registry import builtin_tools
     from dialogs.tools.tool import Tool
     from dominds.celery import app
-    from dominds.db.sqlite3.base import DatabaseWrapper
     from dominds.llm.messages import ToolSpec
     from dominds.llm.providers import scripted
 
@@ -293,16 +287,6 @@ def exchange() -> None:
     vars(timezone)["now"] = lambda: (
         BEGAN + timedelta(seconds=world.now + (world.current.process.clock_seconds if world.current else 0.0))
     )
-    connection_created.connect(_by_virtual_clock, weak=False)
-    begin: Any = DatabaseWrapper._start_transaction_under_autocommit
-
-    def begin_when_it_is_its_turn(connection: Any) -> None:
-        world.before_transaction()
-        begin(connection)
-
-    setattr(DatabaseWrapper, begin.__name__, begin_when_it_is_its_turn)
-    for owner, name in ((DatabaseWrapper, "run"), (SQLiteCursorWrapper, "execute")):
-        setattr(owner, name, _when_it_is_its_turn(getattr(owner, name)))
     stamina.set_testing(True, attempts=4)
 
     def charge(call: Any) -> Any:
@@ -316,22 +300,6 @@ def exchange() -> None:
 
 runs: Counter[tuple[str, str]] = Counter()  # of the tool, by dialog and call
 ids = random.Random(0)
-
-
-def _when_it_is_its_turn(execute: Callable[..., Any]) -> Callable[..., Any]:
-    def execute_then(owner: Any, sql: str, *params: Any) -> Any:
-        world.before_statement(sql)
-        return execute(owner, sql, *params)
-
-    return execute_then
-
-
-def _by_virtual_clock(connection: Any, **_: Any) -> None:
-    def strftime(shape: str, when: str) -> str:
-        assert when.upper() == "NOW", when
-        return (BEGAN + timedelta(seconds=world.now)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-
-    connection.connection.create_function("STRFTIME", 2, strftime)
 
 
 class Thread:
