@@ -1,13 +1,17 @@
-"""Changes that are tried again after the database was away."""
+"""Changes that are tried again after the database was away, or left to another time while somebody holds their row."""
 
 import functools
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import ParamSpec, TypeVar
 
 import stamina
+import structlog
 from django.db import OperationalError
 
+from dominds.db.outcome import is_locked_out
+
+log = structlog.get_logger(__name__)
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
@@ -29,3 +33,16 @@ def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
         raise AssertionError("stamina either returns or raises")
 
     return repeat
+
+
+@contextmanager
+def leaving_what_is_locked(**whose: object) -> Iterator[None]:
+    """Leave one row of a list that is gone through again and again to the next time, so that the others never wait for
+    whoever holds it.
+    """
+    try:
+        yield
+    except OperationalError as error:
+        if not is_locked_out(error):
+            raise
+        log.warning("left_while_locked", error=str(error), **whose)

@@ -9,6 +9,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 
+LOCKED_OUT = ("55P03", "40P01")  # PostgreSQL's codes for a lock that was not free in time, and for a deadlock
 SHUTDOWNS = "57P"  # PostgreSQL's codes for a server that ends: one may come in place of the reply to a commit
 
 
@@ -49,6 +50,11 @@ def _is_refusal(error: Any) -> bool:
     """Check whether the database refused the change, for a reason. One that falls silent may have committed."""
     code = getattr(error, "sqlstate", None)
     return bool(code and not code.startswith(SHUTDOWNS)) or getattr(error, "sqlite_errorcode", None) is not None
+
+
+def is_locked_out(error: BaseException) -> bool:
+    """Check whether a change was given up because of a lock that somebody else holds."""
+    return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") in LOCKED_OUT
 
 
 def changes_so_far() -> int:

@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from dialogs.extras.notices import question_mail, web_push, webhook
 from dialogs.models import Delivery, Dialog, PersonSettings, PushSubscription, Question, SiteSettings
 from dialogs.store import wakeups
+from dialogs.store.db_retry import leaving_what_is_locked
 from remediation.models import RemediationRun
 
 log = structlog.get_logger(__name__)
@@ -64,7 +65,11 @@ def escalate() -> int:
         asked = web_push.ASKED_BY_PUSH if not site.asked_next else Q()
         overdue = overdue.filter(asked) if web_push.is_on() else overdue.none()
     results = list(overdue.select_related("dialog__agent", "dialog__owner")[:MOST_AT_ONCE])
-    return sum(_escalate(site, question) for question in results)
+    escalated = 0
+    for question in results:
+        with leaving_what_is_locked(question=str(question.pk)):
+            escalated += _escalate(site, question)
+    return escalated
 
 
 def _overdue(site: SiteSettings) -> Q:

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from dialogs.extras.teams import side_dialogs, sight
 from dialogs.extras.teams.models import SideDialog, TaskRevision
 from dialogs.models import Dialog
+from dialogs.store.db_retry import leaving_what_is_locked
 
 
 def shared(dialog: Dialog) -> None:
@@ -45,13 +46,18 @@ def follow_all() -> None:
 def _follow(sides: QuerySet[SideDialog]) -> None:
     """Give side dialogs the group and the removal of their root, after what is owed to them."""
     for side in sides.select_related("root"):
-        if side.owes:
-            side_dialogs.deliver(side.pk)
-        root = side.root
-        is_erased = root.removed_at is not None and root.expires_at is None
-        expires_at = Now() if is_erased else root.expires_at
-        rows = Dialog._base_manager.filter(pk=side.pk).exclude(removed_at__isnull=False, expires_at__isnull=True)
-        rows.update(group=root.group_id, removed_at=root.removed_at, expires_at=expires_at)
+        with leaving_what_is_locked(side_dialog=str(side.pk)):
+            _follow_root(side)
+
+
+def _follow_root(side: SideDialog) -> None:
+    if side.owes:
+        side_dialogs.deliver(side.pk)
+    root = side.root
+    is_erased = root.removed_at is not None and root.expires_at is None
+    expires_at = Now() if is_erased else root.expires_at
+    rows = Dialog._base_manager.filter(pk=side.pk).exclude(removed_at__isnull=False, expires_at__isnull=True)
+    rows.update(group=root.group_id, removed_at=root.removed_at, expires_at=expires_at)
 
 
 def erased(dialog_id: UUID) -> None:

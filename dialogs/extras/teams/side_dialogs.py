@@ -22,7 +22,7 @@ from dialogs.extras.teams.rules import Bounds
 from dialogs.models import Agent, Dialog
 from dialogs.state import AT_REST, State
 from dialogs.store.change import Change, open_change
-from dialogs.store.db_retry import commits
+from dialogs.store.db_retry import commits, leaving_what_is_locked
 from dominds import telemetry
 from dominds.db.prepared import Select
 
@@ -173,10 +173,17 @@ def deliver_soon(side_id: UUID) -> None:
     transaction.on_commit(lambda: deliver(side_id), robust=True)
 
 
+@commits
+def deliver(side_id: UUID) -> None:
+    """Do what a side dialog owes: once, whoever else tries it at the same time."""
+    _deliver(side_id)
+
+
 def sweep() -> None:
     """Do what is owed and was lost with the process that owed it."""
     for side_id in [*_owing(), *_unheard()]:
-        deliver(side_id)
+        with leaving_what_is_locked(side_dialog=str(side_id)):
+            _deliver(side_id)
 
 
 @Select
@@ -195,9 +202,7 @@ def _with_parent(side_id: UUID) -> QuerySet[SideDialog]:
     return SideDialog.objects.filter(pk=side_id).select_related("parent__agent")
 
 
-@commits
-def deliver(side_id: UUID) -> None:
-    """Do what a side dialog owes: once, whoever else tries it at the same time."""
+def _deliver(side_id: UUID) -> None:
     unusable = messages.unusable(side_id)
     with suppress(NotFound), open_change(side_id) as change:
         side = _with_parent.one(side_id)

@@ -10,14 +10,14 @@ import stamina
 from django.contrib.auth import get_user_model
 from django.core.management import call_command, get_commands
 from django.core.management.base import BaseCommand
-from django.db import OperationalError, connection, connections
+from django.db import connection, connections
 
 from dominds import env
 from dominds.db import fresh
+from dominds.db.outcome import is_locked_out
 from dominds.local.reachable import require_database, require_redis
 from dominds.local.up import NOBODY_ADMINISTERS
 
-IN_EACH_OTHERS_WAY = ("55P03", "40P01")  # PostgreSQL's codes for a lock that was not free in time, and for a deadlock
 MIGRATE_SECONDS = 120.0
 
 
@@ -59,7 +59,7 @@ def migrate() -> None:
     """
     on_postgresql = connection.vendor == "postgresql"
     try:
-        for attempt in stamina.retry_context(_wants_a_lock, attempts=60, timeout=MIGRATE_SECONDS, wait_max=3.0):
+        for attempt in stamina.retry_context(is_locked_out, attempts=60, timeout=MIGRATE_SECONDS, wait_max=3.0):
             with attempt:
                 if on_postgresql:
                     _set("SET statement_timeout = 0")
@@ -67,10 +67,6 @@ def migrate() -> None:
     finally:
         if on_postgresql and connection.connection is not None:
             _set("RESET statement_timeout")
-
-
-def _wants_a_lock(error: Exception) -> bool:
-    return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") in IN_EACH_OTHERS_WAY
 
 
 def _set(statement: str) -> None:

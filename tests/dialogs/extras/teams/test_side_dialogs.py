@@ -2,9 +2,10 @@
 
 import re
 
+import psycopg
 import pytest
 from django.contrib.auth.models import Group
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from dialogs.actions import expiry, folders, messages, questions, rounds, sharing
@@ -278,6 +279,23 @@ def test_what_was_lost_with_a_process_is_made_up_for(lead: Dialog, script: Scrip
     Turn.objects.filter(dialog=lead, role="tool").delete()  # as if the extension had been off meanwhile
     side_dialogs.sweep()
     assert results(lead) == [REPORT]
+
+
+@pytest.mark.postgresql
+def test_one_that_somebody_holds_locked_keeps_no_other_waiting(lead: Dialog, script: Script) -> None:
+    script(*steps(asking(name="held", wait=False), asking(name="free", wait=False)))
+    send(lead, "plan")
+    SideDialog.objects.update(owes="end", ended_at=Now(), reason="a person pressed stop above")
+    held, free = SideDialog.objects.select_related("dialog")
+    with psycopg.connect(**connection.get_connection_params()) as other, connection.cursor() as cursor:
+        other.execute("SELECT 1 FROM dialogs_dialog WHERE id = %s FOR UPDATE", [held.pk])
+        cursor.execute("SET lock_timeout = '50ms'")
+        side_dialogs.sweep()
+        cursor.execute("RESET lock_timeout")
+    assert (held.name, free.name) == ("held", "free")
+    free.dialog.refresh_from_db()
+    assert free.dialog.state == "closed"
+    assert SideDialog.objects.get(owes="end") == held
 
 
 def test_a_message_reaches_a_side_dialog_at_work_once(lead: Dialog, script: Script) -> None:
