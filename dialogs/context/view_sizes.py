@@ -8,6 +8,7 @@ from dialogs.context.served import Served
 from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes, parts_tokens, sizes_of
 from dialogs.context.view import View
 from dialogs.models import Dialog
+from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import ToolSpec
 from remediation.policies.policy import Policy
 from remediation.tokens.calibration import Counted
@@ -53,9 +54,13 @@ class ViewSizes:
 
     @functools.cached_property
     def most_tokens(self) -> float:
-        """Return the most tokens that the view's messages may take, without counting them."""
-        return self._view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(self._view.messages, self._served.model)
+        return most_tokens(self._view, self._served.model)
 
     def of_shorter(self, view: View) -> "ViewSizes":
         """Return the sizes of the view that leaves something of this one out of one request."""
         return ViewSizes(self._dialog, self._served, view, self._tools, whole=self)
+
+
+def most_tokens(view: View, model: ModelInfo) -> float:
+    """Return the most tokens that the view's messages may take, without counting them."""
+    return view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(view.messages, model)

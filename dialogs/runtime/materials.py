@@ -19,11 +19,11 @@ class Materials(NamedTuple):
     sizes: ViewSizes
 
 
-def materials_of(dialog: Dialog, view: View | None = None) -> Materials:
-    """Read the materials, with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` if the catalog
-    no longer has the dialog's model.
+def materials_of(dialog: Dialog, view: View | None = None, served: Served | None = None) -> Materials:
+    """Read the materials, as far as the caller does not have them. Raises ``UnknownModel`` if the catalog no longer has
+    the dialog's model.
     """
     view = view or view_of(dialog)
-    served = resolve_served(dialog).seeing(view.messages)
+    served = (served or resolve_served(dialog)).seeing(view.messages)
     tools = offer_to(dialog, served).tools
     return Materials(served, view, tools, ViewSizes(dialog, served, view, tools))

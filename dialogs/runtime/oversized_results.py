@@ -7,15 +7,15 @@ from uuid import UUID
 
 import structlog
 
+from dialogs.context.limits import judgement_of
 from dialogs.context.room import FRAME_TOKENS
 from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import View, view_of
-from dialogs.context.view_sizes import ViewSizes
+from dialogs.context.view_sizes import most_tokens
 from dialogs.models import Artifact, Dialog
 from dialogs.runtime.materials import materials_of
-from dialogs.runtime.policy_context import context_of
 from dialogs.store.text import storable
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.messages import Message, Role
@@ -52,28 +52,29 @@ def judge_results(
     Call it before a transaction, because it counts tokens if the policy asks for that. ``view`` is that of a dialog
     that is not stored yet.
     """
-    if not results or isinstance(served, UnknownModel) or not _is_judged(dialog, served, results, view):
+    if not results or isinstance(served, UnknownModel):
+        return {call_id: judge_by_length(result) for call_id, result in results.items()}
+    seen = view or view_of(dialog)
+    if not (served.policy.on_tool_result or _may_fill(served, seen, results)):
         return {call_id: judge_by_length(result) for call_id, result in results.items()}
     now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
-    now_served, view, _, sizes = materials_of(now, view)
-    context = replace(context_of(now, now_served, view, sizes), budget=sizes.own.budget)
+    sizes = materials_of(now, seen, served).sizes.own
+    context = Context(judgement_of(now, served.thresholds).level, sizes.budget)
     judged: dict[str, Judged] = {}
     for call_id, result in results.items():  # each finds the room that those before it leave
-        judged[call_id] = _judge(dialog.pk, served.policy, context, sizes.own, call_id, result)
+        judged[call_id] = _judge(dialog.pk, served.policy, context, sizes, call_id, result)
         shown = _message(call_id, judged[call_id].instead or result)
-        context = replace(context, budget=context.budget.with_result(sizes.own.count((shown,))))
+        context = replace(context, budget=context.budget.with_result(sizes.count((shown,))))
     return judged
 
 
-def _is_judged(dialog: Dialog, served: Served, results: Mapping[str, Result], view: View | None) -> bool:
-    """Check whether counting is worth it: the policy asks for it, or the window may be full with these results."""
-    if served.policy.on_tool_result:
-        return True
+def _may_fill(served: Served, view: View, results: Mapping[str, Result]) -> bool:
+    """Check whether the window may be full with these results, without counting them."""
     window = served.thresholds.context_limit
     if window is None:
         return False
     chars = sum(len(result.text) for result in results.values())
-    most = ViewSizes(dialog, served, view or view_of(dialog), ()).most_tokens + chars / LEAST_CHARS_PER_TOKEN
+    most = most_tokens(view, served.model) + chars / LEAST_CHARS_PER_TOKEN
     return most + FRAME_TOKENS + answer_room(served.model.output_length, window) > window
 
 
