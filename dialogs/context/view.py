@@ -110,9 +110,8 @@ def units_at(dialog_id: UUID, base: str, position: int) -> Units:
     """Return the view of ``base`` as it was when the turn at ``position`` was the last one."""
     number, run = map(int, base.split(":"))
     carried, package = Round.objects.values_list("carried", "package").get(dialog_id=dialog_id, number=number)
-    head = _open_view(dialog_id, number, _Opening(carried, run or None), _opening(bool(package)), position)
-    if run:
-        head = head.followed_by(_turns_until(dialog_id, number, head.position, position))
+    head = _open_view(dialog_id, number, _Opening(carried, run or None), _opening(bool(package)))
+    head = head.followed_by(_turns_until(dialog_id, number, head.position, position))
     return (*head.settled, *group(head.open_rows))
 
 
@@ -170,19 +169,12 @@ def _opening(has_package: bool) -> Prompt | None:
     return load("re_entry_package", prompts_folder()) if has_package else None
 
 
-def _open_view(dialog_id: UUID, number: int, current: Any, opening: Prompt | None, most: int | None = None) -> Head:
-    """Return the head of a view: the rewrite that stands, or else the package and the messages that were carried
-    over.
-
-    Turns follow up to the position ``most``.
-    """
+def _open_view(dialog_id: UUID, number: int, current: Any, opening: Prompt | None) -> Head:
+    """Return the head of a view without the round's own turns: the rewrite that stands, or else the package and the
+    messages that were carried over."""
     if current.standing_run is None:
         carried = _named_turns(dialog_id, current.carried)
-        since = _TURNS_SINCE(dialog_id, number, 0) if most is None else _turns_until(dialog_id, number, 0, most)
-        rows = {row.seq: row for row in (*carried, *since)}
-        return Head.of(0, _opening_units(dialog_id, number, opening)).followed_by(
-            sorted(rows.values(), key=attrgetter("position"))
-        )
+        return Head.of(0, _opening_units(dialog_id, number, opening)).followed_by(carried)
     run = _run.one(current.standing_run)
     units, open_rows = _standing_view(dialog_id, run.view)
     return Head.of(
