@@ -47,10 +47,6 @@ class Served:
         """Return the same with the sight that the model's server reports, if the messages hold images."""
         return replace(self, model=as_served(self.model)) if any(map(_parts, messages)) else self
 
-    def with_policy_of(self, dialog: Dialog) -> "Served":
-        """Return the same for a dialog that has just been given a policy of its own."""
-        return replace(self, policy=policy_for(dialog, self.model.kind.family).policy)
-
 
 def resolve_served(subject: Dialog | Agent) -> Served:
     """Look it up. Raises ``UnknownModel``."""

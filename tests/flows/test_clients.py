@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from dialogs.accounts import api_keys
+from dialogs.errors import TooLarge
 from dialogs.extras.v1 import conversations
 from dialogs.extras.v1.history import Call as ClientCall
 from dialogs.extras.v1.history import ClientMessage
@@ -73,3 +74,11 @@ def test_a_result_of_a_new_conversation_is_judged_alike(serve: Serve) -> None:
         calling(id="c1", name="read_log", arguments="{}"),
         ClientMessage("tool", RESULT, call_id="c1"),
     )
+
+
+def test_a_message_that_is_too_large_is_refused_before_anything_is_locked(serve: Serve) -> None:
+    """It was counted inside, in a dialog that had been made for it."""
+    agent, key = agent_and_key(serve)
+    with transactions.watched() as ended, pytest.raises(TooLarge):
+        conversations.begin(key, ChatRequest(model=agent.pk, messages=(ClientMessage("user", RESULT),), tools=TOOLS))
+    assert not ended

@@ -15,6 +15,7 @@ from dialogs.extras.v1.matching.incoming import Incoming
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.placing import places
 from dialogs.extras.v1.posting import post
+from dialogs.extras.v1.preparing import prepare
 from dialogs.extras.v1.runs import Run
 from dialogs.models import Agent, ApiKey
 from dialogs.tools.registry import tools_under
@@ -25,7 +26,7 @@ from dominds.llm.catalog.catalog import UnknownModel
 def begin(key: ApiKey, request: ChatRequest) -> Run:
     """Post what is new in the request to the dialog that it belongs to. Raises ``ApiError`` or ``Refusal``."""
     incoming = Incoming(key, *agent_of(request), request, conversation_of(request.messages))
-    return next(run for place in places(incoming) if (run := post(place)))
+    return next(run for place in places(incoming) if (run := post(place, prepare(place))))
 
 
 def agent_of(request: ChatRequest) -> tuple[Agent, Served]:

@@ -29,16 +29,13 @@ def _expires(key: ApiKey, *, brief: bool) -> Any:
     return timezone.now() + min(kept) if kept else None
 
 
-def requested_policy(name: str, served: Served | UnknownModel) -> str:
-    """Return the requested policy. Raises ``ApiError`` where it is not installed, or not for this model."""
+def check_policy(name: str, served: Served | UnknownModel) -> None:
+    """Raise ``ApiError`` where the requested policy is not installed, or not for this model."""
     if not name:
-        return ""
+        return
     policy = next((policy for policy in choices() if policy.name == name), None)
     if policy is None:
         known = ", ".join(policy.name for policy in choices())
         raise invalid(f"{POLICY_HEADER}: there is no policy {name!r}; known are {known}.", POLICY_HEADER)
-    if isinstance(served, UnknownModel):
-        return name  # the message will be refused for that
-    if not policy.allows(served.model.kind.family):
+    if isinstance(served, Served) and not policy.allows(served.model.kind.family):
         raise ApiError(400, "unsupported_parameter", f"{POLICY_HEADER}: {restriction(policy)}.", param=POLICY_HEADER)
-    return name

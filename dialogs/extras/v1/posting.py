@@ -6,7 +6,6 @@ behind the newest exchange of the dialog.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -14,129 +13,58 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Subquery, Value, When
 
 from dialogs.actions import imported_turns, messages, questions
-from dialogs.actions.access import with_agent
 from dialogs.actions.attachments import Attached, store_images, text_with
 from dialogs.context.client import client_of
-from dialogs.context.limits import as_served
-from dialogs.context.served import Served, served_or_unknown
-from dialogs.context.tool_calls import Result
-from dialogs.context.view import view_of_turns
 from dialogs.errors import Conflict
-from dialogs.extras.v1 import lifetime, options
+from dialogs.extras.v1 import lifetime
 from dialogs.extras.v1.errors import invalid
-from dialogs.extras.v1.finding import is_background
 from dialogs.extras.v1.forks import message_of
 from dialogs.extras.v1.history import LEADS, ClientMessage, Conversation, place_system
-from dialogs.extras.v1.likeness import keys_of
 from dialogs.extras.v1.matching.incoming import Incoming
-from dialogs.extras.v1.placing import Held, Named, Place
+from dialogs.extras.v1.placing import Held, Place
+from dialogs.extras.v1.preparing import Prepared
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.transcripts import ANSWER_TO_AGENT
 from dialogs.models import Client, Dialog, Generation, Question, Turn
 from dialogs.runtime import client_tools
-from dialogs.runtime.oversized_results import Judged, judge_results
+from dialogs.runtime.oversized_results import Judged
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dominds.db.prepared import Select, update
-from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun
 
 CHANGED = "changed"  # no digest: the next request begins another epoch
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """All that is computed, or asked of a server, before a dialog's row is locked, since others wait for the lock."""
-
-    served: Served | UnknownModel
-    results: Mapping[str, Judged]
-    client: Client
-    is_background: bool
-
-
-def post(place: Place) -> Run | None:
+def post(place: Place, prepared: Prepared) -> Run | None:
     """Post the request at this place; None where it does not belong there any more.
     Raises ``ApiError`` or ``Refusal``."""
-    prepared = _prepare(place)
     with transaction.atomic():
         held = place.hold()
-        return _post(held, prepared, place) if held else None
+        return _post(held, prepared, place.incoming) if held else None
 
 
-def _prepare(place: Place) -> _Prepared:
-    incoming = place.incoming
-    dialog = with_agent.first(place.dialog_id) if place.dialog_id else None
-    served = served_or_unknown(dialog) if dialog else incoming.served
-    if isinstance(served, Served):  # its server is asked while nobody waits for the dialog's row
-        _ = served.thresholds
-        if any(message.attached for message in incoming.conversation.ahead) or incoming.conversation.attached:
-            as_served(served.model)
-    results = {message.call_id: Result(message.text) for message in incoming.conversation.results}
-    is_in_conversation = isinstance(place, Named) and dialog is not None and dialog.last_turn_seq > 0
-    return _Prepared(
-        served=served,
-        results=judge_results(dialog, served, results) if dialog else _judged_of_new(incoming, results),
-        client=_client(incoming),
-        is_background=place.is_aside or (not is_in_conversation and is_background(incoming)),
-    )
-
-
-def _client(incoming: Incoming) -> Client:
-    """Return what the request says of its program, without a dialog yet."""
-    request, keys = incoming.request, keys_of(incoming.exchanges)
-    return Client(
-        key=incoming.key,
-        first=keys.first,
-        newest=keys.newest,
-        messages_digest=keys.whole,
-        end_user=request.end_user,
-        instructions=request.instructions,
-        tools=request.tools,
-        required_tool=request.required_tool,
-        params=request.params or None,
-    )
-
-
-def _judged_of_new(incoming: Incoming, results: Mapping[str, Result]) -> Mapping[str, Judged]:
-    """Judge results by the dialog that a new conversation becomes, with its whole history, before it is stored."""
-    if not results:
-        return {}
-    request, conversation = incoming.request, incoming.conversation
-    dialog = Dialog(owner=incoming.key.owner, agent=incoming.agent)
-    dialog.context_policy = lifetime.requested_policy(request.policy, incoming.served)
-    client = _client(incoming)
-    client.dialog = dialog  # which knows its client from here on, without a row
-    client.system_messages = [(LEADS, one.text) for one in conversation.system if one.leads] or None
-    turns = imported_turns.turns_of(dialog, [message_of(message) for message in conversation.before])
-    served = incoming.served.with_policy_of(dialog)
-    return judge_results(dialog, served, results, view_of_turns(dialog, turns))
-
-
-def _post(held: Held, prepared: _Prepared, place: Place) -> Run:
+def _post(held: Held, prepared: Prepared, incoming: Incoming) -> Run:
     """Store what is new and set the dialog to work. The dialog's row is locked, or nobody else knows it yet."""
-    dialog, new, request = held.dialog, held.new, place.incoming.request
+    dialog, new, request = held.dialog, held.new, incoming.request
     last_seq, after_event, round_number = dialog.last_turn_seq, dialog.last_event_seq, dialog.round_number
     known = client_of(dialog) if last_seq else None
     after_generation, after_rewrite = (newest or 0 for newest in _newest.one(dialog.pk)) if last_seq else (0, 0)
-    client, served = prepared.client, prepared.served
+    client = prepared.client
     client.dialog, client.system_messages = dialog, known.system_messages if known else None
-    if isinstance(served, Served):  # or the message will be refused for that
-        options.check_model_honours(served.model, dialog.agent.model_params, request.params)
     is_brief = prepared.is_background or not request.store
     with open_change(dialog.pk, locked=dialog) as change:
-        dialog.context_policy = lifetime.requested_policy(request.policy, served)
-        lifetime.settle(dialog, place.incoming.key, is_background=prepared.is_background, is_brief=is_brief)
-        if isinstance(served, Served):
-            served = served.with_policy_of(dialog)
+        dialog.context_policy = request.policy
+        lifetime.settle(dialog, incoming.key, is_background=prepared.is_background, is_brief=is_brief)
         if request.is_asking or known is None or new.ahead:
             _store(client, is_known=known is not None)
-        seq = _store_new(change, held, prepared, served) if request.is_asking else _store_told(change, new)
+        seq = _store_new(change, held, prepared) if request.is_asking else _store_told(change, new)
         if client.system_messages or new.system:
             _note_system(dialog, new, client.system_messages or [], last_seq)
     return Run(
         dialog_id=dialog.pk,
         agent_id=dialog.agent_id,
-        user_id=place.incoming.key.owner_id,
+        user_id=incoming.key.owner_id,
         seq=seq,
         queued=dialog.answering_seq != seq,
         after_event=after_event,
@@ -156,22 +84,22 @@ def _store(client: Client, *, is_known: bool) -> None:
         Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=columns)
 
 
-def _store_new(change: Change, held: Held, prepared: _Prepared, served: Served | UnknownModel) -> int:
+def _store_new(change: Change, held: Held, prepared: Prepared) -> int:
     """Store the results, the message, or both. Return the seq of the message that is to be answered."""
     dialog, new = change.dialog, held.new
     if new.results:
-        messages.check_answerable(dialog, messages.unusable(dialog, served=served))
+        messages.check_answerable(dialog, prepared.unusable)
         seq = _store_results(change, prepared.results, goes_on=not new.has_message).seq
         if not new.has_message:
             return seq
     elif held.again and (message := _without_answer(dialog)):
-        messages.check_answerable(dialog, messages.unusable(dialog, served=served))
+        messages.check_answerable(dialog, prepared.unusable)
         messages.answer_again(change, message)
         return message.seq
     if dialog.answering_seq is not None and (question := _open_question(dialog)):
         _answer(change, question, new)
         return dialog.answering_seq
-    return _store_message(change, new, served).seq
+    return _store_message(change, new, prepared.unusable).seq
 
 
 def _store_told(change: Change, new: Conversation) -> int:
@@ -213,14 +141,13 @@ def _answer(change: Change, question: Question, new: Conversation) -> None:
     questions.answer_within(change, question, change.dialog.owner, text)
 
 
-def _store_message(change: Change, new: Conversation, served: Served | UnknownModel) -> Turn:
+def _store_message(change: Change, new: Conversation, unusable: str) -> Turn:
     text, attached = _with_ahead(new)
     if new.ahead and change.dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
         text, attached = new.message, new.attached
         _store_ahead(change, new.ahead)
     whole = text_with(text, attached)
     messages.check_text(whole, has_images=any(file.pixels for file in attached))
-    unusable = messages.unusable(change.dialog, attached, whole, served=served)
     return messages.accept_message(change, text, unusable, attached)
 
 

@@ -99,7 +99,7 @@ def _with_same_head(incoming: Incoming) -> QuerySet[Dialog]:
     keys = keys_of(incoming.history)
     answers = (one.text for one in reversed(incoming.conversation.before) if one.role == "assistant")
     answer_keys = list(islice(filter(None, map(answer_key, answers)), MOST_BEYOND + 1))
-    again = keys_of(incoming.exchanges).whole
+    again = incoming.keys.whole
     whole, newest = Q(client__messages_digest__in=[keys.whole, again]), Q(client__newest=keys.newest)
     answer = Q(client__answer_digest__in=answer_keys)
     either = whole | newest | answer if answer_keys else whole | newest

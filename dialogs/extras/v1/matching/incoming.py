@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from dialogs.context.served import Served
 from dialogs.extras.v1.history import ClientMessage, Conversation
-from dialogs.extras.v1.likeness import Exchange, Fit, exchanges_of, without_spaces
+from dialogs.extras.v1.likeness import Exchange, Fit, Keys, exchanges_of, keys_of, without_spaces
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import Agent, ApiKey, Dialog
 from dialogs.state import State
@@ -38,6 +38,11 @@ class Incoming:
     def exchanges(self) -> list[Exchange]:
         """Return the exchanges of the whole conversation, the new message included."""
         return exchanges_of(self.conversation.whole)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """Return the digests by which the dialog is found again."""
+        return keys_of(self.exchanges)
 
     @cached_property
     def history(self) -> list[Exchange]:
