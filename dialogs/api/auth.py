@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
@@ -98,7 +99,8 @@ def recheck_of(request: PersonRequest) -> Callable[[], bool]:
         session_key = str(request.session.session_key)
 
     def holds() -> bool:
-        owner = api_keys.owner_of(key) if key else get_user(SimpleNamespace(session=SessionStore(session_key)))  # type: ignore[arg-type]
+        session: Any = SimpleNamespace(session=SessionStore(session_key))  # all that is read of a request
+        owner = api_keys.owner_of(key) if key else get_user(session)
         return owner is not None and owner.pk == user_id and owner.is_active
 
     return holds

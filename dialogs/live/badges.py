@@ -57,7 +57,7 @@ class Person:
             self._due = False
             try:
                 badges = await in_db_thread(self._read, self.user_id, {listener.language for listener in self._shown})
-            except Exception as error:  # noqa: BLE001  the database is unavailable: the badges stay, and are counted again
+            except Exception as error:  # noqa: BLE001  no database: the badges stay, and are counted again
                 log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)
                 self._due = True

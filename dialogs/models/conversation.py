@@ -296,7 +296,7 @@ class Turn(models.Model):
     reasoning = models.JSONField(
         null=True, help_text="{text, ms}: what the model thought, as far as it was shown, and from first to last word"
     )
-    client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: not sent by a client; unique otherwise
+    client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: no client sent it; else unique
     generation = models.ForeignKey(
         "dialogs.Generation", null=True, on_delete=models.PROTECT, related_name="turns", db_index=False
     )

@@ -263,7 +263,9 @@ def entry_of(
             card = replace(card, hint=_arguments(approval.edited_arguments)[1])  # what it ran with
         return Entry(position=position, turn=turn, calls=(card,))
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
-    html = mark_safe(render(turn.text[: TURN_CHARS.most])) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
+    html = None
+    if turn.role == Turn.Role.ASSISTANT and turn.text:
+        html = mark_safe(render(turn.text[: TURN_CHARS.most]))  # nosec B308 B703  render() cleans it
     made = turn.tool_calls or ()
     return Entry(
         position=position,

@@ -129,5 +129,5 @@ def _mathml(content: str, *, is_displayed: bool) -> str | None:
         return None
     try:
         return converter.convert(content.strip(), display="block" if is_displayed else "inline")
-    except Exception:  # noqa: BLE001 - it fails in many ways on what is no LaTeX, and a formula must not take a page along
+    except Exception:  # noqa: BLE001  it fails in many ways on what is no LaTeX: a formula takes no page along
         return None

@@ -221,7 +221,7 @@ def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
             return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
     except (Stopped, AsksPerson):
         raise
-    except Exception as error:  # noqa: BLE001  a tool's bug is the tool's result, not the dialog's end; _failure_result logs it
+    except Exception as error:  # noqa: BLE001  a tool's bug is its result, not the dialog's end, and is logged
         return _failure_result(tool, invocation, error)
 
 

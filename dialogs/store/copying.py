@@ -35,7 +35,8 @@ def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
     quote = connection.ops.quote_name
     columns = ", ".join(quote(field.column) for field in fields)
     with connection.cursor() as cursor:
-        cursor.execute(f"INSERT INTO {quote(table.db_table)} ({columns}) {select}", values)  # nosec B608: names of the schema
+        into = f"INSERT INTO {quote(table.db_table)} ({columns}) {select}"  # nosec B608: names of the schema
+        cursor.execute(into, values)
 
 
 def copy_rewrites(runs: QuerySet[RemediationRun], made: Dialog) -> None:

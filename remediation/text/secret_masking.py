@@ -15,7 +15,8 @@ SHAPES = re.compile(
     r"|\b(AKIA|ASIA|AIDA|AROA)[A-Z0-9]{16}\b"  # Amazon
     r"|\bAIza[A-Za-z0-9_-]{30,}|\bya29\.[\w-]{20,}"  # Google
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
-    r"|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{20,}|\bgsk_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{30,}"
+    r"|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{20,}|\bgsk_[A-Za-z0-9]{20,}"
+    r"|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{30,}"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
     re.S,
 )
@@ -25,8 +26,8 @@ URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
 # NAME=value, NAME: value, "name": "value", name is value. "prompt_tokens: 12" has no secret's name. What stands before
 # the name (DB_ in DB_PASSWORD) is left alone: matching it would take quadratic time in texts of many hyphens.
 NAMED = re.compile(  # in lower case, and each alternative with a letter first: other patterns take ten times as long
-    r"((?:password|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|auth[_-]?token|"
-    r"access[_-]?token|refresh[_-]?token|bearer[_-]?token|client[_-]?secret|token(?<![a-z]token)"
+    r"((?:password|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|"
+    r"auth[_-]?token|access[_-]?token|refresh[_-]?token|bearer[_-]?token|client[_-]?secret|token(?<![a-z]token)"
     r"|credentials(?<![a-z]credentials)|credential(?<![a-z]credential))"
     r"(?:[_-](?:id|key|value))?)"
     r"(?:[\"']?\s*(?:=>|:=|=|:)\s*[\"']?|\s+(?:is|was)(?:\s+now)?:?\s+[\"']?)"
@@ -36,8 +37,9 @@ REFERENCE = re.compile(r"\w+(\.\w+)*[(\[].*|[$%]?[{<].*|\$\w+", re.S)  # code th
 PLAIN = re.compile(r"[a-z]+[.!?:)]*|\d{1,9}[.)]*", re.I)
 ABOUT = re.compile(  # "the password is expired" tells no password
     r"(about|also|and|being|blank|changed|configured|correct|defined|different|empty|encrypted|exposed|expired|hashed|"
-    r"incorrect|invalid|kept|known|leaked|mandatory|missing|needed|never|only|optional|provided|required|reset|rotated|safe|"
-    r"same|secret|shared|still|stored|strong|unknown|unset|used|valid|weak|wrong|with|that|this|from|none|null|true|false)"
+    r"incorrect|invalid|kept|known|leaked|mandatory|missing|needed|never|only|optional|provided|required|reset|rotated|"
+    r"safe|same|secret|shared|still|stored|strong|unknown|unset|used|valid|weak|wrong|with|that|this|from|none|null|"
+    r"true|false)"
     r"[.!?:)]*",
     re.I,
 )

@@ -43,8 +43,8 @@ CHANGE = re.compile(
 )
 # In the clause before what says that something changed: it did not, or not yet.
 UNREAL = re.compile(
-    r"\b(?:if|whether|would|could|might|may|should|heard|hop(?:e|ing)|wish|suggest\w*|recommend\w*|maybe|perhaps|once|when|"
-    r"wenn|falls|ob|könnte|sollte|würde)\b[^,;:.]*$|如果|要是",
+    r"\b(?:if|whether|would|could|might|may|should|heard|hop(?:e|ing)|wish|suggest\w*|recommend\w*|maybe|perhaps|once|"
+    r"when|wenn|falls|ob|könnte|sollte|würde)\b[^,;:.]*$|如果|要是",
     re.I,
 )
 # Before a value: it is said of something, and is no part of a name.

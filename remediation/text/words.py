@@ -17,7 +17,8 @@ JOINTS = re.compile(r"[\W_]+")
 # Where an identifier's parts meet: fooBar, HTTPServer, abc123, 20th.
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 WIDE = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 ACCENTS = re.compile("[\u0300-\u036f]+")
 CONTRACTION = re.compile(r"['’](?:s|t|d|m|re|ve|ll)\b", re.IGNORECASE)

@@ -71,7 +71,9 @@ class Recorder(TracerProvider, Tracer):
         return self.spans[-1]
 
     @contextmanager
-    def start_as_current_span(self, name: str, *given: Any, **options: Any) -> Iterator[Recorded]:  # type: ignore[override]
+    def start_as_current_span(  # type: ignore[override]
+        self, name: str, *given: Any, **options: Any
+    ) -> Iterator[Recorded]:
         span = self.start_span(name, options["context"], attributes=options["attributes"])
         with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
             yield span

@@ -230,7 +230,8 @@ def reminders_locked(arena: Arena) -> Iterator[Callable[[], int]]:
     address = arena.postgres.tcp_url(arena.postgres.tcp_port or 0, "arena").replace("postgres:", "postgresql:")
     with psycopg.connect(address) as session:
         session.execute("LOCK TABLE dialogs_reminder IN ACCESS EXCLUSIVE MODE")
-        yield lambda: session.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]  # type: ignore[index]
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        yield lambda: session.execute(waiting).fetchone()[0]  # type: ignore[index]
 
 
 def crowd_of(arena: Arena, sockets: int, pages_per_person: int = PAGES_PER_PERSON) -> list[Member]:

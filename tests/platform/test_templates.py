@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.template.loader import get_template
@@ -39,7 +40,8 @@ def test_elements_that_show_their_space_are_found() -> None:
 
 def test_indentation_is_left_out_of_pages_and_lines_keep_their_numbers() -> None:
     name = "dialogs/_turn.html"
-    source, loaded = (ROOT / "templates" / name).read_text(), get_template(name).template.source  # type: ignore[attr-defined]
+    template: Any = get_template(name)
+    source, loaded = (ROOT / "templates" / name).read_text(), template.template.source
     assert "\n  " in source and "\n " not in loaded
     assert loaded.count("\n") == source.count("\n")
     assert "\n  " in get_template("questions/mail.txt").template.source  # type: ignore[attr-defined]

@@ -127,7 +127,8 @@ async def stream(rig: Rig, meter: Meter, streams: int) -> tuple[Spent, Spent]:
             assert answer.status_code == 202, answer.text
             await asyncio.sleep(RAMP_SECONDS)
         await asyncio.wait_for(asyncio.gather(*tasks), TOKENS / 25 + PATIENCE_SECONDS)
-    return tuple({part: ms / streams for part, ms in spent.items()} for spent in (opening, answering))  # type: ignore[return-value]
+    first, last = ({part: ms / streams for part, ms in spent.items()} for spent in (opening, answering))
+    return first, last
 
 
 def measured(rig: Rig, times: int, streams: int, advance: Callable[[], None]) -> dict[str, Spent]:

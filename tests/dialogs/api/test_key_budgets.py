@@ -144,8 +144,10 @@ class Program:
 
     def __call__(self, method: str, path: str, body: Any = None) -> HttpResponse:
         headers = {"Authorization": f"Bearer {self.secret}", "Accept": "application/json, text/event-stream"}
+        client: Any = Client(headers=headers)
         data = b"" if body is None else orjson.dumps(body)
-        return Client(headers=headers).generic(method, path, data, content_type="application/json")  # type: ignore[return-value]
+        answer: HttpResponse = client.generic(method, path, data, content_type="application/json")
+        return answer
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ class TestInADialog:
         assert results(asking) == []
         answer(asking, "allow.")
         assert results(asking) == [("ok", "noted the boat leaves at nine")]
-        assert (asking.state, asking.turns.order_by("-position").first().text) == ("idle", "Done.")  # type: ignore[union-attr]
+        assert (asking.state, asking.turns.latest("position").text) == ("idle", "Done.")
 
     def test_a_call_runs_with_the_arguments_that_a_person_allowed(self, asking: Dialog, script: Script) -> None:
         script({"match": "go", "tool_calls": [REMEMBER, REMEMBER, REMEMBER]}, {"text": "Done."})

@@ -25,6 +25,7 @@ from dominds.llm.providers.scripted import SCRIPTED
 
 MODEL = ModelInfo("stub", "model", "Model", OPENAI_COMPATIBLE)
 OTHER = ModelInfo("stub", "other", "Other", OPENAI_COMPATIBLE)
+CLOSED = Circuit()
 ends = st.one_of(
     st.none(),
     st.builds(
@@ -43,7 +44,7 @@ class Clock:
         return self.now
 
 
-def calls(errors: Sequence[ProviderError | None], circuit: Circuit = Circuit(), now: float = 0.0) -> Circuit:  # noqa: B008  frozen
+def calls(errors: Sequence[ProviderError | None], circuit: Circuit = CLOSED, now: float = 0.0) -> Circuit:
     for error in errors:
         circuit = after_call(circuit, error, now)
     return circuit
@@ -58,7 +59,7 @@ def test_five_failures_in_a_row_begin_a_rest(kind: type[ProviderError]) -> None:
 
 @pytest.mark.parametrize("answer", [None, RequestRefused("no"), AuthFailed("no"), ContextOverflow("long")])
 def test_any_answer_ends_the_row(answer: ProviderError | None) -> None:
-    assert calls([*[Overloaded("down")] * (FAILURES - 1), answer]) == Circuit()
+    assert calls([*[Overloaded("down")] * (FAILURES - 1), answer]) == CLOSED
 
 
 @pytest.mark.parametrize("kind", [MalformedStream, StreamAborted])
@@ -74,7 +75,7 @@ def test_rests_double_until_a_call_is_answered() -> None:
         seconds.append(circuit.open_until - now)
         now = circuit.open_until
     assert seconds == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
-    assert after_call(circuit, None, now) == Circuit()
+    assert after_call(circuit, None, now) == CLOSED
 
 
 def test_a_running_call_extends_a_pause_only_on_advice() -> None:

@@ -33,12 +33,9 @@ def dialog(turns: int = 20, length: int = 40) -> Units:
     return numbered(system(), user("Build a boat"), *texts, user("What now?"))
 
 
-def reply(*kept: object, summary: str = "") -> PrunedReply:
+def reply(*kept: Any, summary: str = "") -> PrunedReply:
     """Units kept as they are, or pairs of a unit and its new text."""
-    entries = [
-        PrunedEntry(k[0].id, "", k[1]) if isinstance(k, tuple) else PrunedEntry(k.id, "", None)  # type: ignore[attr-defined]
-        for k in kept
-    ]
+    entries = [PrunedEntry(k[0].id, "", k[1]) if isinstance(k, tuple) else PrunedEntry(k.id, "", None) for k in kept]
     return PrunedReply(tuple(entries), summary)
 
 

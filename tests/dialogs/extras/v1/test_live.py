@@ -320,7 +320,8 @@ def test_a_history_with_tool_calls_can_be_brought_along(client: OpenAI) -> None:
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "mine", "content": "30 degrees"},
     ]
-    answer = client.chat.completions.create(model="weather", messages=messages, tools=[WEATHER])  # type: ignore[list-item]
+    tools: Any = [WEATHER]
+    answer = client.chat.completions.create(model="weather", messages=messages, tools=tools)
     assert answer.choices[0].message.content == "It is warm."
 
 
@@ -537,7 +538,8 @@ def test_langchain_chats_streams_and_calls_tools(stack: Stack, person: User) -> 
     from langchain_openai import ChatOpenAI
 
     def chat(model: str) -> Any:
-        return ChatOpenAI(model=model, base_url=f"{stack.base_url}/v1", api_key=create_key(person))  # type: ignore[arg-type]
+        key: Any = create_key(person)
+        return ChatOpenAI(model=model, base_url=f"{stack.base_url}/v1", api_key=key)
 
     answer = chat("plain").invoke("Hi")
     assert (answer.content, answer.usage_metadata["total_tokens"]) == ("You said: Hi", 55)

@@ -196,7 +196,8 @@ def test_only_the_clients_tools_are_offered_and_any_may_be_required(client: Open
 
 @pytest.mark.parametrize("name", ["local", "openai", "anthropic"])
 def test_a_schema_is_honoured_by_every_kind_of_provider(client: OpenAI, doubles: dict[str, Double], name: str) -> None:
-    parsed = client.chat.completions.parse(model=name, messages=[user("Where?")], response_format=City)  # type: ignore[list-item]
+    asked: Any = [user("Where?")]
+    parsed = client.chat.completions.parse(model=name, messages=asked, response_format=City)
     body = doubles[name].bodies[-1]
     sent = body.get("response_format") or body.get("text") or body.get("output_config")
     assert "name" in json.dumps(sent)
@@ -448,10 +449,9 @@ def test_dialogs_of_programs_have_an_origin_and_brief_ones_expire(
 ) -> None:
     dialog = dialog_of(ask(client, "local", user(text), **options))
     assert (dialog.origin, dialog.expires_at is not None) == (origin, expires)
-    answer = client.chat.completions.create(
-        model="local",
-        messages=[user(text), {"role": "assistant", "content": dialog.turns.get(role="assistant").text}, user("Go on")],  # type: ignore[list-item]
-    )
+    answered = {"role": "assistant", "content": dialog.turns.get(role="assistant").text}
+    messages: Any = [user(text), answered, user("Go on")]
+    answer = client.chat.completions.create(model="local", messages=messages)
     again = dialog_of(answer)
     assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None), "a conversation is kept"
 
