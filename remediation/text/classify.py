@@ -1,8 +1,7 @@
 """Kind and priority of a context unit, by evidence: who spoke, which tool on which file, fences, the look of lines."""
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
@@ -21,22 +20,21 @@ CODE_FILES = frozenset(
     ml mli mm nim nix patch php pl pm po pot proto ps1 pug py pyi pyx r rb rs sass scala scm scss sh sol sql
     svelte swift tcl tf thrift ts tsx v vb vbs vhd vim vue xsd xsl xslt zig zsh""".split()
 )
-CODE_NAMES = frozenset(
-    {"makefile", "dockerfile", "jenkinsfile", "rakefile", "gemfile", "vagrantfile", "cmakelists.txt"}
+CODE_FILE = re.compile(
+    rf"[\w)-]\.(?:{'|'.join(CODE_FILES)})\b(?!\.\w)|\b(?:make|docker|jenkins|rake|gem|vagrant)file\b|\bcmakelists\.txt\b",
+    re.I,
 )
-PATH_FIELDS = re.compile(r"path|file|name|target|source|uri|url|location|document|resource", re.I)
-# A command whose output is the file itself, and the files that it names.
-READING_COMMAND = re.compile(r"(?:^|[;&|]\s*|\s)(?:cat|sed|head|tail|nl|less|more|bat|type|show|awk|tac)\b")
+# Commands whose output is the file itself, and some whose output is not.
+READING_COMMAND = re.compile(r"\b(?:cat|sed|head|tail|nl|less|more|bat|type|show|awk|tac)\s")
 RUNNING_COMMAND = re.compile(
-    r"(?:^|[;&|]\s*)\s*(?:sudo )?(?:python[\d.]*|pytest|node|ruby|make|go|cargo|npm|grep|rg|find|ls"
+    r"(?:^|[\"\[;&|])\s*(?:sudo )?(?:python[\d.]*|pytest|node|ruby|make|go|cargo|npm|grep|rg|find|ls"
     r"|git (?:log|status|push|commit)|psql)\b"
 )
-COMMAND_WORD = re.compile(r"[^\s'\"|;&<>()]+")
 READING_TOOL = re.compile(r"read|view|open|cat|fetch|get|show|load|file|source|content|artifact|download", re.I)
 WRITING_TOOL = re.compile(
     r"write|edit|create|delete|remove|append|patch|replace|update|save|move|rename|run|exec", re.I
 )
-LONGEST_ARGUMENT = 2_000  # characters that may be a path or a command
+LONGEST_CALL = 2_000  # characters of arguments that may be a path or a command
 
 # Each pattern is anchored to one line and repeats no group inside another: linear on any input.
 CHECKBOX = re.compile(r"[-*+] \[[ xX]\] ")
@@ -77,10 +75,10 @@ def kind_of(unit: Unit) -> UnitKind:
 def _kind_of_result(message: Message, call: ToolCall | None) -> UnitKind:
     lines = _lines_of(message.text)
     if call is not None and not _is_log(lines):
-        if _read_from_code(call):
-            return UnitKind.CODE
-        if any(RUNNING_COMMAND.search(value) for _, value in _arguments_of(call)):
+        if RUNNING_COMMAND.search(call.arguments[:LONGEST_CALL]):
             return UnitKind.CODE if _is_code(lines) else UnitKind.LOG
+        if _reads_code(call):
+            return UnitKind.CODE
     return classify(message.text, UnitRole.TOOL)
 
 
@@ -110,39 +108,11 @@ def _without_numbers(text: str) -> str:
     return "\n".join(lines)
 
 
-def _read_from_code(call: ToolCall) -> bool:
-    """Check whether the call read a file whose name says that it holds code."""
+def _reads_code(call: ToolCall) -> bool:
+    """Check whether the call prints a file whose name says that it holds code."""
     reads = READING_TOOL.search(call.name) and not WRITING_TOOL.match(call.name)
-    return any(
-        (bool(reads) and bool(PATH_FIELDS.search(name)) and is_code_file(value)) or _prints_code(value)
-        for name, value in _arguments_of(call)
-    )
-
-
-def _arguments_of(call: ToolCall) -> Iterator[tuple[str, str]]:
-    """Return the name and value of each short text among a call's arguments."""
-    if len(call.arguments) > INSPECTED_CHARS:
-        return
-    try:
-        arguments = json.loads(call.arguments or "null")
-    except (ValueError, RecursionError):
-        return
-    for name, value in arguments.items() if isinstance(arguments, dict) else ():
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and len(text) <= LONGEST_ARGUMENT:
-                yield name, text
-
-
-def _prints_code(command: str) -> bool:
-    """Check whether a shell command does nothing but print files of code."""
-    if not READING_COMMAND.search(command) or RUNNING_COMMAND.search(command):
-        return False
-    return any(is_code_file(word) for word in COMMAND_WORD.findall(command))
-
-
-def is_code_file(path: str) -> bool:
-    name = path.strip().rstrip("/").replace("\\", "/").rpartition("/")[2].lower()
-    return name in CODE_NAMES or ("." in name and name.rpartition(".")[2] in CODE_FILES)
+    is_path = len(call.arguments) <= LONGEST_CALL and CODE_FILE.search(call.arguments)
+    return bool(is_path and (reads or READING_COMMAND.search(call.arguments)))
 
 
 def _is_log(lines: Sequence[str]) -> bool:
