@@ -6,7 +6,7 @@ from remediation.budget import LEAST_GAIN, most_filled
 from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, lost_talk, removed_from
 from remediation.strategies.exchanges import with_answers
-from remediation.strategies.outcome import STAND_INS, first_user, is_ledger, touchable
+from remediation.strategies.outcome import STAND_INS, first_user, is_ledger, standing_tokens, touchable
 from remediation.strategies.said import Talk, find_superseded, is_by_rule
 from remediation.strategies.stand_ins import with_text
 
@@ -43,14 +43,22 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     if must_gain and est_before - est_after < est_before * LEAST_GAIN:
         says = f"est. {est_before:,} → {est_after:,} tokens, less than a tenth."
         return fail(attempt, f"The rewrite would gain too little to be worth what it loses: {says}", toolbox)
-    return Rewritten(
-        units=carried.units,
-        removed=removed_from(attempt.before, carried.units),
-        est_before=est_before,
-        est_after=est_after,
+    return replace(
+        outcome_of(attempt, carried.units, toolbox),
         steps=_with_headroom(attempt, carried.units, est_after),
         summary=_summary_of(carried.units, attempt.before),
         ledger=carried.ledger,
+    )
+
+
+def outcome_of(attempt: Attempt, units: Units, toolbox: Toolbox) -> Rewritten:
+    """Return the outcome of a rewrite that leaves these units, and writes nothing beside them."""
+    return Rewritten(
+        units=units,
+        removed=removed_from(attempt.before, units),
+        est_before=total_tokens(attempt.before),
+        est_after=total_tokens(units),
+        steps=attempt.steps,
         recovered=attempt.recovered,
         millis=toolbox.clock() - attempt.started_at,
     )
@@ -115,16 +123,17 @@ def _aim_of(attempt: Attempt) -> int:
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:
     """Return the units unchanged, and why they must stay so."""
-    size = total_tokens(attempt.before)
-    return Rewritten(
-        units=attempt.before,
-        removed=(),
-        est_before=size,
-        est_after=size,
-        steps=attempt.steps,
-        recovered=attempt.recovered,
-        millis=toolbox.clock() - attempt.started_at,
-        failure=failure,
+    return replace(outcome_of(attempt, attempt.before, toolbox), failure=failure)
+
+
+def irreducible(units: Units, limit: int) -> str:
+    """Explain, with the sizes, why no rewrite can help."""
+    system = sum(unit.est_tokens for unit in units if unit.role is UnitRole.SYSTEM)
+    fixed = standing_tokens(units) - system
+    first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"
+    return (
+        f"{first} messages that must stay (est. {fixed:,} tokens) leave no room for a "
+        f"summary within the {limit:,} tokens for messages. Shorten them, raise the limit or choose a larger model."
     )
 
 

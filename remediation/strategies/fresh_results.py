@@ -9,7 +9,7 @@ from dataclasses import replace
 from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitRole, Units
 from remediation.strategies.masking import FRESH_UNITS, SMALLEST_RESULT, where_it_is, with_short_arguments
-from remediation.strategies.outcome import FAILURE_WORDS, standing_tokens, task_of
+from remediation.strategies.outcome import FAILURE_WORDS, mentions, standing_tokens, task_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import telling
 
@@ -121,15 +121,11 @@ def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
     for piece, row in rows.items():
         seen.update(dict.fromkeys(row, times[piece]))
     worths = {
-        piece: sum(math.log(1 + len(pieces) / seen[word]) for word in row) + FAILURE_WORTH * _reports_failure(piece)
+        piece: sum(math.log(1 + len(pieces) / seen[word]) for word in row)
+        + FAILURE_WORTH * mentions(piece.lower(), FAILURE_WORDS)
         for piece, row in rows.items()
     }
     return {place: worths[piece] for place, piece in enumerate(pieces) if worths[piece] > 0}
-
-
-def _reports_failure(piece: str) -> bool:
-    lowered = piece.lower()
-    return any(word in lowered for word in FAILURE_WORDS)
 
 
 def _join(pieces: Sequence[str], chosen: set[int]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import ledger_reserve, most_of_account
-from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
 from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
@@ -14,7 +14,6 @@ from remediation.strategies.outcome import (
     newest_failure,
     newest_user,
     standing,
-    standing_tokens,
     task_of,
 )
 from remediation.strategies.stand_ins import (
@@ -139,14 +138,3 @@ def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:
     stay = [units[index] for index in sorted(kept)]
     system = [unit for unit in stay if unit.role is UnitRole.SYSTEM]
     return (*system, handover, *(unit for unit in stay if unit.role is not UnitRole.SYSTEM))
-
-
-def irreducible(units: Units, limit: int) -> str:
-    """Explain, with the sizes, why no rewrite can help."""
-    system = sum(unit.est_tokens for unit in units if unit.role is UnitRole.SYSTEM)
-    fixed = standing_tokens(units) - system
-    first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"
-    return (
-        f"{first} messages that must stay (est. {fixed:,} tokens) leave no room for a "
-        f"summary within the {limit:,} tokens for messages. Shorten them, raise the limit or choose a larger model."
-    )

@@ -8,10 +8,18 @@ from dominds.llm.messages import Message, Role
 from remediation.budget import with_its_answer
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.prompts import render
+from remediation.strategies.carrying import most_of_account
 from remediation.strategies.digest import digest, shorten
 from remediation.strategies.outcome import is_ledger, task_of, text_of
 from remediation.strategies.said import said_in
-from remediation.strategies.stand_ins import own_text, text_counter
+from remediation.strategies.stand_ins import (
+    heading_tokens,
+    own_text,
+    put_in_place,
+    stand_in,
+    summary_heading,
+    text_counter,
+)
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.marks import SPEAKERS, disarm, fenced
 from remediation.text.secret_masking import redact
@@ -58,6 +66,27 @@ def hand_off(
     """
     written = by_model(gone, remaining, max(room, most), toolbox)
     return written if written.by_model else by_rule(gone, room, toolbox, people_room, written.note, remaining)
+
+
+def handed_over(units: Units, stays: set[int], aim: int, toolbox: Toolbox, limit: int, opening: str = "") -> Units:
+    """Return the units that stay and, where the first of the others stood, one hand-off of these within ``aim`` tokens
+    for all. It follows the lines of an ``opening``, which stand there in any case.
+    """
+    stay = tuple(units[index] for index in sorted(stays))
+    gone = tuple(unit for index, unit in enumerate(units) if index not in stays and not is_ledger(unit))
+    beside = total_tokens(stay) + heading_tokens(gone, toolbox, opening)
+    handed = hand_off(gone, stay, aim - beside, toolbox, limit // PEOPLE_SHARE, most_of_account(limit, beside))
+    return summarised(units, stays, handed.text, toolbox, opening)
+
+
+def summarised(units: Units, stays: set[int], text: str, toolbox: Toolbox, opening: str = "") -> Units:
+    """Return the units that stay, and the summary of the others, ledgers apart, where the first of them stood."""
+    gone = tuple(unit for index, unit in enumerate(units) if index not in stays and not is_ledger(unit))
+    words = f"{opening}{summary_heading(gone)}{text}" if text else opening.strip()
+    unit = stand_in(UnitKind.SUMMARY, words, gone, toolbox, units)
+    if not gone or not words or (not opening and unit.est_tokens >= total_tokens(gone)):
+        return tuple(units[index] for index in sorted(stays))
+    return put_in_place(units, set(range(len(units))) - stays, unit)
 
 
 def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:

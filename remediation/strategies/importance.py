@@ -5,21 +5,20 @@ All sizes are estimated tokens. A unit is a message, or a tool call with its res
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import NamedTuple
 
 from dominds.llm.messages import Message, Role
 from remediation.config import Weights
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
-from remediation.strategies.carrying import ledger_reserve, most_of_account
-from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.carrying import ledger_reserve
+from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible, outcome_of
 from remediation.strategies.exchanges import exchanges
 from remediation.strategies.fresh_results import cut_fresh_results
-from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
+from remediation.strategies.hand_off import handed_over
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import FAILURE_WORDS, in_units, is_ledger, newest_failure, standing
+from remediation.strategies.outcome import FAILURE_WORDS, in_units, is_ledger, mentions, newest_failure, standing
 from remediation.strategies.said import find_void
-from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, sources_of, summary_heading
+from remediation.strategies.stand_ins import COUNTS_LINE
 
 TARGET_PERCENT = 80  # of the limit
 DEFAULT_LIMIT = 100_000  # tokens, for a model that neither the catalog nor the table knows
@@ -80,10 +79,6 @@ def score_parts(unit: Unit, index: int, total: int, weights: Weights) -> Score:
     return _points(unit, _read(unit, weights), index, total, weights)
 
 
-def score(unit: Unit, index: int, total: int, weights: Weights) -> float:
-    return score_parts(unit, index, total, weights).total
-
-
 class _Reading(NamedTuple):
     """A reading of a unit's text, made once for score and urgency: reading is most of the work of pruning."""
 
@@ -97,9 +92,9 @@ def _read(unit: Unit, weights: Weights) -> _Reading:
     text = unit.text
     lowered = text.lower()
     return _Reading(
-        fails=unit.failed or _mentions(lowered, FAILURE_WORDS),
-        operates=any(message.tool_calls for message in unit.messages) or _mentions(lowered, OPERATION_WORDS),
-        forbids=unit.role is UnitRole.USER and _mentions(lowered, CONSTRAINT_WORDS),
+        fails=unit.failed or mentions(lowered, FAILURE_WORDS),
+        operates=any(message.tool_calls for message in unit.messages) or mentions(lowered, OPERATION_WORDS),
+        forbids=unit.role is UnitRole.USER and mentions(lowered, CONSTRAINT_WORDS),
         is_long=len(text) > weights.long_text_chars,
     )
 
@@ -107,7 +102,9 @@ def _read(unit: Unit, weights: Weights) -> _Reading:
 def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weights) -> Score:
     return Score(
         recency=_recency(unit, index, total, weights),
-        role=_role_points(unit.role, weights),
+        role={UnitRole.SYSTEM: weights.role_system, UnitRole.USER: weights.role_user}.get(
+            unit.role, weights.role_model
+        ),
         keywords=(weights.failures if reading.fails else 0) + (weights.operations if reading.operates else 0),
         length=weights.length if reading.is_long else 0,
     )
@@ -120,36 +117,19 @@ def _recency(unit: Unit, index: int, total: int, weights: Weights) -> float:
     return max(0.0, weights.recency * (index - 1) / (total - 1))
 
 
-def _role_points(role: UnitRole, weights: Weights) -> float:
-    match role:
-        case UnitRole.SYSTEM:
-            return weights.role_system
-        case UnitRole.USER:
-            return weights.role_user
-        case UnitRole.ASSISTANT | UnitRole.TOOL:
-            return weights.role_model
-
-
-def _mentions(lowered: str, words: Iterable[str]) -> bool:
-    for word in words:  # noqa: SIM110 - ``any`` over a generator takes twice as long, and this is where the time goes
-        if word in lowered:
-            return True
-    return False
-
-
-def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Pruned:
+def prune(units: Units, max_tokens: int, weights: Weights) -> Pruned:
     """Keep what must stay, then the best-scored units that fit into ``max_tokens``, in their order.
 
     User constraints and failures that fit are chosen before the scores decide, within three quarters of the free room:
     the score alone would drop an old "never push" for a newer pleasantry.
     """
-    sizes = [unit.est_tokens or count(unit.messages) for unit in units]
+    sizes = [unit.est_tokens for unit in units]
     if sum(sizes) <= max_tokens:
         return Pruned(units, (), sum(sizes))
     kept = indispensable(units)
     required = sum(sizes[index] for index in kept)
     if required > max_tokens:
-        return replace(_make_pruned(units, sizes, kept), failure=_too_large(units, sizes, kept, max_tokens))
+        return replace(_make_pruned(units, sizes, kept), failure=irreducible(units, max_tokens))
     failure = newest_failure(units)
     if failure >= 0 and failure not in kept and required + sizes[failure] <= max_tokens:
         kept.add(failure)
@@ -211,32 +191,6 @@ def _fill(ranked: Iterable[tuple[list[int], int]], room: int) -> tuple[set[int],
     return chosen, used
 
 
-def _too_large(units: Units, sizes: Sequence[int], kept: set[int], max_tokens: int) -> str:
-    system = sum(sizes[index] for index in kept if units[index].role is UnitRole.SYSTEM)
-    others = sum(sizes[index] for index in kept) - system
-    first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"
-    return (
-        f"{first} newest and pinned messages (est. {others:,} tokens) alone exceed the budget of {max_tokens:,} "
-        "tokens for messages. Shorten them, raise the limit or choose a larger model."
-    )
-
-
-def counts_unit(old: Units, count: Count) -> Unit:
-    """Make the unit that says how many messages it stands for. Its id depends on those alone."""
-    text = describe(old)
-    message = Message(role=Role.USER, text=text)
-    digest = sha256("\n".join(unit.id for unit in old).encode()).hexdigest()[:16]
-    return Unit(
-        id=f"summary-{digest}",
-        kind=UnitKind.SUMMARY,
-        role=UnitRole.USER,
-        messages=(message,),
-        source=sources_of(old),
-        priority=min(unit.priority for unit in old),
-        est_tokens=count((message,)),
-    )
-
-
 def describe(units: Sequence[Unit]) -> str:
     """Write "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls".
 
@@ -277,10 +231,8 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     One line of counts, a hand-off summary and the key facts stand for what goes.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
-    before = total_tokens(units)
-    if before <= target_tokens:
-        says = f"the messages take est. {before:,} of the {target_tokens:,} tokens that they may take."
-        return fail(attempt, f"Nothing to prune: {says}", toolbox)
+    if total_tokens(units) <= target_tokens:
+        return _nothing_to_prune(attempt, toolbox)
     room = max(1, target_tokens - ledger_reserve(limit, units))
     cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
     masked = mask_old_output(cut, room, toolbox)
@@ -291,60 +243,54 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     stays = sum(light[index].est_tokens for index in indispensable(light))
     share = HAND_OFF_SHARE if any(unit.role is UnitRole.TOOL for unit in units) else TALK_SHARE
     for_hand_off = max(COUNTS_TOKENS, int((room - stays) * share))
-    pruned = prune(light, max(1, room - for_hand_off), weights, toolbox.count)
+    pruned = prune(light, max(1, room - for_hand_off), weights)
     if pruned.failure and pruned.tokens + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
-        return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
+        return _nothing_to_prune(attempt, toolbox)
     after = with_account(units, pruned.pruned, room, toolbox, limit)
     step = step_of("prune", units, after, f"removed {in_units(len(pruned.removed))}")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 
+def with_account(units: Units, kept: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
+    """Put one line of counts (earlier ones included) and the hand-off where the first removed unit stood."""
+    standing_now = {unit.id: unit for unit in kept}
+    stays = {index for index, unit in enumerate(units) if unit.id in standing_now}
+    counts = describe([unit for unit in units if unit.id not in standing_now and not is_ledger(unit)])
+    view = tuple(standing_now.get(unit.id, unit) for unit in units)
+    return handed_over(view, stays, room, toolbox, limit, f"{counts}\n")
+
+
 def remove(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
     """Prune down to ``target_tokens`` and write nothing: what an earlier rewrite left of others stays if it fits."""
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
-    before = total_tokens(units)
-    if before <= target_tokens:
-        says = f"the messages take est. {before:,} of the {target_tokens:,} tokens that they may take."
-        return fail(attempt, f"Nothing to prune: {says}", toolbox)
+    if total_tokens(units) <= target_tokens:
+        return _nothing_to_prune(attempt, toolbox)
     left = tuple(replace(unit, pinned=True) if _is_account(unit) else unit for unit in units)
-    pruned = prune(left, target_tokens, weights, toolbox.count)
+    pruned = prune(left, target_tokens, weights)
     if pruned.failure:
-        pruned = prune(units, target_tokens, weights, toolbox.count)
+        pruned = prune(units, target_tokens, weights)
     if pruned.failure and pruned.tokens > limit:
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
-        return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
+        return _nothing_to_prune(attempt, toolbox)
     kept = {unit.id for unit in pruned.pruned}
     after = tuple(unit for unit in units if unit.id in kept)
     step = step_of("prune", units, after, f"removed {in_units(len(pruned.removed))}")
-    return Rewritten(
-        units=after,
-        removed=tuple(unit for unit in units if unit.id not in kept),
-        est_before=before,
-        est_after=total_tokens(after),
-        steps=(step,),
-        millis=toolbox.clock() - attempt.started_at,
+    return outcome_of(replace(attempt, steps=(step,)), after, toolbox)
+
+
+def _nothing_to_prune(attempt: Attempt, toolbox: Toolbox) -> Rewritten:
+    size, target = total_tokens(attempt.before), attempt.target or 0
+    says = (
+        f"the messages take est. {size:,} of the {target:,} tokens that they may take."
+        if size <= target
+        else f"all messages must stay, est. {size:,} tokens."
     )
+    return fail(attempt, f"Nothing to prune: {says}", toolbox)
 
 
 def _is_account(unit: Unit) -> bool:
     """Recognise a ledger or a line of counts, which each rewrite writes anew."""
     return is_ledger(unit) or _earlier_counts(unit) is not None
-
-
-def with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
-    """Put one line of counts (earlier ones included) and the hand-off where the first removed unit stood."""
-    kept = {unit.id: unit for unit in pruned}
-    gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}
-    replaced = tuple(units[index] for index in sorted(gone))
-    counted = counts_unit(replaced, toolbox.count)
-    beside = total_tokens(pruned) + counted.est_tokens + heading_tokens(replaced, toolbox)
-    most = most_of_account(limit, beside)
-    handed = hand_off(replaced, pruned, room - beside, toolbox, limit // PEOPLE_SHARE, most)
-    text = f"{counted.text}\n{summary_heading(replaced)}{handed.text}" if handed.text else counted.text
-    messages = (Message(role=Role.USER, text=text),)
-    account = replace(counted, messages=messages, est_tokens=toolbox.count(messages))
-    view = tuple(kept.get(unit.id, unit) for unit in units)
-    return put_in_place(view, gone | {index for index, unit in enumerate(units) if is_ledger(unit)}, account)

@@ -1,6 +1,6 @@
 """The outcome of a strategy, and the units that a strategy may touch at all."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
@@ -36,6 +36,10 @@ class StrategyOutcome:
     note: str = ""
     fresh_start: bool = False
     excess: int = 0
+
+
+def mentions(lowered: str, words: Collection[str]) -> bool:
+    return any(map(lowered.__contains__, words))
 
 
 def in_units(number: int) -> str:
@@ -99,9 +103,8 @@ def _of_people(units: Units) -> list[int]:
 
 def task_of(units: Units) -> str:
     """Return a query for what the dialog is about now: its newest user message, followed by its first."""
-    users = [unit for unit in units if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
-    texts = [unit.text for unit in (users[:1] + users[-1:] if len(users) > 1 else users)]
-    return "\n".join(reversed(texts))
+    places = _of_people(units)
+    return "\n".join(units[place].text for place in dict.fromkeys((*places[-1:], *places[:1])))
 
 
 def text_of(units: Sequence[Unit]) -> str:

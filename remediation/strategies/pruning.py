@@ -12,14 +12,13 @@ from typing import Any
 from remediation.budget import with_its_answer
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.prompts import Prompt, load, render
-from remediation.strategies.carrying import ledger_reserve, most_of_account
-from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.carrying import ledger_reserve
+from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
 from remediation.strategies.fresh_results import cut_fresh_results
-from remediation.strategies.fresh_start import irreducible
-from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
+from remediation.strategies.hand_off import handed_over, summarised
 from remediation.strategies.masking import mask
 from remediation.strategies.outcome import (
-    STAND_INS,
+    first_user,
     in_units,
     is_ledger,
     newest_failure,
@@ -28,10 +27,6 @@ from remediation.strategies.outcome import (
     task_of,
 )
 from remediation.strategies.stand_ins import (
-    heading_tokens,
-    put_in_place,
-    stand_in,
-    summary_heading,
     text_counter,
     with_text,
 )
@@ -185,7 +180,8 @@ def apply_pruned(
         index: units[index] if index in kept_by_rule else _rewritten(units[index], wanted[index], toolbox)
         for index in sorted(chosen)
     }
-    after = _with_summary(units, view, _summary_text(units, reply, toolbox), toolbox)
+    merged_view = tuple(view.get(index, unit) for index, unit in enumerate(units))
+    after = summarised(merged_view, set(view), _summary_text(units, reply, toolbox), toolbox)
     before, left = total_tokens(units), total_tokens(after)
     note = (
         f"kept {len(view)} of {in_units(len(units))}, {100 * (before - left) / max(1, before):.0f} % less by our "
@@ -201,16 +197,11 @@ def must_stay(units: Units, limit: int, target: int | None = None) -> set[int]:
     """
     most = limit // 2 if target is None else min(limit // 2, target)
     since = range(max(newest_user(units) + 1, len(units) - RECENT_UNITS), len(units))
-    kept = standing(units) | ({_task(units)} - {-1}) | {i for i in since if units[i].role is UnitRole.TOOL}
+    kept = standing(units) | ({first_user(units)} - {-1}) | {i for i in since if units[i].role is UnitRole.TOOL}
     recent = range(max(0, len(units) - RECENT_UNITS), len(units))
     if sum(units[index].est_tokens for index in kept | set(recent)) > most:
         recent = range(max(0, len(units) - FEWEST_RECENT_UNITS), len(units))
     return kept | set(recent)
-
-
-def _task(units: Units) -> int:
-    users = (i for i, unit in enumerate(units) if unit.role is UnitRole.USER and unit.kind not in STAND_INS)
-    return next(users, -1)
 
 
 def _match_entries(units: Units, reply: PrunedReply) -> dict[int, str | None]:
@@ -248,18 +239,6 @@ def _summary_text(units: Units, reply: PrunedReply, toolbox: Toolbox) -> str:
     return "" if _gate(text, original, total_tokens(units) // 4, toolbox) else text
 
 
-def _with_summary(units: Units, view: dict[int, Unit], summary: str, toolbox: Toolbox) -> Units:
-    """Put the summary where the first removed unit stood."""
-    gone = {index for index in range(len(units)) if index not in view and not is_ledger(units[index])}
-    if not gone or not summary:
-        return tuple(view[index] for index in sorted(view))
-    removed = tuple(units[index] for index in sorted(gone))
-    unit = stand_in(UnitKind.SUMMARY, summary_heading(removed) + summary, removed, toolbox, units)
-    merged = tuple(view.get(index, other) for index, other in enumerate(units))
-    gone |= {index for index in range(len(units)) if index not in view}
-    return put_in_place(merged, gone, unit)
-
-
 def fallback(
     units: Units,
     toolbox: Toolbox,
@@ -292,29 +271,13 @@ def fallback(
     last = [
         i for i in range(max(0, len(units) - RECENT_UNITS), len(units)) if i not in kept and not is_ledger(units[i])
     ]
-    task = [i for i in (_task(units),) if i >= 0 and i not in kept and i not in last]
+    task = [i for i in (first_user(units),) if i >= 0 and i not in kept and i not in last]
     chosen = newest_fitting(lighter, [*task, *last], (aim - used) // 2, skip=True)
-    after = _handed_over(units, lighter, kept | chosen, aim, toolbox, limit)
+    stays = kept | chosen
+    view = tuple(lighter[index] if index in stays else unit for index, unit in enumerate(units))
+    after = handed_over(view, stays, aim, toolbox, limit)
     step = step_of("fallback", attempt.before, after, reason)
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
-
-
-def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox: Toolbox, limit: int) -> Units:
-    """Return the kept units as they now are, with one hand-off summary where the first of the others stood."""
-    stay = tuple(lighter[index] for index in sorted(kept))
-    gone = {index for index in range(len(units)) if index not in kept and not is_ledger(units[index])}
-    if not gone:
-        return stay
-    replaced = tuple(units[index] for index in sorted(gone))
-    beside = total_tokens(stay) + heading_tokens(replaced, toolbox)
-    most = most_of_account(limit, beside)
-    handed = hand_off(replaced, stay, aim - beside, toolbox, limit // PEOPLE_SHARE, most)
-    if not handed.text:
-        return stay
-    unit = stand_in(UnitKind.SUMMARY, summary_heading(replaced) + handed.text, replaced, toolbox, units)
-    if unit.est_tokens >= total_tokens(replaced):
-        return stay
-    return put_in_place(lighter, gone | {i for i in range(len(units)) if i not in kept}, unit)
 
 
 MARGIN_PERCENT = 10  # of the pruner's window: what an estimate may be off by

@@ -60,9 +60,9 @@ def turns_of_summary(text: str) -> tuple[int, int] | None:
     return (int(result[1]), int(result[2])) if result and result[1] else None
 
 
-def heading_tokens(replaced: Sequence[Unit], toolbox: Toolbox) -> int:
+def heading_tokens(replaced: Sequence[Unit], toolbox: Toolbox, opening: str = "") -> int:
     """Count the tokens that a summary's message takes beside its words."""
-    return toolbox.count((Message(role=Role.USER, text=summary_heading(replaced)),))
+    return toolbox.count((Message(role=Role.USER, text=opening + summary_heading(replaced)),))
 
 
 def _heading_of(text: str) -> re.Match[str] | None:

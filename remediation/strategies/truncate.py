@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from remediation.context import Rewritten, Toolbox, Units
 from remediation.strategies.carrying import ledger_budget
-from remediation.strategies.conclusion import Attempt, conclude, fail
-from remediation.strategies.fresh_start import irreducible
+from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
 from remediation.strategies.outcome import is_ledger, standing
 
 

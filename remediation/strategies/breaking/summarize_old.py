@@ -6,9 +6,9 @@ from math import ceil
 from remediation.config import SummarizeOld
 from remediation.context import Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import MESSAGE_TOKENS
-from remediation.strategies.hand_off import PEOPLE_SHARE, HandOff, by_model, by_rule, hand_off
+from remediation.strategies.hand_off import PEOPLE_SHARE, HandOff, by_model, by_rule, hand_off, summarised
 from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable, without
-from remediation.strategies.stand_ins import heading_tokens, put_in_place, stand_in, summary_heading
+from remediation.strategies.stand_ins import heading_tokens
 
 TOO_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
 ROOM_SHARE = 0.45  # of the target, which a summary may fill where more must go than it leaves
@@ -82,15 +82,16 @@ def replace_by_summary(units: Units, chosen: set[int], max_tokens: int, toolbox:
 def _replace_old(units: Units, chosen: set[int], handed: HandOff, max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
     if not handed.text:
         return StrategyOutcome(units, "nothing to summarize")
-    replaced = _those(units, chosen)
-    unit = stand_in(UnitKind.SUMMARY, summary_heading(replaced) + handed.text, replaced, toolbox, units)
-    if unit.est_tokens >= total_tokens(replaced):
+    left = summarised(units, set(range(len(units))) - chosen, handed.text, toolbox)
+    if len(left) <= len(units) - len(chosen):
         return StrategyOutcome(units, "a summary would be no shorter")
+    replaced = _those(units, chosen)
     notes = [f"summarized {in_units(len(replaced))}", handed.note]
     if handed.by_model and toolbox.similarity(text_of(replaced), handed.text) < TOO_UNLIKE:
         notes.append("it looks unlike what it stands for")
-    excess = max(0, unit.est_tokens - max_tokens - MESSAGE_TOKENS)
-    return StrategyOutcome(put_in_place(units, chosen, unit), "; ".join(note for note in notes if note), excess=excess)
+    size = total_tokens(left) - (total_tokens(units) - total_tokens(replaced))
+    excess = max(0, size - max_tokens - MESSAGE_TOKENS)
+    return StrategyOutcome(left, "; ".join(note for note in notes if note), excess=excess)
 
 
 def _those(units: Units, chosen: set[int]) -> Units:

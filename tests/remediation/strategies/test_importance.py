@@ -18,12 +18,11 @@ from remediation.strategies.importance import (
     prune,
     remove,
     retain,
-    score,
     score_parts,
 )
 from remediation.strategies.outcome import is_ledger
 from tests.harness.complexity import assert_linear
-from tests.remediation.building import count, ids, model, numbered, prose, system, texts, tool, toolbox, user
+from tests.remediation.building import ids, model, numbered, prose, system, texts, tool, toolbox, user
 
 WEIGHTS = Weights()
 
@@ -46,12 +45,12 @@ def dialog(turns: int, length: int = 10) -> Units:
 )
 def test_the_worked_example_comes_out_exactly(index: int, expected: int) -> None:
     history = (system("Be kind."), user("hello"), model("hi"), user("how are you"), model("well"), user("bye"))
-    assert score(history[index], index, 6, WEIGHTS) == expected
+    assert score_parts(history[index], index, 6, WEIGHTS).total == expected
 
 
 def test_the_worked_example_keeps_the_four_that_the_document_names() -> None:
     history = numbered(system("Be"), user("hello"), model("hi"), user("again"), model("well"), user("bye"))
-    pruned = prune(history, 8, WEIGHTS, count)  # each unit costs 2
+    pruned = prune(history, 8, WEIGHTS)  # each unit costs 2
     assert texts(pruned.pruned) == ["Be", "again", "well", "bye"]
     assert texts(pruned.removed) == ["hello", "hi"]
 
@@ -85,22 +84,22 @@ def test_very_long_messages_earn_five_points() -> None:
 
 
 def test_weights_are_settings() -> None:
-    assert score(user("newest"), 3, 4, Weights(recency=10, role_user=5)) == 15
+    assert score_parts(user("newest"), 3, 4, Weights(recency=10, role_user=5)).total == 15
 
 
 def test_system_prompts_are_always_kept() -> None:
-    pruned = prune(dialog(60), 120, WEIGHTS, count)
+    pruned = prune(dialog(60), 120, WEIGHTS)
     assert pruned.pruned[0].role is UnitRole.SYSTEM
     assert not pruned.failure
 
 
 def test_the_newest_message_is_always_kept() -> None:
     units = (*dialog(60), user("last"))
-    assert texts(prune(units, 120, WEIGHTS, count).pruned)[-1] == "last"
+    assert texts(prune(units, 120, WEIGHTS).pruned)[-1] == "last"
 
 
 def test_token_limits_are_respected() -> None:
-    pruned = prune(dialog(1000), 5000, WEIGHTS, count)
+    pruned = prune(dialog(1000), 5000, WEIGHTS)
     assert pruned.tokens <= 5000
     assert total_tokens(pruned.pruned + pruned.removed) > 10_000
     assert len(pruned.removed) + len(pruned.pruned) == 1001
@@ -108,7 +107,7 @@ def test_token_limits_are_respected() -> None:
 
 def test_error_messages_are_prioritised() -> None:
     history = (user("hello"), model("ERROR: Failed"), user("goodbye"))
-    assert "ERROR: Failed" in texts(prune(history, 500, WEIGHTS, count).pruned)
+    assert "ERROR: Failed" in texts(prune(history, 500, WEIGHTS).pruned)
 
 
 def test_old_failures_and_constraints_outlive_newer_pleasantries() -> None:
@@ -119,7 +118,7 @@ def test_old_failures_and_constraints_outlive_newer_pleasantries() -> None:
         *(user(f"thanks {i}") for i in range(40)),
         user("go"),
     )
-    kept = texts(prune(units, 60, WEIGHTS, count).pruned)
+    kept = texts(prune(units, 60, WEIGHTS).pruned)
     assert "Never push to main" in kept
     assert "ERROR: disk full" in kept
 
@@ -128,27 +127,27 @@ def test_a_tool_that_failed_is_a_failure_whatever_its_words() -> None:
     quiet = replace(tool("There is no 'a.txt' here."), failed=True)
     assert score_parts(quiet, 1, 3, WEIGHTS).keywords == 25
     units = numbered(system(), quiet, *(user(f"thanks {i}") for i in range(40)), user("go"))
-    assert quiet.text in texts(prune(units, 60, WEIGHTS, count).pruned)
+    assert quiet.text in texts(prune(units, 60, WEIGHTS).pruned)
 
 
 def test_failures_leave_half_the_room_to_the_scores() -> None:
     units = numbered(
         system(), *(model(f"error {i}") for i in range(50)), *(user(f"hi {i}") for i in range(20)), user("go")
     )
-    kept = texts(prune(units, 66, WEIGHTS, count).pruned)  # 5 + 2 must stay; 59 are free
+    kept = texts(prune(units, 66, WEIGHTS).pruned)  # 5 + 2 must stay; 59 are free
     assert sum(text.startswith("hi") for text in kept) >= 9
 
 
 def test_what_fits_is_untouched() -> None:
     units = dialog(5)
-    pruned = prune(units, 10_000, WEIGHTS, count)
+    pruned = prune(units, 10_000, WEIGHTS)
     assert pruned.pruned is units
     assert pruned.removed == ()
 
 
 def test_an_overflow_of_what_must_stay_names_sizes() -> None:
     units = numbered(system(prose("rules", 50)), user("old"), user(prose("ask", 60)))
-    pruned = prune(units, 80, WEIGHTS, count)
+    pruned = prune(units, 80, WEIGHTS)
     assert texts(pruned.pruned) == [units[0].text, units[2].text]
     assert "est. 51 tokens" in pruned.failure
     assert "est. 61" in pruned.failure
@@ -159,18 +158,12 @@ def test_pinned_units_and_the_newest_user_message_stay() -> None:
     units = numbered(
         system(), user("pinned", pinned=True), user("the task"), *(tool(prose("t"), id=f"t{i}") for i in range(9))
     )
-    kept = texts(prune(units, 60, WEIGHTS, count).pruned)
+    kept = texts(prune(units, 60, WEIGHTS).pruned)
     assert {"pinned", "the task"} <= set(kept)
 
 
-def test_an_uncached_count_is_taken_afresh() -> None:
-    units = tuple(Unit(f"n{i}", UnitKind.MESSAGE, UnitRole.USER, user("one two three").messages) for i in range(10))
-    pruned = prune(units, 20, WEIGHTS, count)
-    assert (pruned.tokens, len(pruned.pruned)) == (20, 5)
-
-
 def test_an_empty_history_is_no_error() -> None:
-    assert prune((), 10, WEIGHTS, count).pruned == ()
+    assert prune((), 10, WEIGHTS).pruned == ()
 
 
 anything = st.lists(
@@ -200,7 +193,7 @@ def test_pruning_keeps_order_splits_nothing_and_respects_the_budget(
     rows: list[tuple[str, int, bool, str]], budget: int
 ) -> None:
     units = built(rows)
-    pruned = prune(units, budget, WEIGHTS, count)
+    pruned = prune(units, budget, WEIGHTS)
     positions = [units.index(kept) for kept in pruned.pruned]  # the very units, so no tool exchange was split
     assert positions == sorted(positions)
     assert sorted(ids(pruned.pruned) + ids(pruned.removed)) == sorted(ids(units))
@@ -210,15 +203,15 @@ def test_pruning_keeps_order_splits_nothing_and_respects_the_budget(
 
 @given(anything, st.integers(1, 400))
 def test_pruning_twice_is_pruning_once(rows: list[tuple[str, int, bool, str]], budget: int) -> None:
-    once = prune(built(rows), budget, WEIGHTS, count)
-    twice = prune(once.pruned, budget, WEIGHTS, count)
+    once = prune(built(rows), budget, WEIGHTS)
+    twice = prune(once.pruned, budget, WEIGHTS)
     assert twice.pruned == once.pruned
 
 
 @given(anything, st.integers(1, 400))
 def test_what_must_stay_stays(rows: list[tuple[str, int, bool, str]], budget: int) -> None:
     units = built(rows)
-    kept = set(ids(prune(units, budget, WEIGHTS, count).pruned))
+    kept = set(ids(prune(units, budget, WEIGHTS).pruned))
     assert {u.id for u in units if u.role is UnitRole.SYSTEM or u.pinned} | {u.id for u in units[-1:]} <= kept
 
 
@@ -315,17 +308,17 @@ def test_the_policys_rewrite_fails_where_nothing_can_go() -> None:
     pinned = numbered(system(), *(user(prose("x", 9), pinned=True) for _ in range(9)))
     assert "must stay" in retain(pinned, 1000, 60, WEIGHTS, toolbox()).failure
     huge = numbered(system(), user(prose("x", 2000)))
-    assert "budget" in retain(huge, 1000, 500, WEIGHTS, toolbox()).failure
+    assert "leave no room" in retain(huge, 1000, 500, WEIGHTS, toolbox()).failure
 
 
 def test_pruning_grows_no_worse_than_n_log_n() -> None:
     def pruned(units: Units) -> None:
-        prune(units, sum(unit.est_tokens for unit in units) // 2, WEIGHTS, count)
+        prune(units, sum(unit.est_tokens for unit in units) // 2, WEIGHTS)
 
     assert_linear(pruned, dialog, 2_000)
 
 
 def test_hostile_text_is_scored_in_linear_time() -> None:
     started = time.perf_counter()
-    score(user("error" * 200_000 + "do not" * 100_000), 1, 3, WEIGHTS)
+    score_parts(user("error" * 200_000 + "do not" * 100_000), 1, 3, WEIGHTS)
     assert time.perf_counter() - started < 1
