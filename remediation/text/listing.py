@@ -18,47 +18,39 @@ INSPECTED_CHARS = 20_000  # of a result
 VALUE_CHARS = 4, 80  # of a value at least and at most
 NAME_CHARS = 32  # of what stands before a value in its row: "scheduled_departure_time_est" has 28
 ROW_END = re.compile(r"\n|(?<=\})\s*,")
-CELL = re.compile(r"([^|]{1,24}?)\s*\|")  # the first of a row, which names those beside it
 KEY_END = re.compile(r'"\s*:\s*')  # of JSON
 ARGUMENT = re.compile(r'"\s*:\s*(?:"((?:[^"\\]|\\.)+)|(-?\d[\d.]*))')  # of JSON
 ARGUMENTS_CHARS = 80  # of the arguments of a call, that stand beside its values
 LEAST_ARGUMENT = 16  # characters, to which one that is too long is cut at least
-BEHIND = re.compile(r"[\s:)]+([^\d,;|/=@]{2,40})$")  # the words up to the end of a row
 NAMED = "\x1f "  # put in its place: what stands before it is a name, whatever it looks like
 RULED = re.compile(r"[\s|+:-]*--[\s|+:-]*")  # the line below the names of a table's columns
 JOINTS = " \t\x1f:=-'([{"  # between a name and its value
 PARTS = re.compile(r"[,;{}\[\]|()<>\"\x1f]+")
 SAYS = re.compile(r"(?<![:\w])[^\W\d_]{2}")  # a word
 LINE = re.compile(r":\d+\b")  # behind a path, as search tools and compilers print it
-NUMBERS = frozenset({"number", "measure"})
-UNIT = re.compile(r" [^\W\d_A-Z]{2,16}\b")  # what a short number counts
 REMEMBERED = 64  # results, which one rewrite looks through several times
 PLACES = frozenset({"path", "windows path", "url", "email"})
 ASSIGNED = frozenset({"setting", "assignment", "pair"})  # shapes that name their value
 SWITCH = re.compile(r"[=:]\s?(?:true|false|on|off|yes|no)$")  # the one value without a digit that nobody guesses
 
 
-TIERS = HAS_NAME, NAMELESS, SHORT = range(3)
-
-
 class _Value(NamedTuple):
     row: int
     name: str
     text: str
-    tier: int  # the less, the sooner it is listed
-    behind: str = ""  # what a value without a name stands before, as in `9666 grafana-export`
+    is_named: bool
 
 
 def listing(text: str, room: int, count: Callable[[str], int], known: Shown | None = None) -> str:
     """Return the values of a result's rows in their order, as far as they fit into ``room`` tokens: those with a name,
-    then those without, then short numbers with a name. A row of which all is ``known`` elsewhere is left out.
+    then those without. A row of which all is ``known`` elsewhere is left out.
     """
     values = _values_of(text[:INSPECTED_CHARS])
     new_rows = {value.row for value in values if known is None or not known.has_value(value.text)}
     new = [value for value in values if value.row in new_rows]
     chosen: set[_Value] = set()
-    for tier in TIERS:
-        for value, entry in _entries([value for value in new if value.tier == tier]):
+    for is_named in (True, False):
+        for value, entry in _entries([value for value in new if value.is_named == is_named]):
             room -= count(f", {entry}")
             if room < 0:
                 break
@@ -75,7 +67,7 @@ def _entries(values: Sequence[_Value]) -> Iterator[tuple[_Value, str]]:
     last = ""
     for value in values:
         name = "" if follows.get(last) == value.name else value.name
-        yield value, f"{name} {value.text} {value.behind}".strip()
+        yield value, f"{name} {value.text}".strip()
         if value.name:
             follows[last], last = value.name, value.name
 
@@ -112,20 +104,11 @@ def _read_values(text: str) -> Iterator[_Value]:
                 continue
             before, column = row[end : match.start()], row.count("|", 0, match.start())
             name = columns[column] if column < len(columns) else _name_in(before)
-            if not name and not end and not columns and (cell := CELL.match(row, 0, match.start())):
-                name = cell[1]
-            unit = UNIT.match(row, match.end())
-            if _is_telling(value, shape):
-                is_named = bool(name) or shape in ASSIGNED or (is_named and not before.strip(" ,"))
-                is_first = end == 0 and not SAYS.search(before)  # and so the name of its row
-                tier = HAS_NAME if is_named or is_first else NAMELESS
-            elif name and shape in NUMBERS and (unit or NAMED in before or column < len(columns)):
-                value, tier = f"{value}{unit[0] if unit else ''}", SHORT
-            else:
+            if not _is_telling(value, shape):
                 continue
-            name = "" if shape in ASSIGNED else name
-            behind = None if name else BEHIND.match(row, match.end())
-            yield _Value(number, name, value, tier, behind[1].strip() if behind and SAYS.search(behind[1]) else "")
+            is_named = bool(name) or shape in ASSIGNED or (is_named and not before.strip(" ,"))
+            is_first = end == 0 and not SAYS.search(before)  # and so the name of its row
+            yield _Value(number, "" if shape in ASSIGNED else name, value, is_named or is_first)
             end = match.end()
         rest = row[end:][-NAME_CHARS:]
 

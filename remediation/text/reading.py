@@ -17,15 +17,13 @@ LONGEST_STATEMENT = 400  # characters; what is longer than this and the marks ab
 MARK_CHARS = 120
 MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
 WRAPPED_CHARS = 50  # of a line that may go on in the next one: mails are wrapped at 60 to 80
-FEWEST_NUMBERED = 3  # lines with rising numbers that are a printed file
-SIGNATURE_LINES = 12  # that may follow the dashes of a mail's signature
 
 
 class Kind(StrEnum):
     PROSE = "prose"
     CODE = "code"
     PRINTED = "printed"  # by a program, and pasted: lines are no sentences
-    FURNITURE = "furniture"  # of a mail: who wrote when, headers, signatures; and titles of parts
+    FURNITURE = "furniture"  # who wrote what is quoted, and where a file begins
     MARK = "mark"  # the runtime's own
 
 
@@ -51,11 +49,6 @@ WROTE = re.compile(
     r"(?:.{0,80}[,>:\d] )?([\w.'-]+(?: [\w.'-]+){0,3})(?: <[^<>\s]{1,80}>)? (?:wrote|writes|said|schrieb|a écrit"
     r"|escribió)\s?:$"
 )
-ON_DATE = re.compile(r"(?:On|Am|Le|El) .{0,30}\d")
-HEADER = re.compile(r"(?:From|To|Cc|Sent|Date|Reply-To|Message-ID|Subject): \S")
-NOTICE = re.compile(
-    r"Sent from my |Get Outlook for |Reply to this email directly|You are receiving this because|_{10,}$"
-)
 NUMBERED = re.compile(r"\s{0,8}(\d{1,6})(?:\t|[:→|-] ?| \| ?|  )(.*)")
 # How a line begins or stands that people do not write: indented, in columns, with a sign or a clock, without a blank.
 PRINTED = re.compile(
@@ -65,10 +58,6 @@ PRINTED = re.compile(
 LINE_CHARS = 200  # of a line, by which its form is judged
 FEWEST_PRINTED = 3  # such lines, and half of a paragraph, that make it a paste
 BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}\\?[.)])\s+")
-# Titles of parts say nothing without them, unless a name or a value stands there.
-TITLE = re.compile(
-    r"(?:#{2,6} (?:\d{1,3}[.)] )?[^\d`=:]{1,60}|(?:[-*•#]+ |\d{1,3}[.)] ){0,2}\*\*[^\d`=:*]{1,60}:?\*\*):?$"
-)
 # "Anna: > quoted", where a name was put before a message.
 LABELLED_QUOTE = re.compile(r"[A-Z][\w.-]{0,30}: (?=> ?(?:\d{1,3}\\?\. )?[^\W\d]|> ?>)")
 BLANKS = re.compile(r"\s+")
@@ -144,33 +133,32 @@ PASTED = "pasted text"
 def read(text: str, pastes: bool = False) -> tuple[Block, ...]:
     """Split what a person or an agent said into blocks, in order."""
     lines = text.splitlines()
-    reader = _Reader(_find_pasted(lines) if pastes else frozenset())
-    printed = _find_printed(lines)
+    reader = _Reader(_find_printed(lines), _find_pasted(lines) if pastes else frozenset())
     for place, line in enumerate(lines):
-        reader.take(line, lines, place, printed)
+        reader.take(line, place, lines[place + 1].strip() if place + 1 < len(lines) else "")
     return tuple(Block(kind, tuple(taken), quotes, speaker) for (kind, quotes, speaker), taken in reader.runs)
 
 
 @dataclass
 class _Reader:
-    pasted: Collection[int] = ()  # places of lines
+    printed: Collection[int]  # places of lines of a numbered file
+    pasted: Collection[int]  # the same of other lines that a program printed
     runs: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
     fenced: bool = False
-    signed: bool = False
     speaker: str = ""  # whom the next quote quotes
     file: str = ""  # that all further lines stand in
 
-    def take(self, line: str, lines: Sequence[str], place: int, printed: set[int]) -> None:
+    def take(self, line: str, place: int, following: str) -> None:
         if not place and (label := LABELLED_QUOTE.match(line)):
             line = line[label.end() :]
         bare = line.strip()
         if attached := ATTACHED.match(bare):
             self.file = attached[1]
         quote = None if self.fenced else QUOTE.match(line)
-        if quote and place not in printed:
+        if quote and place not in self.printed:
             self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
             return
-        kind = self._kind(bare, lines, place, printed)
+        kind = Kind.CODE if place in self.printed else self._kind(bare, following)
         if kind is Kind.PROSE and place in self.pasted:
             self._put(Kind.PRINTED, line, quotes=True, speaker=PASTED)
             return
@@ -180,19 +168,16 @@ class _Reader:
             self.speaker = self.speaker if not self.runs or not self.runs[-1][0][1] else ""
         self._put(kind, line)
 
-    def _kind(self, bare: str, lines: Sequence[str], place: int, printed: set[int]) -> Kind:
+    def _kind(self, bare: str, following: str) -> Kind:
         if FENCE.match(bare):
             self.fenced = not self.fenced
             return Kind.CODE
-        if self.fenced or place in printed:
+        if self.fenced:
             return Kind.CODE
         if MARK.match(bare):
             return Kind.MARK
-        if ATTACHED.match(bare) or (self.file and bare == "</file>"):
-            return Kind.FURNITURE
-        if bare == "--" and len(lines) - place <= SIGNATURE_LINES:
-            self.signed = True
-        if self.signed or TITLE.match(bare) or _is_furniture(bare, lines, place):
+        is_source = bare.endswith(":") and len(bare) <= LINE_CHARS and WROTE.match(bare) and following[:1] in ("", ">")
+        if is_source or ATTACHED.match(bare) or (self.file and bare == "</file>"):
             return Kind.FURNITURE
         return Kind.CODE if is_code_line(bare) else Kind.PROSE
 
@@ -207,19 +192,6 @@ class _Reader:
 def _kind_of_quote(line: str) -> Kind:
     """A quote within a quote stands where it was said first."""
     return Kind.FURNITURE if QUOTE.match(line) or WROTE.match(line.strip()) else Kind.PROSE
-
-
-def _is_furniture(bare: str, lines: Sequence[str], place: int) -> bool:
-    if not bare or len(bare) > 200:
-        return False
-    following = lines[place + 1].strip() if place + 1 < len(lines) else ""
-    if bare.endswith(":") and WROTE.match(bare):
-        return following == "" or following.startswith(">")
-    if ON_DATE.match(bare) and following.endswith(":") and WROTE.match(following):
-        return True
-    if HEADER.match(bare):
-        return bool(HEADER.match(following)) or (place > 0 and bool(HEADER.match(lines[place - 1].strip())))
-    return bool(NOTICE.match(bare))
 
 
 def _find_printed(lines: Sequence[str]) -> set[int]:
@@ -242,7 +214,7 @@ def _find_printed(lines: Sequence[str]) -> set[int]:
 
 def _close(run: list[int], lines: Sequence[str], places: set[int]) -> None:
     """End a run of numbered lines. People number their points too, so half of them must be code."""
-    if len(run) < FEWEST_NUMBERED:
+    if len(run) < FEWEST_PRINTED:
         return
     texts = [match[2].strip() for place in run if (match := NUMBERED.match(lines[place]))]
     if 2 * sum(not text or bool(CODE.match(text)) for text in texts) >= len(run):

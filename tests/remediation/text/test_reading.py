@@ -90,11 +90,6 @@ def test_a_sentence_keeps_the_signs_that_close_it() -> None:
     assert " ".join(one.text for one in sentences_of(text)) == text
 
 
-def test_titles_of_parts_state_nothing_unless_they_name_a_value() -> None:
-    text = "#### 5. **Account Lockout**\n## Root cause: 4 connections\n**Next Steps**:\n1. **Mocks**\n- **Port**: 8443"
-    assert [one.text for one in sentences_of(text)] == ["Root cause: 4 connections", "**Port**: 8443"]
-
-
 def test_what_is_cut_of_a_long_sentence_is_marked() -> None:
     first, *_, last = [one.text for one in sentences_of("and then it went on " * 60)]
     assert first.endswith(" …") and last.startswith("… ")
@@ -109,13 +104,13 @@ def test_a_quote_behind_a_name_is_a_quote() -> None:
     assert not [one for one in sentences_of("Latency: > 500 ms is too slow.") if one.speaker]
 
 
-def test_our_own_marks_and_signatures_state_nothing() -> None:
+def test_our_own_marks_state_nothing() -> None:
     text = (
         "[Summary of turns 3-30]\n[Result of read_file, est. 900 tokens, no longer shown; search_archive finds "
-        "it.]\nDone.\n--\nAnna\n+49 555 1234"
+        "it.]\nDone."
     )
     assert list(sentences_of(text)) == [Sentence("Done.")]
-    assert {block.kind for block in read(text)} == {Kind.MARK, Kind.PROSE, Kind.FURNITURE}
+    assert {block.kind for block in read(text)} == {Kind.MARK, Kind.PROSE}
 
 
 def test_what_an_attached_file_says_is_the_files_and_no_rule() -> None:
