@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
-from math import inf, log
+from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from remediation.text.exact_tokens import tokens_in
 from remediation.text.statements import Kind, Statement
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
-LEAST_SHARED = 0.15  # of the weight of the words around the newer value, that stand around the older one as well
+LEAST_SHARED = 0.15  # of the words around the newer value, that stand around the older one as well
 AROUND = 60  # characters on each side of a value, whose words tell what it is a value of
 NEAR = 60  # characters between the words that say that something changed and the value that is new
 FEWEST_SHARED = 2  # of these words for a plain number or a measure, of which a dialog has many
@@ -55,8 +55,6 @@ BOUND = re.compile(
     re.I,
 )
 CLAUSE = re.compile(r"[,;，；]\s|\s(?:and|but|so|und|aber)\s")
-FORMER = re.compile(r"\b(?:from|instead of|no longer)\s+$")  # before the value that an older statement has
-FORMER_CHARS = 16  # that these words take
 # Values in plain words. Of those but money an agent's answers can hold only one: a newer directive resets it, whatever
 # its other words.
 WRITTEN = re.compile(
@@ -125,15 +123,11 @@ class _Value(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """The values of a statement. Of several of a kind nobody knows which one changed, so only ``sole`` ones may be
-    superseded. ``new`` are those that the statement says are new, ``former`` the texts of those that it says are gone.
-    """
+    """The values of a statement, and those of them that it says are new."""
 
     values: tuple[_Value, ...]
-    sole: tuple[_Value, ...]
     new: tuple[_Value, ...]
-    former: tuple[str, ...]
-    stems: frozenset[str]  # around the sole ones
+    stems: frozenset[str]  # around the values
 
 
 def _find_superseded(statements: Sequence[Statement]) -> Mapping[int, int]:
@@ -193,7 +187,7 @@ def _find_reset(statements: Sequence[Statement], readings: Mapping[int, _Reading
     for place, reading in readings.items():
         if statements[place].kind is not Kind.RULE:
             continue
-        for value in reading.sole:
+        for value in reading.values:
             if value.kind in AXES:
                 older, text = last.get(value.kind, (place, value.text))
                 if text != value.text and _may_supersede(statements[place], statements[older]):
@@ -209,7 +203,7 @@ def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Readi
     if not kinds:
         return
     holding = Counter(chain.from_iterable([reading.stems for reading in readings.values()]))
-    weights = {stem: log(1 + len(readings) / number) for stem, number in holding.items() if number <= MOST_HOLDING}
+    telling = {stem for stem, number in holding.items() if number <= MOST_HOLDING}
     earlier: dict[tuple[str, str], list[tuple[int, _Value]]] = defaultdict(list)  # by kind and stem
     gone: set[int] = set()
     for place, reading in readings.items():
@@ -218,49 +212,37 @@ def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Readi
             for new in reading.new
             for other, old in {pair for stem in new.stems for pair in earlier[new.kind, stem]}
             if other not in gone
-            and _is_other_value(new, old, reading.former)
+            and (new.kind, new.is_bound) == (old.kind, old.is_bound)
+            and new.text != old.text
             and _may_supersede(statements[place], statements[other])
-            if (share := _share_of_words(new, old, weights)) >= LEAST_SHARED
+            if (share := _share_of_words(new, old, telling)) >= LEAST_SHARED
         ]
         nearest = max(alike)[2] if alike else ""
         for older in sorted({other for _, other, value in alike if value == nearest}):
             gone.add(older)
             yield older, place
-        for value in reading.sole:
+        for value in reading.values:
             for stem in value.clause if value.kind in kinds else ():
-                if stem in weights:
+                if stem in telling:
                     earlier[value.kind, stem].append((place, value))
 
 
-def _is_other_value(new: _Value, old: _Value, former: Sequence[str]) -> bool:
-    """Check for two values of one kind. Where the newer statement says what it was before, it must have been that."""
-    return (
-        (new.kind, new.is_bound) == (old.kind, old.is_bound)
-        and new.text != old.text
-        and (not former or old.text in former)
-    )
-
-
-def _share_of_words(new: _Value, old: _Value, weights: Mapping[str, float]) -> float:
-    """Return the share of the words around the newer value, by their weight, that the older value's clause has too."""
-    common = [weights[stem] for stem in new.stems & old.clause if stem in weights]
-    if len(common) < (FEWEST_SHARED if new.kind.startswith("number") else 1):
+def _share_of_words(new: _Value, old: _Value, telling: set[str]) -> float:
+    """Return the share of the words around the newer value that the older value's clause has too."""
+    common = len(new.stems & old.clause & telling)
+    if common < (FEWEST_SHARED if new.kind.startswith("number") else 1):
         return 0.0
-    return sum(common) / (sum(weights.get(stem, 0.0) for stem in new.clause or new.stems) or 1.0)
+    return common / (len((new.clause or new.stems) & telling) or 1.0)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _read(text: str) -> _Reading:
     values = tuple(_read_values(text))
-    former = [value for value in values if FORMER.search(text, max(0, value.start - FORMER_CHARS), value.start)]
-    kinds = Counter(value.kind for value in values)
-    sole = tuple(value for value in values if kinds[value.kind] == 1)
-    stems = frozenset(chain.from_iterable(value.stems for value in sole))
-    new = _new_values(text, values, former) if values else ()
-    return _Reading(values, sole, new, tuple(value.text for value in former) if new else (), stems)
+    stems = frozenset(chain.from_iterable(value.stems for value in values))
+    return _Reading(values, _new_values(text, values) if values else (), stems)
 
 
-def _new_values(text: str, values: Sequence[_Value], former: Sequence[_Value]) -> tuple[_Value, ...]:
+def _new_values(text: str, values: Sequence[_Value]) -> tuple[_Value, ...]:
     """Return the value nearest to the words by which a statement says that something changed, and what stands for it
     directly behind it, as in "06-28 (June 28)".
     """
@@ -269,7 +251,6 @@ def _new_values(text: str, values: Sequence[_Value], former: Sequence[_Value]) -
         for change in CHANGE.finditer(text)
         if not UNREAL.search(text[: change.start()])
         for place, value in enumerate(values)
-        if value not in former
     ]
     distance, first = min(near, default=(NEAR + 1, 0))
     if distance > NEAR:
