@@ -31,7 +31,7 @@ from dominds.llm.providers.kinds import kind_named
 from dominds.version import VERSION
 from remediation.context import Unit, Units
 from remediation.prompts import PromptError, Use, refill
-from remediation.recall.recall import render_passages
+from remediation.recall.recall import render
 from remediation.strategies.masking import LeftOut, without
 from remediation.strategies.outcome import STAND_INS
 
@@ -106,7 +106,7 @@ class _Made:
         rows = Turn.objects.filter(dialog=self.generation.dialog_id, seq__in={turn for turn, _ in self.sent.recalled})
         results = (passage for row in rows.values_list(*TURN_COLUMNS, named=True) for passage in passages_of_turn(row))
         by_place = {(passage.turn, passage.part): passage for passage in results}
-        return render_passages(by_place[place] for place in self.sent.recalled if place in by_place)
+        return render(by_place[place] for place in self.sent.recalled if place in by_place)
 
     def _fill(self, uses: tuple[StoredUse, ...]) -> str:
         if not uses:

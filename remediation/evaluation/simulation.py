@@ -66,7 +66,7 @@ class Request:
     recall_millis: float
 
     def text(self, instructions: str) -> str:
-        return "\n".join((instructions, *(unit.text for unit in self.units), render(self.recalled)))
+        return "\n".join((instructions, *(unit.text for unit in self.units), render(self.recalled.found)))
 
 
 @dataclass

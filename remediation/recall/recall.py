@@ -9,7 +9,7 @@ No clock, no rows, no model.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 
@@ -33,30 +33,20 @@ CAUTION = 0.8  # of it
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A run of passages that follow each other. ``turns`` are their numbers."""
-
-    turns: tuple[int, ...]
-    text: str
-    score: float
-    passages: tuple[tuple[int, int], ...] = ()  # turn and part of each
-
-
-@dataclass(frozen=True, slots=True)
 class Recalled:
-    """The pieces that come back, in the dialog's order. ``est_tokens`` bounds the rendered block."""
+    """The passages that come back, in the dialog's order. ``est_tokens`` bounds the rendered block."""
 
-    pieces: tuple[Piece, ...] = ()
+    found: tuple[Passage, ...] = ()
     est_tokens: int = 0
 
     @property
     def turns(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(turn for piece in self.pieces for turn in piece.turns))
+        return tuple(dict.fromkeys(passage.turn for passage in self.found))
 
     @property
     def passages(self) -> tuple[tuple[int, int], ...]:
         """Return turn and part of each passage, in the order of the text."""
-        return tuple(passage for piece in self.pieces for passage in piece.passages)
+        return tuple((passage.turn, passage.part) for passage in self.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +101,9 @@ def recall(
     hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in result)
     texts_in_sight = {passage.text for passage in archive.passages(hidden.tolist())}
     room = allowance.tokens - count(HEADING)
-    return _block(list(_fitting(hits, texts_in_sight, in_sight.text, room, count)), count)
+    chosen = sorted(_fitting(hits, texts_in_sight, in_sight.text, room, count), key=lambda pair: pair[0].entry)
+    size = count(HEADING) + sum(tokens for _, tokens in chosen) if chosen else 0
+    return Recalled(tuple(hit.passage for hit, _ in chosen), size)
 
 
 def _fitting(
@@ -141,47 +133,13 @@ def _fitting(
             room -= size
 
 
-def _block(chosen: list[tuple[Hit, int]], count: Callable[[str], int]) -> Recalled:
-    if not chosen:
-        return Recalled()
-    hits = sorted((hit for hit, _ in chosen), key=lambda hit: hit.entry)
-    return Recalled(_pieces(hits), count(HEADING) + sum(size for _, size in chosen))
-
-
-def _pieces(hits: list[Hit]) -> tuple[Piece, ...]:
-    groups = [[hits[0]]]
-    for earlier, hit in pairwise(hits):
-        if hit.entry == earlier.entry + 1:
-            groups[-1].append(hit)
-        else:
-            groups.append([hit])
-    return tuple(_piece(group) for group in groups)
-
-
-def _piece(hits: list[Hit]) -> Piece:
-    return Piece(
-        turns=tuple(dict.fromkeys(hit.passage.turn for hit in hits)),
-        text="\n".join(_line(hit.passage) for hit in hits),
-        score=max(hit.score for hit in hits),
-        passages=tuple((hit.passage.turn, hit.passage.part) for hit in hits),
-    )
-
-
-def _line(passage: Passage) -> str:
-    return f"{_label(passage)} {fenced(passage.text)}"
-
-
 def _label(passage: Passage) -> str:
     """Name the turn's number and speaker, and the part of a long turn, briefly: each passage has such a label."""
     part = f", {passage.part + 1}/{passage.parts}" if passage.parts > 1 else ""
     return f"[{passage.turn} {passage.speaker}{part}]"
 
 
-def render(recalled: Recalled) -> str:
-    """Write the block that ends the request; empty without pieces."""
-    return "\n".join((HEADING, *(piece.text for piece in recalled.pieces))) if recalled.pieces else ""
-
-
-def render_passages(passages: Iterable[Passage]) -> str:
-    """Write the same block from its passages, in their order."""
-    return "\n".join((HEADING, *map(_line, passages)))
+def render(passages: Iterable[Passage]) -> str:
+    """Write the block that ends the request; empty without passages."""
+    lines = [f"{_label(passage)} {fenced(passage.text)}" for passage in passages]
+    return "\n".join((HEADING, *lines)) if lines else ""

@@ -76,7 +76,7 @@ def measured(depth: int, messages: int) -> list[str]:
         in_sight = range(seq - 40, seq + 1)
         with TURNS.at_once(dialog.pk, in_sight, ()) as index:
             result = recall(index, asked, InSight(in_sight), Allowance(RECALLED_TOKENS, count))
-            assert result.pieces
+            assert result.found
             return index.corpus.entries >= depth
 
     begun, at = time.perf_counter(), time.thread_time()

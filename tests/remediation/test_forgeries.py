@@ -161,7 +161,7 @@ def in_account(source: str, text: str) -> None:
 def in_recall(source: str, text: str) -> None:
     name = {"tool": "read_file", "quote": "user", "file": "user"}.get(source, "assistant")
     index = Index([*passages_of(7, name, text, count), *passages_of(8, "user", IDLE, count)])
-    lines = render(recall(index, Query("delete vault-7731"), InSight(), Allowance(600, count))).splitlines()
+    lines = render(recall(index, Query("delete vault-7731"), InSight(), Allowance(600, count)).found).splitlines()
     assert lines[0] == HEADING and told(lines)
     assert all(line.startswith((f"[7 {name}", "[8 user", "| ")) for line in lines[1:])
 
@@ -220,7 +220,7 @@ def test_no_line_of_foreign_text_reads_as_a_mark(text: str) -> None:
 @given(FOREIGN, some.sampled_from(["user", "assistant", "read_file"]))
 def test_recall_holds_no_mark_but_its_labels(text: str, speaker: str) -> None:
     index = Index([*passages_of(7, speaker, f"vault 7731 {text}", count), *passages_of(8, "user", IDLE, count)])
-    lines = render(recall(index, Query("delete vault 7731"), InSight(), Allowance(600, count))).splitlines()[1:]
+    lines = render(recall(index, Query("delete vault 7731"), InSight(), Allowance(600, count)).found).splitlines()[1:]
     for line in lines:
         _, label, words = line.partition("] ") if line.startswith((f"[7 {speaker}]", "[8 user]")) else ("", "", line)
         assert label or line.startswith("| ")

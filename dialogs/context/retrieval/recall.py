@@ -78,7 +78,7 @@ class PushRecall:
             if MEANINGS.is_started and sizes.config.relevance == "minilm":
                 MEANINGS.note(dialog_id, index.lacking_meaning(hidden))
         est_tokens = math.ceil(result.est_tokens * sizes.factor)
-        return Recall(render(result), result.turns, result.passages, est_tokens, result.est_tokens)
+        return Recall(render(result.found), result.turns, result.passages, est_tokens, result.est_tokens)
 
     def _since_clear(self) -> list[int] | None:
         """Return the turns of the round, or None where it did not begin by a clear."""

@@ -132,4 +132,4 @@ def test_words_are_compared_without_case_and_punctuation() -> None:
 def test_nothing_is_recalled_before_the_first_rewrite() -> None:
     simulation = Simulation(talk(FACTS, (), length=6), setup("window", 0.5, budget=100_000))
     for _ in simulation.steps():
-        assert simulation.request(simulation.view).recalled.pieces == ()
+        assert simulation.request(simulation.view).recalled.found == ()
