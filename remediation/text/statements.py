@@ -33,7 +33,6 @@ SENTENCE_CHARS = 1_000  # what a remembered statement takes, in characters
 
 STRONG = 3.0  # the strength from which a rule is marked as one
 WEAK = 2.5  # of "write it without recursion"
-WEAK_REMARK = 0.8  # of "the parser works without recursion", which only tells
 REQUEST_WORTH = 2.0  # of what a person asks for
 PERSON_WORTH = 1.0  # of any sentence of a person that says something
 PERSON_TRUST = 1.6  # what a person said matters more than what the agent said
@@ -96,10 +95,6 @@ SPELLED = re.compile(
 LIMITS = re.compile(
     r"\b(?:should(?: not|n[’']t)|may not|cannot|can[’']t|never|don[’']t|do not|avoid|without|only|always|must|not"
     r"|instead of|except|unless|nicht|kein\w*|nur|immer|muss|müssen|ohne)\b|必须|只能|不能|不可|一定要|务必",
-)
-REMARK = re.compile(
-    r"(?:(?:and|but|so|also|however|hmm|well|though),? )?"
-    r"(?:the|this|that|these|those|an?|one|another|some|i|we|he|she|it|they|there|our|my|his|her|its|their)\b"
 )
 REQUEST = re.compile(
     r"\b(please|(?:could|can|would) (?:you|someone|somebody|anybody)"
@@ -213,8 +208,7 @@ def rule_strength(role: str, text: str) -> float:
         return 0.0
     if is_directive(text):
         return 2 * STRONG
-    lowered = text.lower()
-    return (WEAK_REMARK if REMARK.match(lowered) else WEAK) if LIMITS.search(lowered) else 0.0
+    return WEAK if LIMITS.search(text.lower()) else 0.0
 
 
 def is_request(text: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
 from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
-from remediation.strategies.breaking.chunk_by_type import content_type_chunking, share_kept
+from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
@@ -16,7 +16,7 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import recover
 from remediation.strategies.hand_off import PEOPLE_SHARE
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, is_ledger, task_of, touchable
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, is_ledger, task_of
 from remediation.strategies.stand_ins import heading_tokens, stand_in, summary_heading
 from remediation.strategies.truncate import truncate
 from remediation.text.secret_masking import redact
@@ -176,25 +176,11 @@ def _write_nothing(_text: str, _tokens: int) -> str:
 def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _Run) -> _Progress:
     before = progress.tokens
     run.toolbox.report(name, before, run.limit)
-    aim = _aim_of(progress.units, name, strategy, run.aim + progress.excess)
-    outcome = _apply(progress.units, name, strategy, run, aim)
+    outcome = _apply(progress.units, name, strategy, run, run.aim + progress.excess)
     run.relevance.inherit(progress.units, outcome.units)
     step = step_of(name, progress.units, outcome.units, outcome.note)
     is_full = outcome.fresh_start and before > run.limit
     return _Progress(outcome.units, (*progress.steps, step), is_full, max(progress.excess, outcome.excess))
-
-
-def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> int:
-    """Return the token count at which a strategy may stop: it need not remove what a later one will shorten."""
-    order = strategy.chain_order
-    if name != "prioritize_recent" or "content_type_chunking" not in order[order.index(name) :]:
-        return aim
-    options = strategy.content_type_chunking
-    savings = {index: units[index].est_tokens * (1 - share_kept(units[index], options)) for index in touchable(units)}
-    shrinking = sum(units[index].est_tokens for index in savings)
-    fixed = total_tokens(units) - shrinking
-    share = 1 - sum(savings.values()) / shrinking if shrinking else 1.0
-    return max(aim, int(fixed + (aim - fixed) / share)) if aim > fixed else aim
 
 
 def _apply(units: Units, name: str, strategy: BreakingStrategy, run: _Run, aim: int) -> StrategyOutcome:
