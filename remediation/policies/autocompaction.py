@@ -171,11 +171,11 @@ def _left_to_choose(task: RewriteTask) -> tuple[Units, int]:
 def _pruned_by_agent(task: RewriteTask, may_go: Units, aim: int, toolbox: Toolbox, assistant: Assistant) -> Rewritten:
     """Have the agent choose from what may go. What must stay is not shown to it, and takes no room of its calls."""
     batches = split_for(may_go, assistant.window() or task.limit)
-    if len(batches.batches) > MOST_CALLS:
-        raise PruningFailed(f"the pruning agent's window holds the conversation only in {len(batches.batches)} parts")
+    if len(batches) > MOST_CALLS:
+        raise PruningFailed(f"the pruning agent's window holds the conversation only in {len(batches)} parts")
     replies: list[PrunedReply] = []
-    wholes = whole_of(task.units, aim, batches.batches)
-    for batch, whole in zip(batches.batches, wholes, strict=True):
+    wholes = whole_of(task.units, aim, batches)
+    for batch, whole in zip(batches, wholes, strict=True):
         share = max(1, aim * total_tokens(batch) // max(1, total_tokens(may_go)))
         prompt = pruner_prompt(batch, share, assistant.nonce(), whole, merged(replies).summary, toolbox.prompt(PRUNING))
         reply = parse_pruned(assistant.ask(prompt.instructions, prompt.content))

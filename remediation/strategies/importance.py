@@ -3,11 +3,11 @@
 All sizes are estimated tokens. A unit is a message, or a tool call with its results, and is kept or removed whole.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dominds.llm.messages import Message, Role
+from dominds.llm.messages import Role
 from remediation.config import Weights
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.carrying import ledger_reserve
@@ -31,18 +31,7 @@ RESCUED_PERCENT = 75  # of the free room, which constraints and failures may fil
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
 OPERATION_WORDS = ("tool", "function call", "operation", "execut", "command")
-CONSTRAINT_WORDS = (
-    "never ",
-    "do not ",
-    "don't ",
-    "don’t ",
-    "must not ",
-    "mustn't ",
-    "avoid ",
-    "under no circumstances",
-)
-
-Count = Callable[[Sequence[Message]], int]
+CONSTRAINT_WORDS = tuple("never |do not |don't |don’t |must not |mustn't |avoid |under no circumstances".split("|"))
 
 
 class Score(NamedTuple):

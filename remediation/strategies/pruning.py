@@ -58,7 +58,6 @@ class PrunedEntry:
     """``content`` of ``None`` keeps the unit as it is."""
 
     id: str
-    role: str
     content: str | None
 
 
@@ -73,14 +72,6 @@ class PrunerProblem:
     """The reason why a reply cannot be used, for the log."""
 
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Batches:
-    """``omitted`` are units that no pruner call can hold: they are judged by rule alone."""
-
-    batches: tuple[Units, ...]
-    omitted: Units
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +148,7 @@ def parse_pruned(reply_text: str) -> PrunedReply | PrunerProblem:
 
 def _entry(item: dict[str, Any]) -> PrunedEntry:
     content = item.get("content")
-    return PrunedEntry(
-        id=str(item.get("id") or ""),
-        role=str(item.get("role") or ""),
-        content=content if isinstance(content, str) else None,
-    )
+    return PrunedEntry(str(item.get("id") or ""), content if isinstance(content, str) else None)
 
 
 def apply_pruned(
@@ -283,27 +270,25 @@ def fallback(
 MARGIN_PERCENT = 10  # of the pruner's window: what an estimate may be off by
 
 
-def split_for(units: Units, pruner_window: int) -> Batches:
+def split_for(units: Units, pruner_window: int) -> tuple[Units, ...]:
     """Cut the span so that each batch fits the pruner's window together with its answer, which is asked to be 40 to
     60 % shorter, and with a tenth of the window for what an estimate may be off by.
 
-    A unit that alone is too large is omitted; the caller lists it, and ``apply_pruned`` carries its facts if it goes.
+    A unit that alone is too large is left out: ``apply_pruned`` carries its facts.
     """
     room = max(0, (with_its_answer(pruner_window, MARGIN_PERCENT) - PROMPT_OVERHEAD_TOKENS) * 5 // 8)
     batches: list[list[Unit]] = [[]]
-    omitted: list[Unit] = []
     used = 0
     for unit in units:
         size = unit.est_tokens + UNIT_OVERHEAD_TOKENS
         if size > room:
-            omitted.append(unit)
             continue
         if used + size > room:
             batches.append([])
             used = 0
         batches[-1].append(unit)
         used += size
-    return Batches(tuple(tuple(batch) for batch in batches if batch), tuple(omitted))
+    return tuple(tuple(batch) for batch in batches if batch)
 
 
 def merged(replies: Sequence[PrunedReply]) -> PrunedReply:

@@ -16,12 +16,6 @@ PROTOCOL = re.compile(
     re.I | re.S,
 )
 REASONING = re.compile(r"</?(think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|\[/?THINK\]|<\|channel\|>", re.I)
-OPENING = re.compile(
-    r"<(think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|(\[THINK\])"
-    r"|(<\|channel\|>)(?:analysis|commentary)<\|message\|>",
-    re.I,
-)
-ENDS = {"[think]": r"\[/THINK\]", "<|channel|>": r"<\|end\|>"}  # of all others: a closing tag
 CLOSING = re.compile(
     r"</(?:think|thinking|thought|reasoning|scratchpad)\s*>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.I
 )
@@ -48,26 +42,8 @@ CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\}\s*)?\)\s*", re.S)
 
 
 def without_reasoning(summary: str) -> str:
-    """Remove what a model thought aloud before its answer: whole blocks, and text that ends with a closing tag."""
-    return CLOSING.split(_without_blocks(summary))[-1].strip()
-
-
-def _without_blocks(text: str) -> str:
-    """Remove whole blocks of reasoning. A regular expression for them would search to the end of the text for
-    each opening tag without a closing one.
-    """
-    kept, at, endless = [], 0, set()
-    for opening in OPENING.finditer(text):
-        name = opening[opening.lastindex or 0].lower()
-        if opening.start() < at or name in endless:
-            continue
-        end = re.compile(ENDS.get(name, rf"</{name}\s*>"), re.I).search(text, opening.end())
-        if end is None:
-            endless.add(name)
-        else:
-            kept.append(text[at : opening.start()])
-            at = end.end()
-    return "".join((*kept, text[at:]))
+    """Remove what a model thought aloud before its answer, where the provider's reading has left it."""
+    return CLOSING.split(summary)[-1].strip()
 
 
 def summary_problem(

@@ -35,7 +35,7 @@ def dialog(turns: int = 20, length: int = 40) -> Units:
 
 def reply(*kept: Any, summary: str = "") -> PrunedReply:
     """Units kept as they are, or pairs of a unit and its new text."""
-    entries = [PrunedEntry(k[0].id, "", k[1]) if isinstance(k, tuple) else PrunedEntry(k.id, "", None) for k in kept]
+    entries = [PrunedEntry(k[0].id, k[1]) if isinstance(k, tuple) else PrunedEntry(k.id, None) for k in kept]
     return PrunedReply(tuple(entries), summary)
 
 
@@ -75,9 +75,7 @@ def test_the_documents_reply_is_read() -> None:
             "prunedTokens": 5000,
         }
     )
-    expected = PrunedReply(
-        (PrunedEntry("a", "user", "hi"), PrunedEntry("b", "assistant", None)), "Removed 5 old tool results"
-    )
+    expected = PrunedReply((PrunedEntry("a", "hi"), PrunedEntry("b", None)), "Removed 5 old tool results")
     assert parse_pruned(text) == expected
     assert parse_pruned(f"Here you are:\n```json\n{text}\n```\nDone.") == expected
 
@@ -106,7 +104,7 @@ def test_other_replies_are_problems_with_a_reason(text: str, reason: str) -> Non
 
 def test_odd_entries_are_survived() -> None:
     result = parse_pruned('{"prunedConversation": [3, null, {"id": 7, "content": ["x"]}], "summary": 4}')
-    assert result == PrunedReply((PrunedEntry("7", "", None),), "")
+    assert result == PrunedReply((PrunedEntry("7", None),), "")
 
 
 def test_what_the_reply_leaves_out_is_removed_and_recorded() -> None:
@@ -169,13 +167,13 @@ def test_the_newest_units_are_not_rewritten() -> None:
 
 def test_entries_without_an_id_are_matched_by_their_text() -> None:
     units = dialog()
-    entry = PrunedEntry("", "user", units[4].text)
+    entry = PrunedEntry("", units[4].text)
     assert units[4] in apply_pruned(units, PrunedReply((entry,), ""), toolbox(), LIMIT).units
 
 
 def test_texts_of_no_unit_join_the_summary() -> None:
     units = dialog()
-    strays = PrunedReply((PrunedEntry("new", "assistant", "They agreed on oak."),), "Boat talk was removed.")
+    strays = PrunedReply((PrunedEntry("new", "They agreed on oak."),), "Boat talk was removed.")
     rewritten = apply_pruned(units, strays, toolbox(), LIMIT)
     assert rewritten.summary == "[Summary of turns 3-18]\nBoat talk was removed.\nThey agreed on oak."
     assert rewritten.units[2].text == rewritten.summary  # where the first removed unit stood
@@ -217,7 +215,6 @@ entries = st.lists(
     st.builds(
         PrunedEntry,
         id=st.sampled_from(["", "nobody", *[f"u{i}" for i in range(8)]]),
-        role=st.just("user"),
         content=st.none() | st.text(max_size=40) | st.just("a shorter text"),
     ),
     max_size=12,
@@ -228,8 +225,7 @@ entries = st.lists(
 def test_no_reply_breaks_the_view(made: list[Any], kept: list[PrunedEntry], summary: str) -> None:
     units = context(made)
     named = tuple(
-        PrunedEntry(units[int(e.id[1:]) % len(units)].id, e.role, e.content) if e.id.startswith("u") else e
-        for e in kept
+        PrunedEntry(units[int(e.id[1:]) % len(units)].id, e.content) if e.id.startswith("u") else e for e in kept
     )
     rewritten = apply_pruned(units, PrunedReply(named, summary), toolbox(), 2000)
     if rewritten.failure:
@@ -281,30 +277,27 @@ def test_the_fallback_fails_where_nothing_helps() -> None:
 def test_a_span_fits_the_pruners_window_and_shows_every_unit() -> None:
     units = dialog(60)
     cut = split_for(units, 2500)
-    assert [u for batch in cut.batches for u in batch] == list(units)
-    assert len(cut.batches) > 1
-    assert all(total_tokens(batch) < 1250 for batch in cut.batches)
-    assert cut.omitted == ()
+    assert [u for batch in cut for u in batch] == list(units)
+    assert len(cut) > 1
+    assert all(total_tokens(batch) < 1250 for batch in cut)
 
 
-def test_units_that_no_call_can_hold_are_listed() -> None:
+def test_units_that_no_call_can_hold_are_left_out() -> None:
     huge = tool(prose("out", 3000), id="huge")
     cut = split_for((*dialog(4), huge), 2500)
-    assert cut.omitted == (huge,)
-    assert huge not in cut.batches[0]
+    assert huge not in cut[0]
 
 
 @pytest.mark.parametrize("window", [0, 100, 700])
 def test_a_tiny_window_holds_nothing(window: int) -> None:
     cut = split_for(dialog(4), window)
-    assert cut.batches == ()
-    assert len(cut.omitted) == len(dialog(4))
+    assert cut == ()
 
 
 def test_replies_to_batches_are_merged() -> None:
     one, two = (
-        PrunedReply((PrunedEntry("a", "", None),), "First."),
-        PrunedReply((PrunedEntry("b", "", None),), "Second."),
+        PrunedReply((PrunedEntry("a", None),), "First."),
+        PrunedReply((PrunedEntry("b", None),), "Second."),
     )
     assert merged([one, two]) == PrunedReply((*one.entries, *two.entries), "First.\nSecond.")
 
