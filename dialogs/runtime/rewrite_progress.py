@@ -12,7 +12,7 @@ from dominds.llm.messages import Message
 from remediation.context import Toolbox, UnitRole, Units
 from remediation.decisions import AT_MILESTONE, BY_HAND
 from remediation.strategies.outcome import STAND_INS
-from remediation.text.classify import has_tag
+from remediation.text.classify import tags_of
 
 SUMMARY_AIM = 300
 WRITE_SECONDS = 0.05  # for which phases wait for others, to share one transaction
@@ -51,7 +51,7 @@ def badge(units: Units) -> Pill:
     messages = [
         unit for unit in units if unit.kind not in STAND_INS and unit.role in (UnitRole.USER, UnitRole.ASSISTANT)
     ]
-    given = [u for u in messages if u.priority < 3 and (u.area or (u.role is UnitRole.USER and has_tag(u.text)))]
+    given = [u for u in messages if u.priority < 3 and (u.area or (u.role is UnitRole.USER and tags_of(u.text)))]
     priority = min((unit.priority for unit in given), default=None)
     return priority, next((unit.area for unit in given if unit.priority == priority and unit.area), "")
 

@@ -148,12 +148,7 @@ def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callab
     made once the model has answered.
     """
     original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
-    required = required_of(said_in(gone))
-    return required, _problem_finder(original, required, toolbox)
-
-
-def _problem_finder(original: str, required: Sequence[Required], toolbox: Toolbox) -> Callable[[str], str]:
-    count, known = text_counter(toolbox), Shown(original)
+    required, count, known = required_of(said_in(gone)), text_counter(toolbox), Shown(original)
 
     def problem(summary: str) -> str:
         about = is_about(summary, known, required)
@@ -162,7 +157,7 @@ def _problem_finder(original: str, required: Sequence[Required], toolbox: Toolbo
             return cause
         return "" if about else "the summary says nothing of what it stands for"
 
-    return problem
+    return required, problem
 
 
 def _repair(

@@ -177,11 +177,6 @@ def tags_of(text: str) -> list[int]:
     return [int(digit) for match in results if match for digit in match.groups() if digit]
 
 
-def has_tag(text: str) -> bool:
-    """Check whether someone wrote a priority into the message, in a form that ``priority_of`` reads."""
-    return bool(tags_of(text))
-
-
 def _area_in(text: str, areas: Sequence[str]) -> str:
     lowered = text.lower()
     return next((area for area in areas if area.strip() and _names(lowered, area.strip().lower())), "")
@@ -189,10 +184,4 @@ def _area_in(text: str, areas: Sequence[str]) -> str:
 
 def _names(lowered: str, area: str) -> bool:
     """Check whether the text names the area in words of its own: "calendars2" does not name "Calendar"."""
-    start = lowered.find(area)
-    while start >= 0:
-        before, after = lowered[start - 1 : start], lowered[start + len(area) : start + len(area) + 1]
-        if not (before.isalnum() or after.isalnum()):
-            return True
-        start = lowered.find(area, start + 1)
-    return False
+    return area in lowered and bool(re.search(rf"(?<![^\W_]){re.escape(area)}(?![^\W_])", lowered))

@@ -14,7 +14,7 @@ from remediation.policies.conformance import words as count
 from remediation.policies.policy import Policy
 from remediation.policies.registry import registry
 from remediation.strategies.digest import shorten
-from remediation.text.classify import classify, has_tag, priority_of, tags_of
+from remediation.text.classify import classify, priority_of, tags_of
 from remediation.text.coverage import Shown, is_about, missing_from, required_of, telling
 from remediation.text.exact_tokens import tokens_in
 from remediation.text.ledger import key_facts
@@ -63,7 +63,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "a shortened text": lambda text: shorten(text, 200, count),
     "a summary's fault": lambda text: summary_problem(without_reasoning(text), text, count, 10_000),
     "kind": lambda text: [classify(text, role) for role in UnitRole],
-    "priority": lambda text: (priority_of(text, ["pool", "main"], 2), tags_of(text), has_tag(text)),
+    "priority": lambda text: (priority_of(text, ["pool", "main"], 2), tags_of(text)),
     "secrets": redact,
     "words to search": words,
     "loops": lambda text: loop_detected([("read", text), ("read", text + " "), ("read", text)], 2),
