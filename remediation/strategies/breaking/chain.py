@@ -4,24 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
-from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
+from remediation.context import Rewritten, StrategyStep, Toolbox, Units, step_of, total_tokens
 from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
 from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail
-from remediation.strategies.digest import digest
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import recover
-from remediation.strategies.hand_off import PEOPLE_SHARE
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, is_ledger, task_of
-from remediation.strategies.stand_ins import heading_tokens, stand_in, summary_heading
+from remediation.strategies.outcome import StrategyOutcome, is_ledger, task_of
 from remediation.strategies.truncate import truncate
-from remediation.text.secret_masking import redact
-
-SMALLEST_DIGEST = 40  # tokens
 
 
 class LastingRelevance:
@@ -83,7 +77,7 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
     toolbox.report("detection", total_tokens(units), limit)
     run = _run_of(units, toolbox, limit, target)
     start = _mask_output(_Progress(tuple(unit for unit in units if not is_ledger(unit))), run)
-    broken = _add_account(_run_chain(start, config.breaking_strategy, run), start, run)
+    broken = _run_chain(start, config.breaking_strategy, run)
     attempt = replace(attempt, steps=broken.steps)
     if broken.tokens <= limit and not broken.fresh_start:
         rewritten = conclude(attempt, broken.units, toolbox)
@@ -107,37 +101,6 @@ def _mask_output(progress: _Progress, run: _Run) -> _Progress:
     run.relevance.inherit(progress.units, masked)
     step = step_of("mask", progress.units, masked, "masked old tool output")
     return _Progress(masked, (*progress.steps, step))
-
-
-def _add_account(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
-    """Add sentences, chosen by rule, of what strategies removed without a summary, where the aim leaves room."""
-    spoken_for = {seq for unit in progress.units for seq in unit.source if unit.kind is UnitKind.SUMMARY}
-    present = {unit.id for unit in progress.units}
-    gone = tuple(
-        unit
-        for unit in start.units
-        if unit.id not in present and unit.kind not in STAND_INS and not set(unit.source) <= spoken_for
-    )
-    room = min(run.aim + progress.excess - progress.tokens, total_tokens(gone) // 2) - heading_tokens(gone, run.toolbox)
-    text = (
-        digest(gone, room, run.toolbox, run.limit // PEOPLE_SHARE, progress.units)
-        if gone and room >= SMALLEST_DIGEST
-        else ""
-    )
-    if not text:
-        return progress
-    unit = stand_in(UnitKind.SUMMARY, summary_heading(gone) + redact(text), gone, run.toolbox, start.units)
-    place = next((i for i, other in enumerate(progress.units) if _is_later(other, unit)), len(progress.units))
-    units = (*progress.units[:place], unit, *progress.units[place:])
-    if total_tokens(units) > run.limit:
-        return progress
-    step = step_of("digest", progress.units, units, f"said in short what {in_units(len(gone))} said")
-    return replace(progress, units=units, steps=(*progress.steps, step))
-
-
-def _is_later(unit: Unit, account: Unit) -> bool:
-    """Check whether a unit's turns begin after an account's, so that accounts stand in the order of turns."""
-    return unit.role is not UnitRole.SYSTEM and bool(unit.source) and unit.source[:1] > account.source[:1]
 
 
 def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
