@@ -8,14 +8,7 @@ from remediation.strategies.conclusion import Attempt, conclude, fail, irreducib
 from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.outcome import (
-    STAND_INS,
-    is_ledger,
-    newest_failure,
-    newest_user,
-    standing,
-    task_of,
-)
+from remediation.strategies.outcome import STAND_INS, newest_failure, newest_user, standing, standing_tokens, task_of
 from remediation.strategies.stand_ins import (
     HANDOVER_CLOSING,
     HANDOVER_OPENING,
@@ -24,6 +17,7 @@ from remediation.strategies.stand_ins import (
     summary_heading,
     text_counter,
 )
+from remediation.strategies.truncate import newest_fitting
 from remediation.text.marks import disarm
 from remediation.text.reading import without_fenced
 
@@ -70,23 +64,15 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
 
 
 def _indices_to_keep(units: Units, limit: int) -> set[int]:
-    kept = standing(units)
-    newest = len(units) - 1
-    in_flight = newest >= 0 and units[newest].role is UnitRole.TOOL
-    used = sum(units[index].est_tokens for index in kept)
-    if in_flight and newest not in kept and used + units[newest].est_tokens <= limit // 2:
-        kept.add(newest)
-        used += units[newest].est_tokens
-    failure = newest_failure(units)
-    for index in reversed(range(len(units))):
-        unit = units[index]
-        important = index == failure or (
-            unit.priority == 1 and index not in kept and unit.kind is not UnitKind.SUMMARY and not is_ledger(unit)
-        )
-        if important and index not in kept and used + unit.est_tokens <= limit // 2:
-            kept.add(index)
-            used += unit.est_tokens
-    return kept
+    kept, failure = standing(units), newest_failure(units)
+
+    def may_stay(index: int, unit: Unit) -> bool:
+        is_running = index == len(units) - 1 and unit.role is UnitRole.TOOL
+        is_important = unit.priority == 1 and unit.kind is not UnitKind.SUMMARY
+        return index not in kept and (is_running or is_important or index == failure)
+
+    candidates = [index for index, unit in enumerate(units) if may_stay(index, unit)]
+    return kept | newest_fitting(units, candidates, limit // 2 - standing_tokens(units), skip=True)
 
 
 def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening: str, limit: int) -> Unit:
