@@ -103,6 +103,11 @@ class Assistant:
     failed: Callable[[str], None]
 
 
+def write_nothing(_text: str, _tokens: int) -> str:
+    """Stand in a toolbox for a model that summarises, where there is none: nothing is prepared for it to read."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     """The outside help that rewrites may use, passed in so that the rules stay pure.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dominds.llm.messages import Role
 from remediation.config import ContextConfig, Weights
-from remediation.context import Toolbox, Unit, UnitRole, Units
+from remediation.context import Toolbox, Unit, UnitRole, Units, write_nothing
 from remediation.similarity.embeddings import Embedder, relevance, similarity
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
@@ -45,7 +45,7 @@ def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
     """Make a toolbox without a model: what is handed over is chosen by rule."""
     return Toolbox(
         count=counter.count_messages,
-        summarise=lambda text, tokens: "",
+        summarise=write_nothing,
         relevance=lambda texts, query: relevance(texts, query, embedder),
         similarity=lambda a, b: similarity(a, b, embedder),
         clock=lambda: time.perf_counter() * 1000,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dominds.llm.provider import ProviderError
 from remediation.budget import STREAM_PERCENT, Budget, percent_of
-from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, Units, total_tokens
+from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, Units, total_tokens, write_nothing
 from remediation.decisions import (
     Abort,
     Accept,
@@ -120,7 +120,8 @@ def _compact(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
         return _fallback(task, toolbox, "preview without the pruning agent")
     may_go, aim = _left_to_choose(task)
     if not may_go or aim < SMALLEST_ROOM:
-        return _fallback(task, replace(toolbox, summarise=_nothing), "what must stay leaves nothing to choose from")
+        without_model = replace(toolbox, summarise=write_nothing)
+        return _fallback(task, without_model, "what must stay leaves nothing to choose from")
     pruned: Rewritten | None = None
     try:
         pruned = _pruned_by_agent(task, may_go, aim, toolbox, toolbox.assistant)
@@ -130,15 +131,11 @@ def _compact(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     except (PruningFailed, ProviderError) as error:
         reason = str(error)
     toolbox.assistant.failed(reason)
-    cut = _fallback(task, replace(toolbox, summarise=_nothing), reason)  # the model had its turn
+    cut = _fallback(task, replace(toolbox, summarise=write_nothing), reason)  # the model had its turn
     is_usable = pruned is not None and not pruned.failure and pruned.est_after <= task.limit
     if pruned is not None and is_usable and (cut.failure or pruned.est_after <= cut.est_after):
         return pruned
     return cut
-
-
-def _nothing(_text: str, _tokens: int) -> str:
-    return ""
 
 
 def _fallback(task: RewriteTask, toolbox: Toolbox, reason: str) -> Rewritten:

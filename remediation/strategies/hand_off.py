@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from dominds.llm.messages import Message, Role
 from remediation.budget import with_its_answer
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens, write_nothing
 from remediation.prompts import render
 from remediation.strategies.carrying import most_of_account
 from remediation.strategies.digest import digest, shorten
@@ -91,7 +91,7 @@ def summarised(units: Units, stays: set[int], text: str, toolbox: Toolbox, openi
 
 def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:
     """Return a model's good summary, or no text and the cause if there is one."""
-    if most < SMALLEST_ROOM or not any(map(own_text, gone)):
+    if toolbox.summarise is write_nothing or most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     summary, note = _ask_model(gone, remaining, most, toolbox)
     text = _within(summary, most, toolbox)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
-from remediation.context import Rewritten, StrategyStep, Toolbox, Units, step_of, total_tokens
+from remediation.context import Rewritten, StrategyStep, Toolbox, Units, step_of, total_tokens, write_nothing
 from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
@@ -125,15 +125,11 @@ def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _
     for _ in range(passes):
         earlier = progress.tokens
         if any(step.strategy == "summarize_old" for step in progress.steps):
-            run = replace(run, toolbox=replace(run.toolbox, summarise=_write_nothing))
+            run = replace(run, toolbox=replace(run.toolbox, summarise=write_nothing))
         progress = _run_chain(progress, replace(strategy, chain_order=others), run)
         if progress.fresh_start or progress.tokens <= run.aim + progress.excess or progress.tokens >= earlier:
             break
     return progress
-
-
-def _write_nothing(_text: str, _tokens: int) -> str:
-    return ""
 
 
 def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _Run) -> _Progress:
