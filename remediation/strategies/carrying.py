@@ -10,7 +10,7 @@ from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.said import Talk, talk_of
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
-from remediation.text.ledger import Results, facts_of, lines_read_back, render_ledger
+from remediation.text.ledger import facts_of, lines_read_back, render_ledger
 
 LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this
 TALK_SHARE, TALK_LEDGER = 0.2, 100  # of its budget, and at least so many tokens: a ledger of nothing but talk
@@ -71,9 +71,9 @@ def carry(
     if room < SMALLEST_LEDGER or not lost:
         return Carried(view, ())
     shown = Shown(text_of(view))
-    values = Results(tuple(values_of_results(lost, toolbox, shown)), for_values)
+    results = tuple(values_of_results(lost, toolbox, shown))
     count, earlier = text_counter(toolbox), ledger_lines(before)
-    ledger = facts_of(talk.lost_statements, room, count, earlier, shown.says, values)
+    ledger = facts_of(talk.lost_statements, room, count, earlier, shown.says, results, for_values)
     if not ledger:
         return Carried(view, ())
     unit = stand_in(UnitKind.SUMMARY, render_ledger(ledger), lost, toolbox, view, LEDGER_PREFIX)

@@ -36,16 +36,6 @@ class Result(NamedTuple):
     values: Callable[[int], str]
 
 
-class Results(NamedTuple):
-    """Results of tools, whose values may take ``tokens`` beside the budget of the other facts."""
-
-    results: Sequence[Result] = ()
-    tokens: int = 0
-
-
-NO_RESULTS = Results()
-
-
 class _Fact(NamedTuple):
     """A line that may enter the ledger. ``order`` is its place in the removed texts, ``worth`` per line."""
 
@@ -62,20 +52,10 @@ def key_facts(
     count: Count,
     earlier: Sequence[str] = (),
     is_in_sight: Callable[[str, Sequence[str]], bool] = lambda fact, values: False,
-    beside: Sequence[RoleText] = (),
-    tools: Results = NO_RESULTS,
 ) -> tuple[str, ...]:
-    """Return the facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules first, in the order said.
-
-    The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
-    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere, by its words and exact tokens, is
-    left out, and so is what no longer holds by a newer statement among these or ``beside`` them, in the texts that
-    stay. The values of what ``tools`` brought come last.
-    """
-    gone = [text for text in texts if text[0] != "tool"]
-    statements = (*lines_read_back(earlier), *statements_of(gone), *statements_of(beside, len(gone)))
-    removed = [one for one in mark_superseded(statements) if one.source < len(gone)]
-    return facts_of(removed, budget_tokens, count, earlier, is_in_sight, tools)
+    """Return the facts of removed ``texts`` that fit and still hold, as ``facts_of`` does."""
+    statements = (*lines_read_back(earlier), *statements_of([text for text in texts if text[0] != "tool"]))
+    return facts_of(mark_superseded(statements), budget_tokens, count, earlier, is_in_sight)
 
 
 def facts_of(
@@ -84,9 +64,15 @@ def facts_of(
     count: Count,
     earlier: Sequence[str],
     is_in_sight: Callable[[str, Sequence[str]], bool],
-    tools: Results,
+    results: Sequence[Result] = (),
+    for_values: int = 0,
 ) -> tuple[str, ...]:
-    """Return the same of statements that were read before, those of the ``earlier`` ledger among them."""
+    """Return the facts of removed statements that fit, as lines for ``render_ledger``: rules first, in the order said.
+
+    The rendered ledger takes at most ``budget_tokens`` by ``count``. ``earlier`` are the lines of the ledger before,
+    whose statements are among the removed. What ``is_in_sight`` elsewhere, by its words and exact tokens, is left out,
+    and so is what no longer holds. The values of ``results`` come last, and may take ``for_values`` tokens beside.
+    """
     facts = [
         _fact_of(one)
         for one in removed
@@ -96,9 +82,9 @@ def facts_of(
         and not is_in_sight(one.text, one.tokens.exact)
     ]
     chosen = _fitting(facts, budget_tokens, count)
-    room = budget_tokens + tools.tokens
+    room = budget_tokens + for_values
     listed = [line for line in earlier if FROM_TOOL.search(line)]
-    values = _fit_values(listed, tools.results, room - count(render_ledger(chosen) or HEADING), count)
+    values = _fit_values(listed, results, room - count(render_ledger(chosen) or HEADING), count)
     while values and count(render_ledger([*chosen, *values])) > room:
         values.pop(0)
     return (*chosen, *values)

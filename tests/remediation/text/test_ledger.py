@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remediation.text.exact_tokens import tokens_in
-from remediation.text.ledger import Result, Results, key_facts, render_ledger
+from remediation.text.ledger import Result, facts_of, key_facts, render_ledger
 from remediation.text.marks import RULE
-from remediation.text.statements import Said
+from remediation.text.statements import Said, statements_of
 from remediation.tokens.counting import characters_per_four as count
 
 ROLES = st.sampled_from(["user", "assistant", "system"])
@@ -109,7 +109,8 @@ def test_a_persons_question_without_a_value_is_no_fact() -> None:
 
 def test_values_of_results_come_last_and_outlast_a_merge() -> None:
     results = [Result(7, "find(4711)", lambda room: "order W4711; card_8812")]
-    facts = key_facts([("user", "The port is 8443.")], 200, count, tools=Results(results))
+    said = statements_of([("user", "The port is 8443.")])
+    facts = facts_of(said, 200, count, (), lambda fact, values: False, results)
     assert facts == ("The port is 8443.", "find(4711): order W4711; card_8812 [7 tool]")
     assert key_facts([], 200, count, earlier=facts) == facts
 

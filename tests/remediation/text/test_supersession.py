@@ -114,7 +114,6 @@ def test_a_ledger_drops_what_no_longer_holds_though_carried_before() -> None:
     block = render_ledger(key_facts(later, 200, count, earlier=earlier))
     assert "2027-03-04" not in block
     assert "March 19. [8 person]" in block
-    assert not key_facts([], 100, count, earlier=earlier, beside=later)
 
 
 def test_no_text_says_itself_when_it_was_said() -> None:
