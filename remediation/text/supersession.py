@@ -55,6 +55,8 @@ BOUND = re.compile(
     re.I,
 )
 CLAUSE = re.compile(r"[,;，；]\s|\s(?:and|but|so|und|aber)\s")
+FORMER = re.compile(r"\b(?:from|instead of|no longer)\s+$")  # before the value that an older statement has
+FORMER_CHARS = 16  # that these words take
 # Values in plain words. Of those but money an agent's answers can hold only one: a newer directive resets it, whatever
 # its other words.
 WRITTEN = re.compile(
@@ -123,10 +125,11 @@ class _Value(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """The values of a statement, and those of them that it says are new."""
+    """The values of a statement, those of them that it says are new, and the texts of those that it says are gone."""
 
     values: tuple[_Value, ...]
     new: tuple[_Value, ...]
+    former: tuple[str, ...]
     stems: frozenset[str]  # around the values
 
 
@@ -214,6 +217,7 @@ def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Readi
             if other not in gone
             and (new.kind, new.is_bound) == (old.kind, old.is_bound)
             and new.text != old.text
+            and (not reading.former or old.text in reading.former)
             and _may_supersede(statements[place], statements[other])
             if (share := _share_of_words(new, old, telling)) >= LEAST_SHARED
         ]
@@ -238,11 +242,13 @@ def _share_of_words(new: _Value, old: _Value, telling: set[str]) -> float:
 @lru_cache(maxsize=REMEMBERED)
 def _read(text: str) -> _Reading:
     values = tuple(_read_values(text))
+    former = [value for value in values if FORMER.search(text, max(0, value.start - FORMER_CHARS), value.start)]
+    new = _new_values(text, values, former) if values else ()
     stems = frozenset(chain.from_iterable(value.stems for value in values))
-    return _Reading(values, _new_values(text, values) if values else (), stems)
+    return _Reading(values, new, tuple(value.text for value in former) if new else (), stems)
 
 
-def _new_values(text: str, values: Sequence[_Value]) -> tuple[_Value, ...]:
+def _new_values(text: str, values: Sequence[_Value], former: Sequence[_Value]) -> tuple[_Value, ...]:
     """Return the value nearest to the words by which a statement says that something changed, and what stands for it
     directly behind it, as in "06-28 (June 28)".
     """
@@ -251,6 +257,7 @@ def _new_values(text: str, values: Sequence[_Value]) -> tuple[_Value, ...]:
         for change in CHANGE.finditer(text)
         if not UNREAL.search(text[: change.start()])
         for place, value in enumerate(values)
+        if value not in former
     ]
     distance, first = min(near, default=(NEAR + 1, 0))
     if distance > NEAR:
