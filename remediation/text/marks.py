@@ -19,6 +19,7 @@ CUT = " [shortened; read_archive shows the rest]"  # behind what is left of an a
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
 
+BLANK = r" \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"  # that end no line
 MARKS = re.compile(
     # Of turns and speakers, as accounts, ledgers, recalled passages and requests to a summariser have them.
     # So would others' words for a speaker read beside them.
@@ -29,7 +30,7 @@ MARKS = re.compile(
     # Notices in place of what is left out.
     r"|(?=(?:Result of|Omitted|Summary of|Cut, since|Recalled by|… [\d,]+ (?:lines|characters)|I answered this"
     r"|Left out of|Earlier messages|The beginning of this))))"
-    r"|(?P<rule>(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))(?:[ \t>|*•-]*\brule:)+[ \t]*)"
+    rf"|(?P<rule>(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))(?:[{BLANK}>|*•-]*\brule:)+[{BLANK}]*)"
     r"|(?P<notice>\(Quoted by rule;|Key facts from messages that are no longer shown|Previous \d{1,9} turns?(?=: \d)"
     r"|Drafted by the runtime|Resuming from overflow:|Continue task:|– begun with:)",
     re.I | re.M,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from dominds.llm.messages import Message, Role
@@ -211,6 +211,7 @@ def test_what_is_no_mark_stays_as_it_was_written(text: str) -> None:
 
 
 @given(FOREIGN)
+@example("rule: \xa0rule: ")
 def test_no_line_of_foreign_text_reads_as_a_mark(text: str) -> None:
     bare = disarm(text)
     assert not any(map(MARKS.search, [bare, *bare.splitlines(), *as_seen(bare).splitlines()]))
