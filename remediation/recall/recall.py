@@ -98,7 +98,7 @@ def recall(
     scores[first] = 0.0
     best = top(scores, CANDIDATES)
     result = chain(*(zip(part, archive.passages(part), strict=True) for part in (first.tolist(), best.tolist())))
-    hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in result)
+    hits = (Hit(entry, passage) for entry, passage in result)
     texts_in_sight = {passage.text for passage in archive.passages(hidden.tolist())}
     room = allowance.tokens - count(HEADING)
     chosen = sorted(_fitting(hits, texts_in_sight, in_sight.text, room, count), key=lambda pair: pair[0].entry)

@@ -25,7 +25,6 @@ LEAST_LIKENESS = 0.3
 @dataclass(frozen=True, slots=True)
 class Hit:
     entry: int
-    score: float
     passage: Passage
 
 

@@ -50,10 +50,7 @@ def search(
             shown |= {entry - 1, entry, entry + 1}
     shown -= set(left_out.tolist())
     entries = [entry for entry in sorted(shown) if 0 <= entry < archive.corpus.entries]
-    hits = {
-        entry: Hit(entry, float(scores[entry]), passage)
-        for entry, passage in zip(entries, archive.passages(entries), strict=True)
-    }
+    hits = {entry: Hit(entry, passage) for entry, passage in zip(entries, archive.passages(entries), strict=True)}
     return tuple(
         HitInPlace(hits[entry], tuple(hits[beside] for beside in (entry - 1, entry + 1) if beside in hits))
         for entry in chosen
