@@ -28,7 +28,7 @@ from remediation.similarity.embeddings import (
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.digest import shorten
-from remediation.strategies.importance import prune, score
+from remediation.strategies.importance import prune, score_parts
 from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from remediation.tokens.counting import counter_for
 from tests.benchmarks.rig import load, progress, report, table
@@ -91,7 +91,7 @@ def scoring(number: int) -> Row:
     made = units(Random(number), number)
 
     def run(_: int) -> object:
-        return prune(made, 60 * number // 2, Weights(), COUNTER.count_messages)
+        return prune(made, 60 * number // 2, Weights())
 
     return Row(f"score and prune {number:,} messages", f"{number / 100:g} ms" if number < 10_000 else "–", run, 10)
 
@@ -122,7 +122,7 @@ def rows() -> Iterator[Row]:
         made = turns(number)
         yield Row(f"a view of {number:,} turns", "–", lambda _, made=made: group(made), 10)  # type: ignore[misc]
     hundred = units(Random(1), 100)
-    yield Row("score one message", "0.01 ms", lambda n: (score(hundred[n % 100], n % 100, 100, Weights()),), 200)
+    yield Row("score one message", "0.01 ms", lambda n: (score_parts(hundred[n % 100], n % 100, 100, Weights()),), 200)
     for number in (100, 1_000, 10_000):
         yield scoring(number)
     for_summary = {number: prose(Random(number), 1_100) for number in range(10)}
