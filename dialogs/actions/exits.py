@@ -169,14 +169,13 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
         unusable = catalog().model(provider, model).unusable
     except UnknownModel as error:
         raise Invalid(str(error)) from None
-    before = thresholds_of(dialog).context_limit
     model_choice.move(dialog, provider, model)
     if reason := unusable or unusable_reason(dialog):
         raise Invalid(reason)
-    after = thresholds_of(dialog).context_limit
-    if question.kind == Question.Kind.CRITICAL and before and after and after <= before:
+    prompt, limit = dialog.prompt_tokens or 0, thresholds_of(dialog).context_limit
+    if question.kind == Question.Kind.CRITICAL and limit and prompt > limit:
         raise Invalid(
-            f"{model} takes {after:,} tokens, and the present model {before:,}. Choose a larger one, or another exit."
+            f"{model} takes {limit:,} tokens, and the last prompt had {prompt:,}. Choose a larger one, or another exit."
         )
     suspension.resume(change)
     begin_episode(dialog)
