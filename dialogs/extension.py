@@ -135,6 +135,15 @@ def installed_extensions() -> tuple[Extension, ...]:
     return tuple(load(app) for app in settings.EXTRAS)
 
 
+@cache
+def hooks(name: str) -> tuple[Callable[..., Any], ...]:
+    """Return a function of each extension by its field, such as ``state_changed``, without those that do nothing: a
+    turn calls these fields several times, and few extensions fill them.
+    """
+    given = (getattr(extension, name) for extension in installed_extensions())
+    return tuple(hook for hook in given if hook not in (_hear_nothing, _leave_spending))
+
+
 def load(app: str) -> Extension:
     """Return the extension of an app. Raises ``TypeError`` if it has none."""
     value = import_module(f"{app}.extension").EXTENSION

@@ -22,10 +22,11 @@ class Bounded(Generic[Value]):
 
     def get(self, key: Hashable) -> Value | None:
         with self._lock:
-            if key not in self._known:
+            found = self._known.get(key)
+            if found is None:
                 return None
             self._known.move_to_end(key)
-            return self._known[key][0]
+            return found[0]
 
     def put(self, key: Hashable, value: Value, weight: int) -> None:
         with self._lock:

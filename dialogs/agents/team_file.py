@@ -45,7 +45,7 @@ class Synchronised:
 
 
 def current_team(*, with_models: bool = True) -> Team:
-    return read_team(Path(settings.MINDS_DIR) / FILE_NAME, with_models=with_models)
+    return read_team(settings.MINDS_DIR / FILE_NAME, with_models=with_models)
 
 
 def read_team(path: Path, *, with_models: bool = True) -> Team:

@@ -22,7 +22,7 @@ def current_config() -> ContextConfig:
 
 def prompts_folder() -> Path:
     """Return the folder of the operator's own prompts."""
-    return Path(settings.MINDS_DIR) / "prompts"
+    return settings.MINDS_DIR / "prompts"
 
 
 def problems() -> list[Problem]:
@@ -73,7 +73,7 @@ def _edits() -> QuerySet[ContextSettings, Any]:
 
 
 def _file() -> Reading:
-    return Reading.of(Path(settings.MINDS_DIR) / FILE)
+    return Reading.of(settings.MINDS_DIR / FILE)
 
 
 def _content(reading: Reading) -> dict[str, Any]:

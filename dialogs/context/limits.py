@@ -2,7 +2,6 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -25,7 +24,7 @@ from remediation.policies.retention import POLICY as RETENTION
 
 
 def catalog() -> Catalog:
-    return current_catalog(Path(settings.MINDS_DIR), connected())
+    return current_catalog(settings.MINDS_DIR, connected())
 
 
 def model_of(subject: Dialog | Agent) -> ModelInfo:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from django.db.models import Count, Max
 from django.utils import timezone
 
-from dialogs.extension import installed_extensions
+from dialogs.extension import hooks
 from dialogs.models import Dialog, Generation, PersonSettings
 from dialogs.store import charging
 from dominds.llm.catalog.catalog import ModelInfo
@@ -32,8 +32,8 @@ def spending_of(dialog: Dialog) -> Spending:
 
 
 def _with_extensions(dialog: Dialog, spending: Spending) -> Spending:
-    for extension in installed_extensions():
-        spending = extension.spending(dialog, spending)
+    for add in hooks("spending"):
+        spending = add(dialog, spending)
     return spending
 
 

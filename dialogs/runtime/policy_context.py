@@ -18,7 +18,7 @@ from remediation.policies.registry import with_verb
 
 
 def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> Context:
-    requested = with_verb(dialog.requested_rewrite)
+    requested = with_verb(dialog.requested_rewrite) if dialog.requested_rewrite else None
     counting = requested or (served.policy if served.policy.counts else None)
     counted = sizes.under(counting) if counting else None
     watched = overflow_history.recent_context(dialog, view) if served.policy.watches_past else None

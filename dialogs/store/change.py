@@ -15,7 +15,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from dialogs.errors import NotFound
-from dialogs.extension import installed_extensions
+from dialogs.extension import hooks
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.permissions import members_of
 from dialogs.state import Facts, State, state_of
@@ -144,8 +144,8 @@ class Change:
         if wakes:
             wakeups.wake(dialog.pk)
         if changed:
-            for extension in installed_extensions():
-                extension.state_changed(self)
+            for hear in hooks("state_changed"):
+                hear(self)
 
     def _asks_more(self) -> bool:
         """Check whether a person's request must show on pages at once, although the dialog's state stays."""

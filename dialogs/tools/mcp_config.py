@@ -187,7 +187,7 @@ def file_config() -> McpConfig:
 
 
 def _config_with(added: tuple[AddedServer, ...]) -> McpConfig:
-    path = Path(settings.MINDS_DIR) / FILE_NAME
+    path = settings.MINDS_DIR / FILE_NAME
     return _read_with(path, stamp_of(path), added)
 
 

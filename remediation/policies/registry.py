@@ -96,7 +96,7 @@ def policies() -> tuple[Policy, ...]:
 
 def choices() -> tuple[Policy, ...]:
     """Return the policies that an agent can have."""
-    return tuple(policy for policy in policies() if policy.is_choice)
+    return tuple([policy for policy in policies() if policy.is_choice])
 
 
 def rewriting() -> tuple[Policy, ...]:

@@ -110,7 +110,7 @@ def _copy_sqlite(target: Path, using: str) -> Path:
 
 
 def _minds_files() -> list[Path]:
-    folder = Path(settings.MINDS_DIR)
+    folder = settings.MINDS_DIR
     results = sorted(path for suffix in ("yaml", "yml") for path in folder.rglob(f"*.{suffix}"))
     return [path for path in results if not path.is_symlink() and path.stat().st_size <= LARGEST_MINDS_FILE]
 
@@ -229,7 +229,7 @@ def _put_back_minds(folder: Path, names: list[str]) -> tuple[list[str], list[str
     """Put files back, except where one exists, which may be newer than the backup."""
     written, kept = [], []
     for name in names:
-        source, target = (folder / name).resolve(), Path(settings.MINDS_DIR) / name
+        source, target = (folder / name).resolve(), settings.MINDS_DIR / name
         if not source.is_relative_to(folder.resolve()) or not source.is_file():
             continue
         if target.exists():

@@ -279,13 +279,15 @@ def _alternating(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 @lru_cache(maxsize=1024)
-def _fit_tool(name: str, description: str, strict: bool, parameters: bytes, form: Form) -> ToolSpec | str:
-    """Return the tool in a form that providers accept, or the reason why it cannot be offered."""
+def _fit_tool(
+    name: str, description: str, strict: bool, parameters: bytes, plain_keys: bool, anchored: bool, most: int
+) -> ToolSpec | str:
+    """Return the tool in a form that providers accept, or the reason why it cannot be offered.
+    ``most`` bounds the description's characters."""
     try:
-        schema = fit_schema(orjson.loads(parameters), plain_keys=form.plain_keys, anchored=form.anchored)
+        schema = fit_schema(orjson.loads(parameters), plain_keys=plain_keys, anchored=anchored)
     except Unfit as unfit:
         return str(unfit)
-    most = form.description_chars
     text = description if not most or len(description) <= most else description[: most - 1] + "…"
     if strict and not is_closed(schema := close_objects(schema)):
         _tell(name, "not held to its schema by the provider, since an object in it takes any properties")
@@ -297,8 +299,10 @@ def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, 
     """Return the tools that can be offered, and a sentence for the operator about each of the others, by its name."""
     results: dict[str, ToolSpec] = {}
     left_out: list[tuple[str, str]] = []
+    # The cache would hash and compare the whole form for each tool.
+    demands = form.plain_keys, form.anchored, form.description_chars
     for tool in tools:
-        made = _fit_tool(tool.name, str(tool.description or ""), tool.strict, _json(tool), form)
+        made = _fit_tool(tool.name, str(tool.description or ""), tool.strict, _json(tool), *demands)
         if isinstance(made, ToolSpec) and made.name in results:
             made = "another tool has this name"
         elif isinstance(made, ToolSpec) and form.most_tools and len(results) >= form.most_tools:

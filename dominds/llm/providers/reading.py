@@ -122,7 +122,7 @@ class AnswerReader(ABC):
         self.owner = owner
         held = ALL_CHARS if owner.name in _untagged else HELD_CHARS if is_thinking else 0
         self._tags = ThinkTags(held)
-        self.offered = frozenset(wire_name(tool.name) for tool in request.tools)
+        self.offered = frozenset([wire_name(tool.name) for tool in request.tools])
         self.chars = 0  # characters of the answer's text that were released
         self._texts: list[str] = []  # pieces of that text, where a call may stand in it
         self._thoughts: list[str] = []  # the same of the thinking

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.conf import settings
 
-from dialogs.extension import Piece, installed_extensions, load, pieces_at
+from dialogs.extension import Piece, hooks, installed_extensions, load, pieces_at
 from dialogs.extras.conformance import ExtensionConformance
 from tests.harness.stack import ROOT
 
@@ -46,3 +46,8 @@ def test_all_are_switched_on_where_nothing_is_said() -> None:
     assert [extension.name for extension in installed_extensions()] == [
         app.rpartition(".")[2] for app in settings.OWN_EXTRAS
     ]
+
+
+def test_only_extensions_that_fill_a_field_are_called() -> None:
+    assert [hook.__module__ for hook in hooks("spending")] == ["dialogs.extras.teams.money"]
+    assert [hook.__module__ for hook in hooks("state_changed")] == ["dialogs.extras.teams.side_dialogs"]
