@@ -101,6 +101,7 @@ NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
 REMEMBERED = 8_192  # sentences whose tokens a process remembers: they stay from one rewrite to the next
 DIGITS = re.compile(r"\d+")
 INSIDE = " .,;:"  # signs that belong to a token only within it
+NONE: frozenset[str] = frozenset()  # shared, since each empty set takes 216 bytes and most sentences have two
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +125,10 @@ def tokens_in(text: str) -> Tokens:
     return Tokens(
         shape=shape_of(text),
         worths=worths,
-        folded=frozenset([token for token, _, _ in worths]),
+        folded=frozenset([token for token, _, _ in worths]) or NONE,
         exact=tuple([token.strip(INSIDE) for token, key, *_ in found if key in EXACT]),
         places=tuple([(NAMES[key], start, end) for _, key, start, end in found]),
-        shapes=frozenset([NAMES[key] for _, key, *_ in found]),
+        shapes=frozenset([NAMES[key] for _, key, *_ in found]) or NONE,
     )
 
 

@@ -28,8 +28,10 @@ class Said(NamedTuple):
 
 RoleText = tuple[str, str] | Said
 
-REMEMBERED_CHARS = 20_000_000  # of texts whose statements a process remembers, the statements themselves included
-SENTENCE_CHARS = 1_000  # what a remembered statement takes, in characters
+# Of texts whose statements a process remembers, the statements included: 8,000 messages of LoCoMo take 36 million.
+# If those of a rewrite do not all fit, it reads all of them anew each time it asks.
+REMEMBERED_CHARS = 40_000_000
+SENTENCE_CHARS = 1_000  # for a remembered statement, which takes 780 bytes in LoCoMo and 1,280 in tau-bench
 
 STRONG = 3.0  # the strength from which a rule is marked as one
 WEAK = 2.5  # of "write it without recursion"

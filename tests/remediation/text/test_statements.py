@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediation.text.statements import STRONG, is_request, rule_strength
+from remediation.text.statements import STRONG, is_request, rule_strength, statements_of
 
 # That something is not so, or cannot be, forbids nothing.
 REPORTS = """The server does not answer.
@@ -32,3 +32,11 @@ def test_a_request_is_one(sentence: str) -> None:
 @pytest.mark.parametrize("sentence", TALK.splitlines())
 def test_talk_is_no_request(sentence: str) -> None:
     assert not is_request(sentence)
+
+
+def test_all_that_8000_messages_say_is_remembered() -> None:
+    """Told by the very same strings: each of a rewrite's passes over them would read every sentence anew."""
+    texts = [("assistant", f"It is fine. They left. We saw it. That was {at}.") for at in range(8_000)]
+    first, again = statements_of(texts), statements_of(texts)
+    assert len(first) == 32_000
+    assert all(one.text is other.text for one, other in zip(first, again, strict=True))
