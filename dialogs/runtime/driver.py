@@ -3,6 +3,7 @@
 from uuid import UUID
 
 import structlog
+from django.core.exceptions import ObjectDoesNotExist
 
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context import connected
@@ -69,6 +70,10 @@ def drive(dialog_id: UUID) -> None:
                         is_near = step(lease, dialog)
             except LeaseLost as loss:
                 log.warning("lease_lost", reason=str(loss))
+            except ObjectDoesNotExist:
+                if Dialog.objects.filter(pk=dialog_id).exists():
+                    raise
+                log.warning("lease_lost", reason="The dialog was erased while a step read it.")
     if awaits_title:
         auxiliary_calls.write_title(dialog_id)
     MEANINGS.rest(dialog_id)

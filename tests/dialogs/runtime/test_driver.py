@@ -4,8 +4,10 @@ import threading
 from contextlib import ExitStack
 
 import pytest
+from django.db import connection
+from django.db.models.signals import post_init
 
-from dialogs.actions import messages
+from dialogs.actions import expiry, messages
 from dialogs.context.limits import judgement_of
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
@@ -133,6 +135,27 @@ def test_a_reminder_is_added_and_the_answer_follows(script: Script) -> None:
         ("tool", f"Reminder {dialog.reminders.get().pk} added."),
         ("assistant", "done"),
     ]
+
+
+@pytest.mark.parametrize("reads", [1, 2, 3])
+def test_a_dialog_that_is_erased_between_two_reads_of_a_step_ends_the_run(script: Script, reads: int) -> None:
+    script(
+        {"match": "Remember", "tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}]},
+        {"text": "Remembered."},
+    )
+    dialog, countdown = make_dialog(), iter(range(reads, 0, -1))
+
+    def erase(**_: object) -> None:
+        if not connection.in_atomic_block and next(countdown, 0) == 1:
+            expiry.erase_now(dialog.pk)
+
+    messages.post_message(dialog.pk, "Remember x")
+    post_init.connect(erase, Dialog)
+    try:
+        drive(dialog.pk)
+    finally:
+        post_init.disconnect(erase, Dialog)
+    assert not Dialog.objects.filter(pk=dialog.pk).exists()
 
 
 def test_ask_human_waits_and_goes_on_with_the_answer(script: Script) -> None:
