@@ -31,7 +31,16 @@ RESCUED_PERCENT = 75  # of the free room, which constraints and failures may fil
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
 OPERATION_WORDS = ("tool", "function call", "operation", "execut", "command")
-CONSTRAINT_WORDS = tuple("never |do not |don't |don’t |must not |mustn't |avoid |under no circumstances".split("|"))
+CONSTRAINT_WORDS = (
+    "never ",
+    "do not ",
+    "don't ",
+    "don’t ",
+    "must not ",
+    "mustn't ",
+    "avoid ",
+    "under no circumstances",
+)
 
 
 class Score(NamedTuple):
@@ -89,11 +98,10 @@ def _read(unit: Unit, weights: Weights) -> _Reading:
 
 
 def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weights) -> Score:
+    by_role = {UnitRole.SYSTEM: weights.role_system, UnitRole.USER: weights.role_user}
     return Score(
         recency=_recency(unit, index, total, weights),
-        role={UnitRole.SYSTEM: weights.role_system, UnitRole.USER: weights.role_user}.get(
-            unit.role, weights.role_model
-        ),
+        role=by_role.get(unit.role, weights.role_model),
         keywords=(weights.failures if reading.fails else 0) + (weights.operations if reading.operates else 0),
         length=weights.length if reading.is_long else 0,
     )

@@ -8,7 +8,19 @@ from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 LEDGER_PREFIX = "ledger-"  # of the id of the unit that holds the key facts
 FAILURE_SHARE = 8  # the newest failure stays if it takes at most the whole divided by this
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
-FAILURE_WORDS = (*"error exception traceback failed failure failing fatal panic crash denied".split(), "timed out")
+FAILURE_WORDS = (
+    "error",
+    "exception",
+    "traceback",
+    "failed",
+    "failure",
+    "failing",
+    "fatal",
+    "panic",
+    "crash",
+    "denied",
+    "timed out",
+)
 STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand where others stood
 
 

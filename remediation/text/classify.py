@@ -21,7 +21,8 @@ CODE_FILES = frozenset(
     svelte swift tcl tf thrift ts tsx v vb vbs vhd vim vue xsd xsl xslt zig zsh""".split()
 )
 CODE_FILE = re.compile(
-    rf"[\w)-]\.(?:{'|'.join(CODE_FILES)})\b(?!\.\w)|\b(?:make|docker|jenkins|rake|gem|vagrant)file\b|\bcmakelists\.txt\b",
+    rf"[\w)-]\.(?:{'|'.join(CODE_FILES)})\b(?!\.\w)"
+    r"|\b(?:make|docker|jenkins|rake|gem|vagrant)file\b|\bcmakelists\.txt\b",
     re.I,
 )
 # Commands whose output is the file itself, and some whose output is not.
