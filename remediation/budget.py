@@ -222,8 +222,8 @@ class Budget:
 
     @property
     def message_room(self) -> int:
-        """The tokens that a message may have beside what stands in every request."""
-        return max(0, (self.window or 0) - self.frame)
+        """The tokens that a message may have beside what stands in every request, and the shortest answer."""
+        return max(0, (self.window or 0) - self.frame - LEAST_ANSWER)
 
     def after_rewrite(self, before: int) -> "Budget":
         """Return the budget of a request that a rewrite made of one of ``before`` tokens."""

@@ -179,6 +179,11 @@ FORMS = (
     "{host} does not list the model “{words}”. Choose one that it lists.",
     "The image was not fetched: its server answered {number}.",
     "The image was not fetched: its server sent something else.",
+    "The message is too large for {model}: it has est. {number} tokens, and there is room for {size}.",
+    "The model takes {limit}, of which instructions and reminders take est. {number}, tools est. {size}, and an answer "
+    "at least {free}.",
+    "The model takes {limit}, of which instructions and reminders take est. {number}, and an answer at least {free}.",
+    "Send it in parts, or choose a model with a larger context.",
     "There is no such dialog.",
     "There is no such rewrite.",
     "This rewrite was undone already.",

@@ -12,7 +12,7 @@ from typing import Literal
 
 from dominds.llm.messages import Message, ToolSpec
 from dominds.weighted_cache import Bounded
-from remediation.tokens.families import MESSAGE_OVERHEAD, REPLY_OVERHEAD, Family, family_of
+from remediation.tokens.families import MESSAGE_OVERHEAD, REPLY_OVERHEAD, Family, family_of, is_family_named
 from remediation.tokens.vocabularies import SINGLE_DIGITS, Encode, TokenizerUnavailable, load, pieces
 
 log = logging.getLogger(__name__)
@@ -91,6 +91,11 @@ def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
         return SINGLE_DIGITS
     old = name.endswith("gpt-4") or any(part in name for part in CL100K_NAMES)
     return "cl100k_base" if old else "o200k_base"
+
+
+def is_vocabulary_known(model_name: str, tokenizer: str = "") -> bool:
+    """Check whether a model's vocabulary, or one nearly as good, is known rather than guessed."""
+    return bool(tokenizer) or is_family_named(model_name) or any(p in model_name.lower() for p in SINGLE_DIGIT_NAMES)
 
 
 def characters_per_four(text: str) -> int:

@@ -39,3 +39,8 @@ def family_of(model_name: str) -> Family:
     """Return the tokenizer family of a model by its name. Unknown names count as ``gpt``."""
     name = model_name.lower()
     return next((family for part, family in NAME_PARTS if part in name), Family.GPT)
+
+
+def is_family_named(model_name: str) -> bool:
+    """Check whether a model's name tells its family."""
+    return any(part in model_name.lower() for part, _ in NAME_PARTS)

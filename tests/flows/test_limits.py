@@ -124,18 +124,41 @@ def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, 
         with pytest.raises(TooLarge) as refused:
             messages.post_message(dialog.pk, paste)
         words = (
-            r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\."
-            r" The model takes 4,096, and .* est\. (\d+) of"
+            r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\. The model takes 4,096, "
+            r"of which instructions and reminders take est\. (\d+), tools est\. (\d+), and an answer at least (\d+)\."
         )
         ((*sizes,),) = re.findall(words, refused.value.message)
-        own, room, beside = (int(size.replace(",", "")) for size in sizes)
-        assert own > 5_000 and room + beside == 4_096 and 200 < beside < 400
+        own, room, instructions, tools, answer = (int(size.replace(",", "")) for size in sizes)
+        assert own > 5_000 and room + instructions + tools + answer == 4_096
+        assert 200 < instructions < 400 and tools > 300
         with pytest.raises(TooLarge, match="too large for qwen3"):
             messages.start_dialog(dialog.owner, dialog.agent_id, "", paste, "first")
         assert not dialog.turns.exists() and Dialog.objects.count() == 1 and not server.bodies
-        say(dialog, paste[:14_000])  # three and a half thousand tokens may fit
+        say(dialog, paste[: 4 * room])  # some four characters a token
         assert dialog.turns.get(role="user").status == "answered"
         prompt = server.requests[-1].prompt
         assert prompt and prompt.prompt_tokens < 4_096
-        with pytest.raises(TooLarge, match="instructions, tools and reminders have est"):
-            messages.post_message(dialog.pk, paste)  # a request has told what its tools take
+
+
+@pytest.mark.parametrize("window", [2_048, 4_096])
+@pytest.mark.parametrize("policy", ["none", "summarize"])
+def test_a_message_is_answered_or_refused_unstored_up_to_the_windows_end(
+    serve: Serve, window: int, policy: str
+) -> None:
+    """The tools of a request take a quarter of such a window. Where no policy counts, or nothing had told their size,
+    they were left out of the sum: the server refused the request, and the dialog was suspended."""
+    server = serve(window=window, context_length=window)
+    server.brain = lambda _: Reply("ok")
+    refused = []
+    for before in ([], ["Hello"]):
+        for percent in range(55, 106, 10):
+            dialog = dialog_with(server, context_policy=policy)
+            for text in before:
+                say(dialog, text)
+            try:
+                say(dialog, "The shelf holds books on bees and boats. " * (window * percent // 1_000))
+            except TooLarge:
+                refused.append(percent)
+            else:
+                assert dialog.turns.filter(role="user").latest("seq").status == "answered", percent
+    assert 105 in refused and 55 not in refused
