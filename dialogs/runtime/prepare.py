@@ -39,6 +39,7 @@ REST_SECONDS = (
     1.0  # after an answer: nobody has read it earlier, and a program that goes on at once would cut off each call
 )
 _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
+_resting: dict[UUID, int] = {}  # the epoch of a dialog's newest run here, from whose end on it rests
 
 
 class NotPrepared(Exception):
@@ -62,11 +63,15 @@ def prepare_soon(dialog_id: UUID, epoch: int) -> None:
     If too many wait already nothing is prepared, and the rewrite is made when it is due.
     """
     if _threads._work_queue.qsize() < MOST_WAITING:
+        _resting[dialog_id] = epoch
         _threads.submit(_prepare, dialog_id, epoch, time.monotonic() + REST_SECONDS)
 
 
 def _prepare(dialog_id: UUID, epoch: int, due: float) -> None:
     time.sleep(max(0.0, due - time.monotonic()))  # whatever waits behind this one is due later
+    if _resting.get(dialog_id) != epoch:  # it went on, and has begun to rest anew
+        return
+    del _resting[dialog_id]
     try:
         prepare(dialog_id, epoch)
     except Exception:  # whatever it is, the rewrite is made when it is due

@@ -39,6 +39,7 @@ class Meanings:
         self._embed, self._rest_seconds = embed, rest_seconds
         self._noted: dict[UUID, list[int]] = {}
         self._rested: queue.Queue[tuple[float, UUID]] = queue.Queue(MOST_WAITING)
+        self._due: dict[UUID, float] = {}  # when a dialog will have rested, if it does not go on before
         self.is_started = False
 
     def start(self) -> None:
@@ -58,14 +59,20 @@ class Meanings:
             self._noted[dialog_id] = list(seqs)
 
     def rest(self, dialog_id: UUID) -> None:
-        """Have what was noted of a dialog made soon. If too many wait already, the next rest will do."""
+        """Have what was noted of a dialog made once it has rested from now on. If too many wait already, the next rest
+        will do.
+        """
         if dialog_id in self._noted and not self._rested.full():
-            self._rested.put((time.monotonic() + self._rest_seconds, dialog_id))
+            self._due[dialog_id] = time.monotonic() + self._rest_seconds
+            self._rested.put((self._due[dialog_id], dialog_id))
 
     def _run(self) -> None:
         while True:
             due, dialog_id = self._rested.get()
             time.sleep(max(0.0, due - time.monotonic()))  # whatever waits behind this one is due later
+            if self._due.get(dialog_id) != due:  # it went on, and has begun to rest anew
+                continue
+            del self._due[dialog_id]
             try:
                 if (seqs := self._noted.pop(dialog_id, [])) and self.of(WARMING_UP) is not None:
                     self.take_in(dialog_id, seqs)
@@ -82,15 +89,18 @@ class Meanings:
         known = {seq: vectors for seq, vectors in stored.items() if vectors is not None}
         TURNS.give_meaning(dialog_id, known)
         hand_back("MiniLM")
-        made = self._make({seq: parts for seq, parts in texts.items() if seq not in known})
+        made = self._make(dialog_id, {seq: parts for seq, parts in texts.items() if seq not in known})
         if made:
             _store(dialog_id, made)
             TURNS.give_meaning(dialog_id, made)
 
-    def _make(self, texts: dict[int, list[str]]) -> dict[int, Bytes]:
+    def _make(self, dialog_id: UUID, texts: dict[int, list[str]]) -> dict[int, Bytes]:
+        """Make vectors until the dialog goes on, which notes anew what lacks them."""
         made: dict[int, Bytes] = {}
         room = MOST_AT_ONCE
         for seq, parts in texts.items():
+            if dialog_id in self._noted:
+                break
             room -= len(parts)
             rows = [self._embed_at_leisure(part) for part in parts] if room >= 0 else [None]
             vectors = [row for row in rows if row is not None]

@@ -1,5 +1,6 @@
 """Vectors of what is out of sight are made while a dialog rests, and stay with it."""
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,9 +24,11 @@ class Model:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.first_asked_at = 0.0
         self.is_away = False
 
     def embed(self, texts: Sequence[str]) -> Array | None:
+        self.first_asked_at = self.first_asked_at or time.monotonic()
         self.asked += texts
         rows = np.zeros((len(texts), WIDTH), np.float32)
         for place, text in enumerate(texts):
@@ -73,6 +76,32 @@ def test_they_are_made_when_the_dialog_rests() -> None:
     meanings.rest(dialog.pk)
     eventually(lambda: TurnVectors.objects.count() == 2)
     eventually(lambda: first_hit(dialog, meanings) == 1)
+
+
+def test_a_dialog_that_goes_on_has_not_rested() -> None:
+    dialog, model, _ = known()
+    meanings = Meanings(model.embed, rest_seconds=0.3)
+    meanings.start()
+    for _ in range(2):
+        time.sleep(0.1)
+        rested_at = time.monotonic()
+        meanings.note(dialog.pk, [1, 2])
+        meanings.rest(dialog.pk)
+    eventually(lambda: TurnVectors.objects.count() == 2)
+    assert model.first_asked_at >= rested_at + 0.3
+
+
+def test_no_more_are_made_once_the_dialog_goes_on() -> None:
+    dialog, model, _ = known()
+
+    def embed(texts: Sequence[str]) -> Array | None:
+        meanings.note(dialog.pk, [1])  # as its next request does
+        return model.embed(texts)
+
+    meanings = Meanings(embed)
+    meanings.is_started = True
+    meanings.take_in(dialog.pk, [2, 1])
+    assert TurnVectors.objects.get().seq == 2
 
 
 def test_damaged_ones_are_made_anew() -> None:
