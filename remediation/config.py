@@ -110,7 +110,7 @@ class Retention:
     preset: str = "balanced"
     weights: Weights = Weights()
 
-    def differing(self) -> dict[str, Any]:
+    def changed_weights(self) -> dict[str, Any]:
         """Return the weights that differ from the preset's."""
         of_preset = asdict(PRESETS[self.preset])
         return {name: value for name, value in asdict(self.weights).items() if value != of_preset[name]}
@@ -155,7 +155,7 @@ class ContextConfig:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return ``context_config`` in the file's shape. Parsing it again gives an equal configuration."""
-        retention = {"preset": self.retention.preset, "weights": self.retention.differing()}
+        retention = {"preset": self.retention.preset, "weights": self.retention.changed_weights()}
         return {**asdict(self), "retention": retention}
 
 

@@ -19,7 +19,7 @@ from dominds.llm.providers.server_window import of_any_age
 from dominds.llm.usage import Usage
 from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge, stated_thresholds
 from remediation.policies.none import POLICY as NONE
-from remediation.policies.registry import Choice, chosen
+from remediation.policies.registry import Choice, choice_for
 from remediation.policies.retention import POLICY as RETENTION
 
 
@@ -49,13 +49,13 @@ def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
     if model.kind.loaded_window is None or (not model.kind.is_local and model.limit[0] is not None):
         return None
     try:
-        with _asking():
+        with _any_age_in_transaction():
             return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
     except AuthFailed as error:
         return LimitUnavailable(str(error))
 
 
-def _asking() -> AbstractContextManager[None]:
+def _any_age_in_transaction() -> AbstractContextManager[None]:
     return of_any_age() if connection.in_atomic_block else nullcontext()
 
 
@@ -66,7 +66,7 @@ def as_served(model: ModelInfo) -> ModelInfo:
     if model.kind.sees is None or model.states_modalities:
         return model
     try:
-        with _asking():
+        with _any_age_in_transaction():
             result = model.kind.sees(model.base_url, model.model_id, key_of(model))
     except AuthFailed:
         return model
@@ -187,7 +187,7 @@ def policy_for(subject: Dialog | Agent, family: str) -> Choice:
     agent, named = (
         (subject.agent, subject.chosen_policy) if isinstance(subject, Dialog) else (subject, subject.context_policy)
     )
-    choice = chosen(named, family)
+    choice = choice_for(named, family)
     return Choice(RETENTION) if agent.kind.needs_rewrites and not named and choice.policy is NONE else choice
 
 

@@ -38,12 +38,12 @@ def is_wanted(dialog: Dialog) -> bool:
 
 def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:
     """Check whether this rewrite was prepared, or tried in vain: once is enough."""
-    return _standing(dialog, policy, sizes) is not None
+    return _row_in_force(dialog, policy, sizes) is not None
 
 
 def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
     """Return the prepared rewrite with all that came since, word for word; None where none still gains enough."""
-    row = _standing(dialog, policy, sizes)
+    row = _row_in_force(dialog, policy, sizes)
     if row is None or row.content is None:
         return None
     try:
@@ -73,7 +73,7 @@ def columns_of(
     }
 
 
-def _standing(dialog: Dialog, policy: str, sizes: Sizes) -> PreparedRewrite | None:
+def _row_in_force(dialog: Dialog, policy: str, sizes: Sizes) -> PreparedRewrite | None:
     row = _row.first(dialog.pk)
     if row is None or row.key != _key(dialog, policy, sizes, sizes.units[: row.covers]):
         return None

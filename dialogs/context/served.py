@@ -43,7 +43,7 @@ class Served:
         """Check whether the window is unknown of a model that cannot be called without one."""
         return self.model.kind.needs_limit and self.thresholds.context_limit is None
 
-    def seeing(self, messages: Iterable[Message]) -> "Served":
+    def with_sight_for(self, messages: Iterable[Message]) -> "Served":
         """Return the same with the sight that the model's server reports, if the messages hold images."""
         return replace(self, model=as_served(self.model)) if any(map(_parts, messages)) else self
 

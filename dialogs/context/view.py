@@ -73,7 +73,7 @@ _heads = Bounded[Head](REMEMBERED_CHARS)
 def view_of(dialog: Dialog) -> View:
     """Return the current round as the newest rewrite that stands left it, with every turn since."""
     current = _round.one(dialog.pk, dialog.round_number)
-    opening = _opening(current.has_package)
+    opening = _opening_prompt(current.has_package)
     version = opening.version if opening else ""
     start = (dialog.pk, dialog.round_number, current.standing_run, version, *current.carried)
     head = _heads.get(start) or _open_view(dialog.pk, dialog.round_number, current, opening)
@@ -110,7 +110,7 @@ def units_at(dialog_id: UUID, base: str, position: int) -> Units:
     """Return the view of ``base`` as it was when the turn at ``position`` was the last one."""
     number, run = map(int, base.split(":"))
     carried, package = Round.objects.values_list("carried", "package").get(dialog_id=dialog_id, number=number)
-    head = _open_view(dialog_id, number, _Opening(carried, run or None), _opening(bool(package)))
+    head = _open_view(dialog_id, number, _Opening(carried, run or None), _opening_prompt(bool(package)))
     head = head.followed_by(_turns_until(dialog_id, number, head.position, position))
     return (*head.settled, *group(head.open_rows))
 
@@ -121,7 +121,7 @@ def items_before(dialog: Dialog) -> list[dict[str, Any]]:
     former = _round.one(dialog.pk, number)
     run = _runs().get(pk=former.standing_run) if former.standing_run else None
     items = list(run.view) if run else []
-    opening = () if run else _opening_units(dialog.pk, number, _opening(former.has_package))
+    opening = () if run else _opening_units(dialog.pk, number, _opening_prompt(former.has_package))
     items += [unit_to_json(unit, original=False) for unit in opening]
     # The newest unit of the rewrite is read anew, since results of its calls may have come behind the rewrite.
     begun = items.pop()["turns"] if items and "turns" in items[-1] else []
@@ -139,14 +139,14 @@ def standing_run(dialog: Dialog) -> RemediationRun | None:
 @Select
 def _round(dialog_id: UUID, number: int) -> QuerySet[Round, Any]:
     columns: dict[str, Any] = {
-        "standing_run": Subquery(_standing(dialog_id, number).values("pk")),
+        "standing_run": Subquery(_run_in_force(dialog_id, number).values("pk")),
         "has_package": ExpressionWrapper(~Q(package=""), BooleanField()),
     }
     rounds = Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**columns)
     return rounds.values_list(*_OPENING, named=True)
 
 
-def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
+def _run_in_force(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
     return standing_runs(dialog_id, round_number)
 
 
@@ -164,7 +164,7 @@ class _Opening(NamedTuple):
     standing_run: int | None
 
 
-def _opening(has_package: bool) -> Prompt | None:
+def _opening_prompt(has_package: bool) -> Prompt | None:
     """Return the prompt that gives a package back to the model; None where the round begins without one."""
     return load("re_entry_package", prompts_folder()) if has_package else None
 
@@ -223,7 +223,7 @@ def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
     return placed.order_by("position").values_list(*_TURN_COLUMNS, named=True)
 
 
-_STANDING, _TURNS_SINCE = Select(_standing), Select(_turns_since)
+_STANDING, _TURNS_SINCE = Select(_run_in_force), Select(_turns_since)
 
 
 def _opening_units(dialog_id: UUID, number: int, opening: Prompt | None) -> Units:

@@ -232,7 +232,7 @@ def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, F
     viewer = _with_settings.first(user_id)
     if viewer is None:
         return None
-    waiting = _waiting_for_all() if reach_of(viewer).all else _waiting(user_id)
+    waiting = _waiting_for_all() if reach_of(viewer).all else _open_questions_for(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
     dialogs = sidebar.recent_states(viewer, sidebar.NEWEST)
     frame = {
@@ -274,7 +274,7 @@ def _waiting_for_all() -> QuerySet[Question]:
 
 
 @Select
-def _waiting(user_id: int) -> QuerySet[Question]:
+def _open_questions_for(user_id: int) -> QuerySet[Question]:
     return questions.open_questions_in(Dialog.objects.filter(within(user_id, Group.objects.filter(user=user_id))))
 
 

@@ -100,7 +100,7 @@ def stack(
             index * step + step * (1 - BAR_SHARE) / 2,
             date_format(moment, words.label) if index % words.every == 0 else "",
         )
-        blocks = stacked(present, top, FLOOR)
+        blocks = stack_blocks(present, top, FLOOR)
         bars.append(
             Bar(
                 round(x, 2),
@@ -115,7 +115,7 @@ def stack(
     return Chart(bars, ticks, [(kind, words.of_sum(total, kind)) for kind, total in totals.items() if total])
 
 
-def stacked(counts: Mapping[str, float], top: float, floor: float = HEIGHT) -> list[Block]:
+def stack_blocks(counts: Mapping[str, float], top: float, floor: float = HEIGHT) -> list[Block]:
     """Stack a block for each kind from ``floor`` upwards. ``top`` is the number that the whole height stands for."""
     blocks, y = [], floor
     for kind, count in counts.items():

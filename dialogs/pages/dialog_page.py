@@ -122,7 +122,7 @@ class DialogPage:
 
     @cached_property
     def running(self) -> Generation | None:
-        return _running.first(self.dialog.pk)
+        return _running_generation.first(self.dialog.pk)
 
     @property
     def activity(self) -> str:
@@ -304,7 +304,7 @@ def state_label(state: str) -> str:
 
 
 @Select
-def _running(dialog_id: UUID) -> QuerySet[Generation]:
+def _running_generation(dialog_id: UUID) -> QuerySet[Generation]:
     return Generation.objects.filter(dialog_id=dialog_id, outcome=Generation.Outcome.RUNNING).order_by("pk")[:1]
 
 

@@ -21,7 +21,7 @@ from dialogs.state import State
 from dominds.budgets import TURN_CHARS
 from health.models import HealthSnapshot
 from remediation.guidance import CLEAR_MIND
-from remediation.policies.registry import rewriting
+from remediation.policies.registry import rewriting_policies
 
 PAGE_TURNS = 40
 RESULT_SHOWN_CHARS = 20_000
@@ -240,7 +240,7 @@ def run_entry(line: RunLine) -> Entry:
     """Place a rewrite after the last turn before it, but for the policy's first notice and the clear it undid."""
     if line.undoes_clear:
         return Entry(position=line.run.base_position + 0.75, run=line)
-    has_notice = any(policy.notices for policy in rewriting() if policy.name == line.run.policy)
+    has_notice = any(policy.notices for policy in rewriting_policies() if policy.name == line.run.policy)
     return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
 
 

@@ -34,7 +34,7 @@ class Section:
 
 def sections(user: User, recent: Iterable[Dialog]) -> list[Section]:
     """Return the sections, with the ``recent`` dialogs. Days are those of the current time zone."""
-    kept = {dialog.pk: dialog for dialog in _kept(user.pk)}
+    kept = {dialog.pk: dialog for dialog in _pinned_or_in_folders(user.pk)}
     folders: dict[str, list[Dialog]] = {}
     for dialog in kept.values():
         folders.setdefault("" if dialog.pinned_at else dialog.folder or "", []).append(dialog)
@@ -48,14 +48,14 @@ def sections(user: User, recent: Iterable[Dialog]) -> list[Section]:
 
 
 @Select
-def _kept(user_id: int) -> QuerySet[Dialog]:
+def _pinned_or_in_folders(user_id: int) -> QuerySet[Dialog]:
     """Return a person's pinned dialogs, and those in folders."""
     own = Dialog.objects.filter(owner=user_id, archived_at=None).select_related("agent")
     kept = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False))
     return kept.order_by(F("pinned_at").desc(nulls_last=True), "-active_at")[:MOST_KEPT]
 
 
-def matching(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
+def variables_of_search(user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
     """Return the template's variables for a search, or those of the usual navigation without words."""
     if not words:
         return {"sections": sections(user, recent_dialogs(user, NEWEST))}

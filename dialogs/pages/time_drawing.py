@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from dialogs.pages.bar_chart import HEIGHT, Block, ceiling, format_number, stacked
+from dialogs.pages.bar_chart import HEIGHT, Block, ceiling, format_number, stack_blocks
 from dialogs.pages.story import Act
 from dialogs.queries.moments import Moment
 
@@ -72,7 +72,7 @@ def draw(moments: Sequence[Moment], marks: Mapping[str, Sequence[Act]]) -> Drawi
 
 def _column(moment: Moment, marks: Sequence[Act], x: int, top: int) -> Column:
     parts = {slugify(kind.value): tokens for kind, tokens in moment.shares.items() if tokens}
-    blocks = stacked(parts or {"whole": moment.tokens}, top)
+    blocks = stack_blocks(parts or {"whole": moment.tokens}, top)
     return Column(moment, marks[0].kind if marks else "", x, blocks, _words(moment, marks))
 
 

@@ -101,7 +101,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
         generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
     except NoRoomInBudget as reason:
         raise Overloaded(str(reason)) from None
-    with tracing.generating(generation) as traced:
+    with tracing.trace_generation(generation) as traced:
         reply = traced(_reply(lease, generation, model, instructions, content))
         _end(lease, generation, reply, model)
     return _text_of(reply)
@@ -133,7 +133,7 @@ def _text_of(reply: Reply) -> str:
 
 
 @contextmanager
-def watching(dialog: Dialog) -> Iterator[Lease]:
+def watch_at_rest(dialog: Dialog) -> Iterator[Lease]:
     """Watch a dialog at rest through a lease that nobody took, and that is lost when a worker claims the dialog."""
     watch = Lease(dialog.pk, dialog.epoch, lost=keeper.draining)
     keeper.add(watch)
@@ -154,7 +154,7 @@ def _watched_call(
         check_room(dialog, dialog.known_cost)
         generation = Generation(**columns, outcome=Generation.Outcome.CRASHED)
         insert(generation)
-    with tracing.generating(generation) as traced:
+    with tracing.trace_generation(generation) as traced:
         return generation, traced(_reply(watch, generation, model, instructions, content))
 
 
@@ -191,7 +191,7 @@ def write_title(dialog_id: UUID) -> None:
     if dialog is None or not content or circuits.open_circuit(model := pruning_model(dialog)):
         return
     instructions = render(load("title", prompts_folder()))
-    with watching(dialog) as watch:
+    with watch_at_rest(dialog) as watch:
         try:
             generation, reply = _watched_call(watch, dialog, model, Generation.Purpose.TITLE, instructions, content)
         except NoRoomInBudget:

@@ -58,13 +58,13 @@ def drive(dialog_id: UUID) -> None:
     with claim(dialog_id) as lease:
         if lease is None:
             return
-        with tracing.driving(lease):
+        with tracing.trace_run(lease):
             log.info("driving")
             connected.follow()
             try:
                 while lease.holds and (dialog := pending_work(lease)):
                     awaits_title = dialog.awaits_title
-                    if calls := tool_runs.pending(dialog):
+                    if calls := tool_runs.pending_calls(dialog):
                         tool_runs.run(lease, dialog, calls)
                     else:
                         is_near = step(lease, dialog)
@@ -159,7 +159,7 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
         lease.pause(OTHERS_SECONDS)
         return
     live = LiveAnswer(lease.dialog_id, attempt.generation.pk) if call.streams else None
-    with tracing.generating(attempt.generation) as traced:
+    with tracing.trace_generation(attempt.generation) as traced:
         reply = traced(stream_reply(lease, stream, live, call.watch))
         circuits.note(served.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         delay = outcomes.store_outcome(lease, attempt, reply)

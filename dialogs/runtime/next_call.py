@@ -18,7 +18,7 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
     asked = params_of(dialog)
     recalled = NOTHING
     if recall.is_on:
-        recalled = tracing.recalling(dialog, lambda: recalled_into(dialog, materials, recall, sizes.own))
+        recalled = tracing.trace_recall(dialog, lambda: recalled_into(dialog, materials, recall, sizes.own))
     policy, wanted = served.policy, most_output(dialog.agent.model_params, asked)
     output = _at_most(dialog, output_tokens(served, sizes, wanted, guidance, recalled))
     counted, watch = sizes.counted_with(recalled.raw_tokens), None

@@ -90,7 +90,7 @@ def prepare(dialog_id: UUID, epoch: int | None = None, seconds: float = budgets.
     if dialog is None or epoch not in (None, dialog.epoch):
         return
     try:
-        with auxiliary_calls.watching(dialog) as watch:
+        with auxiliary_calls.watch_at_rest(dialog) as watch:
             _prepare_within(watch, dialog, materials_of(dialog), seconds)
     except (NotPrepared, LeaseLost, NotFound, ProviderError, UnknownModel) as cause:
         log.info("rewrite_not_prepared", dialog_id=str(dialog_id), cause=str(cause))

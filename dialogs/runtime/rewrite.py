@@ -39,7 +39,7 @@ from remediation.policies.images_first import images_first
 from remediation.policies.laws import broken_law
 from remediation.policies.newest_whole import with_newest_whole
 from remediation.policies.policy import UNCHANGED, Policy, RewriteTask, obstacle
-from remediation.policies.registry import named
+from remediation.policies.registry import policy_named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
 from remediation.prompts import Prompt, load
 from remediation.rewards import outcome_of, reward, reward_record, state_of
@@ -83,7 +83,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
     )
     if job.policy.notices:
         _notice(lease, job.policy.notices[0])
-    with tracing.rewriting(job.dialog, decision.policy, before, job.sizes.limit) as traced:
+    with tracing.trace_rewrite(job.dialog, decision.policy, before, job.sizes.limit) as traced:
         rewritten = within_archive(_take_prepared(job) or _rewrite_in_time(lease, job, seconds))
         if rewritten.failure:
             rewritten = replace(rewritten, failure=_why_not_smaller(job, rewritten))
@@ -152,7 +152,7 @@ def within_archive(rewritten: Rewritten) -> Rewritten:
 
 
 def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
-    policy = named(decision.policy)
+    policy = policy_named(decision.policy)
     sizes = materials.sizes.under(policy)
     budget = sizes.budget
     limit = budget.limit or max(budget.taken, 1)

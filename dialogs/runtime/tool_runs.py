@@ -54,7 +54,7 @@ class Ran(Enum):
     ASKED = auto()
 
 
-def pending(dialog: Dialog) -> tuple[Call, ...]:
+def pending_calls(dialog: Dialog) -> tuple[Call, ...]:
     """Return the calls of the last reply that are to run here."""
     calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
     return () if calls and client_tools.wait_for_client(dialog, calls) else calls

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 @contextmanager
-def driving(lease: Lease) -> Iterator[None]:
+def trace_run(lease: Lease) -> Iterator[None]:
     """Trace a worker's run of one dialog. An extension names the span below which it belongs, if there is one."""
     dialog_id = str(lease.dialog_id)
     attributes: dict[str, telemetry.Value] = {
@@ -58,7 +58,7 @@ def note_failed_tool() -> None:
     telemetry.note_failure(trace.get_current_span(), "tool_failed")
 
 
-def recalling(dialog: Dialog, look: Callable[[], Recall]) -> Recall:
+def trace_recall(dialog: Dialog, look: Callable[[], Recall]) -> Recall:
     """Trace the search of what left the context for passages that bear on the newest message."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.operation.name": "retrieval",
@@ -73,7 +73,7 @@ def recalling(dialog: Dialog, look: Callable[[], Recall]) -> Recall:
 
 
 @contextmanager
-def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
+def trace_generation(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
     """Trace one model call. Pass its reply to the function that this yields."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.operation.name": "chat",
@@ -108,7 +108,7 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
 
 
 @contextmanager
-def rewriting(
+def trace_rewrite(
     dialog: Dialog, policy: str, est_before: int, limit: int | None
 ) -> Iterator[Callable[[RemediationRun], None]]:
     """Trace one rewrite, with spans for its side calls. Pass its row to the function that this yields."""

@@ -215,7 +215,7 @@ def _lock(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
     return _LOCKS[relaxed, whole].first(dialog_id)
 
 
-def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
+def _locking_query(*, relaxed: bool, whole: bool) -> Select[Dialog]:
     """Build the locking query. ``relaxed`` adds SET LOCAL of synchronous_commit, which saves a round trip."""
     annotations: dict[str, Any] = {
         "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
@@ -234,7 +234,9 @@ def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
 
 
 _LOCKS = {
-    (relaxed, whole): _locking(relaxed=relaxed, whole=whole) for relaxed in (False, True) for whole in (False, True)
+    (relaxed, whole): _locking_query(relaxed=relaxed, whole=whole)
+    for relaxed in (False, True)
+    for whole in (False, True)
 }
 
 

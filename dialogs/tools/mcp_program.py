@@ -30,7 +30,7 @@ GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 @asynccontextmanager
-async def running(
+async def run_program(
     server: Server, stderr: TextIO, over_budget: Callable[[str], None], ended: Callable[[], None]
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], ObjectSendStream[SessionMessage]]]:
     """Yield the streams of messages from the program and to it.

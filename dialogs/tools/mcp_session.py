@@ -137,7 +137,7 @@ async def connect(session: Session) -> AsyncIterator[Client]:
 
     if server.command:
         with _stderr_logged(server.server_id) as stderr:
-            program = mcp_program.running(server, stderr, session.over_budget, session.closing.set)
+            program = mcp_program.run_program(server, stderr, session.over_budget, session.closing.set)
             lenient = mcp_lenient.lenient(program, leave_out)
             async with Client(lenient, message_handler=hear, elicitation_callback=ask) as client:
                 yield client

@@ -39,10 +39,10 @@ def offer(tools: Mapping[str, Tool], served: Served, instructions: str) -> Offer
     if window is None or window >= ROOMY:
         return Offer(tuple([tool.spec for tool in tools.values()]))
     counter = counter_for(served.model.model_id, served.model.tokenizer)
-    return fitting(tools, window, counter.count(instructions), counter)
+    return fit_offer(tools, window, counter.count(instructions), counter)
 
 
-def fitting(tools: Mapping[str, Tool], window: int, beside: int, counter: Counter) -> Offer:
+def fit_offer(tools: Mapping[str, Tool], window: int, beside: int, counter: Counter) -> Offer:
     """Describe the tools of every agent briefly where they leave too little room, then leave out the least needed."""
     shown = {name: tool.spec for name, tool in tools.items()}
     own = [tool.spec for tool in tools.values() if not tool.always]

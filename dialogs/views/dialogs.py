@@ -51,7 +51,7 @@ def index(request: PersonRequest) -> HttpResponse:
     form = ListFilter(request.GET)
     form.is_valid()
     given = form.cleaned_data
-    matching, among_newest = _matching(request, given)
+    matching, among_newest = _filtered_dialogs(request, given)
     pages = NewestFirst(matching, ROWS, "active_at", given.get("until", ""), shown=_with_row_parts(request, given))
     result = pages.get_page(given.get("page") or 1)
     rows = [(dialog, state_label(dialog.state), _chip_of(dialog)) for dialog in result]
@@ -67,7 +67,9 @@ def index(request: PersonRequest) -> HttpResponse:
     }
     if request.htmx and request.htmx.target == "nav-dialogs":
         return render(
-            request, "dialogs/_sidebar.html", sidebar.matching(request.user, list(result), given.get("q", ""))
+            request,
+            "dialogs/_sidebar.html",
+            sidebar.variables_of_search(request.user, list(result), given.get("q", "")),
         )
     template = "dialogs/_rows.html" if request.htmx and request.htmx.target == "dialog-rows" else "dialogs/list.html"
     return render(request, template, context)
@@ -125,7 +127,7 @@ def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, 
             yield turn, address_of(turn.dialog, turn.position or 0, f"turn-{turn.seq}"), read
 
 
-def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:
+def _filtered_dialogs(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:
     """Return the dialogs that match the filters, and whether only the newest were searched for lack of an index."""
     is_deleted = given.get("state") == "deleted"
     everybody = _is_of_everybody(request, given)

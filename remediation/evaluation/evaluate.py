@@ -40,7 +40,7 @@ def evaluate(
         by_format[dialog.format].append(dialog)
     counter = counter_for(model_name)
     minilm = load_minilm() if by_meaning else None
-    embed = _remembering(minilm) if minilm else None
+    embed = _remember_vectors(minilm) if minilm else None
     settings = [(policy, budget, share) for budget in budgets for policy in policies for share in recall_shares]
     return Report(
         results=tuple(
@@ -57,7 +57,7 @@ def evaluate(
     )
 
 
-def _remembering(embedder: Embedder) -> Embed:
+def _remember_vectors(embedder: Embedder) -> Embed:
     """Embed each text once, however many settings ask for it."""
     known: dict[str, Array] = {}
 

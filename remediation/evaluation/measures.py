@@ -81,7 +81,7 @@ def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
             if simulation.view.rewrites:
                 fates += _needed_values(simulation, unit, requests[-1], past)
         if (quotes := dialog.turns[unit.source[0] - 1].quotes) and simulation.view.rewrites:
-            fates += _quoted(simulation, unit, quotes)
+            fates += _fates_of_quotes(simulation, unit, quotes)
         past.add(unit)
     for probe in answerable(dialog):
         question = question_unit(probe.question, len(dialog.turns) + 1, setup.counter.count_messages)
@@ -162,7 +162,7 @@ def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> Sta
     return State.ONE_SEARCH_AWAY if is_held(result) else State.LOST
 
 
-def _quoted(simulation: Simulation, unit: Unit, quotes: Sequence[str]) -> Iterator[Fate]:
+def _fates_of_quotes(simulation: Simulation, unit: Unit, quotes: Sequence[str]) -> Iterator[Fate]:
     """Yield each sentence that a message quotes and that was said at least two messages before."""
     earlier = [normalise(turn.words) for turn in simulation.dialog.turns[: unit.source[0] - 1]]
     places = {quote: _place_of(quote, earlier) for quote in map(normalise, quotes)}

@@ -99,7 +99,7 @@ def choices() -> tuple[Policy, ...]:
     return tuple([policy for policy in policies() if policy.is_choice])
 
 
-def rewriting() -> tuple[Policy, ...]:
+def rewriting_policies() -> tuple[Policy, ...]:
     """Return the policies that can rewrite."""
     return tuple(policy for policy in policies() if policy.rewrite)
 
@@ -109,7 +109,7 @@ def by_hand() -> tuple[Policy, ...]:
     return tuple(policy for policy in policies() if policy.by_hand)
 
 
-def named(name: str) -> Policy:
+def policy_named(name: str) -> Policy:
     """Return the policy of this name. Raises ``UnknownPolicy``."""
     for policy in policies():
         if policy.name == name:
@@ -124,7 +124,7 @@ def with_verb(verb: str) -> Policy | None:
     return next((policy for policy in by_hand() if policy.by_hand and policy.by_hand.verb == verb), None)
 
 
-def chosen(name: str, kind: str) -> Choice:
+def choice_for(name: str, kind: str) -> Choice:
     """Return the policy in force for an agent that names ``name``, perhaps nothing, and a model of this kind."""
     if not name:
         return Choice(next((policy for policy in choices() if policy.is_default_for(kind)), none.POLICY))
@@ -151,6 +151,6 @@ def title_of(name: str) -> str:
     if name == UNDO_CLEAR:
         return CLEAR_UNDONE
     try:
-        return named(name).title
+        return policy_named(name).title
     except UnknownPolicy:
         return f"Context rewritten ({name})"

@@ -12,10 +12,10 @@ from remediation.strategies.importance import TARGET_PERCENT, limit_by_name, rem
 
 
 def before_generation(context: Context) -> Decision:
-    return due(context, POLICY)
+    return decide(context, POLICY)
 
 
-def due(context: Context, policy: Policy) -> Decision:
+def decide(context: Context, policy: Policy) -> Decision:
     """Return a rewrite by this policy where utilisation is over 80 %."""
     return rewrite_due(context, policy.name) if context.wants_rewrite else Proceed()
 

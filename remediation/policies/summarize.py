@@ -5,7 +5,7 @@ from dataclasses import replace
 from remediation.context import Context, Rewritten, Toolbox, Units, step_of, total_tokens
 from remediation.decisions import Decision
 from remediation.policies.policy import ByHand, Policy, RewriteTask
-from remediation.policies.retention import due, events, window_or_table
+from remediation.policies.retention import decide, events, window_or_table
 from remediation.strategies.carrying import ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
@@ -17,7 +17,7 @@ KEPT = (10, 5, 3, 1)  # of the newest messages; fewer where they leave no room f
 
 
 def before_generation(context: Context) -> Decision:
-    return due(context, POLICY)
+    return decide(context, POLICY)
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:

@@ -13,7 +13,7 @@ from remediation.context import Context
 from remediation.decisions import Proceed
 from remediation.policies import decide
 from remediation.policies.policy import obstacle
-from remediation.policies.registry import named
+from remediation.policies.registry import policy_named
 
 # LM Studio's default window: 80 % are 3,276, less 512 for the answer 2,764; half less the answer 1,536.
 STUDIO = Budget(
@@ -181,7 +181,7 @@ NO_ROOM = replace(STUDIO, frame=2_300, view=500, stays=100)  # 2,300 + 100 + 512
 def test_no_policy_rewrites_what_no_rewrite_could_mend(name: str) -> None:
     context = Context(Level.HEALTHY, replace(NO_ROOM, view=900, stays=500))
     assert context.is_obstructed
-    assert decide(named(name), context) == Proceed()
+    assert decide(policy_named(name), context) == Proceed()
     assert not replace(context, requested="prune").is_obstructed, "a person's wish is tried"
 
 

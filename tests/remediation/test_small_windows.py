@@ -14,7 +14,7 @@ from remediation.policies import decide, on_tool_result
 from remediation.policies.breaking import warning_share
 from remediation.policies.newest_whole import with_newest_whole
 from remediation.policies.policy import RewriteTask
-from remediation.policies.registry import named
+from remediation.policies.registry import policy_named
 from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
 
 FRAME = 750  # tokens of instructions and tools, as installed
@@ -39,7 +39,7 @@ class Talk:
 
 
 def budget_of(window: int, view: int, stays: int, policy: str = "autocompaction") -> Budget:
-    rules = named(policy)
+    rules = policy_named(policy)
     return Budget(
         limit=window,
         window=window,
@@ -60,7 +60,7 @@ def talk(window: int, message: int, answer: int, *, recalls: bool, policy: str =
         view += message
         last = last and replace(last, messages_since=last.messages_since + 1)
         budget = budget_of(window, view, message, policy)
-        decision = decide(named(policy), Context(level, budget, last_rewrite=last))
+        decision = decide(policy_named(policy), Context(level, budget, last_rewrite=last))
         recalled = budget.recall_room() if recalls and is_full else 0
         if isinstance(decision, Rewrite):
             before = budget.prompt + recalled
@@ -106,22 +106,24 @@ def test_at_the_default_window_of_a_local_server_rewrites_are_rare(shape: str, l
 def test_a_first_message_is_never_rewritten() -> None:
     for window in WINDOWS:
         context = Context(Level.UNKNOWN, budget_of(window, 34, 34))
-        assert decide(named("autocompaction"), context) == Proceed()
+        assert decide(policy_named("autocompaction"), context) == Proceed()
 
 
 def test_a_result_that_fits_is_taken_whatever_smaller_ones_are() -> None:
     """At 8,192, 13,812 characters were cut and 15,581 were not."""
     context = Context(Level.HEALTHY, budget_of(8_192, 3_000, 60))
-    answers = [on_tool_result(named("autocompaction"), context, size) for size in range(100, 9_000, 100)]
+    answers = [on_tool_result(policy_named("autocompaction"), context, size) for size in range(100, 9_000, 100)]
     kinds = [type(answer) for answer in answers]
     assert kinds == sorted(kinds, key=[Accept, Compact, Reject].index), "first taken, then compacted, then not"
-    assert isinstance(on_tool_result(named("autocompaction"), context, 6_000), Compact), "60 and 6,000 fit beside 750"
+    assert isinstance(on_tool_result(policy_named("autocompaction"), context, 6_000), Compact), (
+        "60 and 6,000 fit beside 750"
+    )
 
 
 def test_a_log_at_93_percent_of_a_budget_stays_whole() -> None:
     """The next question is about it."""
     policy, log = (
-        named("breaking"),
+        policy_named("breaking"),
         "\n".join(f"2026-03-04 10:11:{n:02} INFO worker {n} took job {n}" for n in range(60)),
     )
     talked = [(user if n % 2 else model)(prose(f"old{n}", 300)) for n in range(10)]

@@ -17,7 +17,7 @@ from remediation.policies import decide, on_tool_result
 from remediation.policies.laws import broken_law
 from remediation.policies.newest_whole import with_newest_whole
 from remediation.policies.policy import CountingFacts, RewriteTask
-from remediation.policies.registry import choices, named
+from remediation.policies.registry import choices, policy_named
 from tests.remediation.building import count, model, numbered, prose, system, toolbox, user
 
 FRAME = 500
@@ -30,7 +30,7 @@ turns = st.lists(  # of the calls of each answer: what their results take of the
 
 
 def budget_of(name: str, window: int, units: Units) -> Budget:
-    policy, thresholds = named(name), Thresholds(window)
+    policy, thresholds = policy_named(name), Thresholds(window)
     facts = CountingFacts(window, "a-model", "", None, "", 2, ContextConfig)
     return Budget(
         limit=policy.limit(facts),
@@ -46,7 +46,7 @@ def budget_of(name: str, window: int, units: Units) -> Budget:
 
 
 def rewritten(name: str, units: Units, decision: Rewrite, budget: Budget) -> Units:
-    limit, rewrite = budget.limit or 0, named(name).rewrite
+    limit, rewrite = budget.limit or 0, policy_named(name).rewrite
     assert rewrite is not None
     task = RewriteTask(
         units=units,
@@ -66,7 +66,7 @@ def sent(name: str, window: int, units: Units, level: Level) -> Units:
     changed = True
     for _ in range(4):
         budget = budget_of(name, window, units)
-        match decide(named(name), Context(level, budget, changed=changed)):
+        match decide(policy_named(name), Context(level, budget, changed=changed)):
             case Rewrite() as decision:
                 units, changed = rewritten(name, units, decision, budget), False
             case ForceClear() | Fail():
@@ -85,7 +85,7 @@ def called(name: str, window: int, units: Units, results: list[int], number: int
         unit = replace(unit, est_tokens=count(unit.messages))
         context = Context(Level.HEALTHY, budget_of(name, window, (*units, unit)))
         tokens = window * percent // 100
-        match on_tool_result(named(name), context, tokens + 1):
+        match on_tool_result(policy_named(name), context, tokens + 1):
             case Reject():
                 tokens = NOTE
             case PutAside(room):

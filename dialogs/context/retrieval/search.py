@@ -88,7 +88,9 @@ def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collect
     with TURNS.unless_cold(dialog_id) as index:
         if index is not None:
             return _hits(index, query, most, hidden)
-    turns = _holding(words_of(query), searchable(Turn.objects.filter(dialog_id=dialog_id)).order_by("-position"))
+    turns = _rows_with_words(
+        words_of(query), searchable(Turn.objects.filter(dialog_id=dialog_id)).order_by("-position")
+    )
     rows = _first(turns.values_list(*TURN_COLUMNS, "position", named=True), hidden)
     return [hit for _, hit in _among(rows, passages_of_turn, lambda a, b: b.position == a.position + 1, query, most)]
 
@@ -98,7 +100,7 @@ def in_removed_units(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden:
     with REMOVED_UNITS.unless_cold(dialog_id) as index:
         if index is not None:
             return _hits(index, query, most, hidden)
-    units = _holding(words_of(query), RemovedUnit.objects.filter(dialog_id=dialog_id).order_by("-pk"))
+    units = _rows_with_words(words_of(query), RemovedUnit.objects.filter(dialog_id=dialog_id).order_by("-pk"))
     rows = _first(units.values_list(*UNIT_COLUMNS, named=True), hidden)
     return [hit for _, hit in _among(rows, passages_of_unit, lambda a, b: b.pk == a.pk + 1, query, most)]
 
@@ -146,7 +148,7 @@ def everywhere(
     )
     within_reach &= ~Q(dialog__origin=Dialog.Origin.BACKGROUND)
     # An order that no index has: PostgreSQL would read everybody's turns from the newest on.
-    turns = _holding(
+    turns = _rows_with_words(
         words_of(query), searchable(Turn.objects.filter(within_reach, dialog__removed_at=None)).order_by(-F("pk"))
     )
     rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", named=True)
@@ -198,7 +200,7 @@ def _follows(before: Any, row: Any) -> bool:
     return bool(row.dialog_id == before.dialog_id and row.position == before.position + 1)
 
 
-def _holding(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]:
+def _rows_with_words(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]:
     """Return rows that hold a word by its letters, as many as are ranked. The longest words are looked for."""
     stems = sorted((word.removesuffix("y") for word in asked), key=lambda stem: (-len(stem), stem))[:MOST_WORDS]
     if not stems:

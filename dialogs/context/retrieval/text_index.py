@@ -67,7 +67,7 @@ class TextIndex:
     @contextmanager
     def of(self, dialog_id: UUID) -> Iterator[Index]:
         """The index with every row that there is now; only for this thread, until the block ends."""
-        growing = self._growing(dialog_id)
+        growing = self._index_of(dialog_id)
         with growing.lock:
             self._grow(dialog_id, growing, self._since(dialog_id, growing.last))
             yield growing.index
@@ -81,7 +81,7 @@ class TextIndex:
     @contextmanager
     def _unless_cold(self, dialog_id: UUID) -> Iterator[tuple[Index | None, Sequence[Any]]]:
         """Yield the index, or None, and the newest rows that it did not have, newest first."""
-        growing = self._growing(dialog_id)
+        growing = self._index_of(dialog_id)
         newest = self._newest(dialog_id, growing.last)
         if len(newest) < AT_ONCE_ROWS and sum(map(self._chars_of, newest)) <= AT_ONCE_CHARS:
             with growing.lock:
@@ -103,7 +103,7 @@ class TextIndex:
             growing.grow(new, self._passages_of_row, self._place)
             self._keep(dialog_id, growing)
 
-    def _growing(self, dialog_id: UUID) -> _Growing:
+    def _index_of(self, dialog_id: UUID) -> _Growing:
         if connection.in_atomic_block:  # what a transaction under way reads may be rolled back
             return _Growing()
         with self._finding:

@@ -22,7 +22,7 @@ from dialogs.queries.dry_run import DryRun, dry_run
 from remediation.context import StrategyStep
 from remediation.critic import PastError, PastRewrite, ProposalDraft, propose
 from remediation.models import ContextEvent, ContextSettings, Proposal, RemediationRun
-from remediation.policies.registry import rewriting
+from remediation.policies.registry import rewriting_policies
 
 REVIEWED = timedelta(days=7)
 MOST_REWRITES = 2_000
@@ -105,7 +105,7 @@ def _keep(draft: ProposalDraft) -> bool:
 
 
 def _rewrites() -> list[PastRewrite]:
-    reviewed = [policy.name for policy in rewriting() if policy.is_reviewed]
+    reviewed = [policy.name for policy in rewriting_policies() if policy.is_reviewed]
     runs = (
         RemediationRun.attempts.counted()
         .filter(policy__in=reviewed, pk__gte=_first(RemediationRun.attempts.counted()), created_at__gt=Now() - REVIEWED)

@@ -24,7 +24,7 @@ from dominds.worker.heartbeats import Heartbeat
 from health.levels import Level
 from health.models import HealthSnapshot
 from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
-from remediation.policies.registry import rewriting
+from remediation.policies.registry import rewriting_policies
 
 RECENT = timedelta(hours=1)
 NOTICED = timedelta(days=1)  # how long the page shows a notice that was given up
@@ -342,7 +342,7 @@ def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
     )
     days = [first + timedelta(days=day) for day in range(COMPACTION_DAYS)]
     by_moment = [(datetime(day.year, day.month, day.day, tzinfo=first.tzinfo), *rest) for day, *rest in counted]
-    return _fill(days, [policy.name for policy in rewriting()], by_moment)
+    return _fill(days, [policy.name for policy in rewriting_policies()], by_moment)
 
 
 def _fill(moments: list[datetime], kinds: list[str], counted: Iterable[Any]) -> list[tuple[datetime, dict[str, int]]]:

@@ -24,7 +24,7 @@ from dialogs.models import Dialog, Generation, Question
 from health.levels import Level
 from health.models import HealthSnapshot
 from remediation.models import ContextEvent, RemediationRun
-from remediation.policies.registry import rewriting
+from remediation.policies.registry import rewriting_policies
 
 log = structlog.get_logger(__name__)
 
@@ -114,7 +114,7 @@ class RowsCollector(Collector):
         )
         yield from _outcomes(generations)
         runs = self._runs.totals(RemediationRun.objects.counted(), settled_below(RemediationRun.objects.all()))
-        policies = [policy.name for policy in rewriting()]
+        policies = [policy.name for policy in rewriting_policies()]
         yield _counter("dominds_compactions", "Rewrites of what the model sees.", "policy", policies, runs)
         snapshots = self._snapshots.totals(HealthSnapshot.objects.all(), settled_below(HealthSnapshot.objects.all()))
         levels = [level.value for level in Level]

@@ -11,7 +11,7 @@ from dialogs.queries import export
 from dialogs.store import json_shapes
 
 
-def exported(dialog: Dialog) -> Iterator[tuple[str, Iterable[str]]]:
+def export_team(dialog: Dialog) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield the fields of a root. Side dialogs have none of their own, since their root holds those below them too."""
     if dialog.origin == Dialog.Origin.AGENT:
         return

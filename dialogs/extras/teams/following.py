@@ -17,11 +17,11 @@ from dialogs.models import Dialog
 from dialogs.store.db_retry import leaving_what_is_locked
 
 
-def shared(dialog: Dialog) -> None:
+def follow_sharing(dialog: Dialog) -> None:
     follow_soon([dialog.pk])
 
 
-def deleted(ids: Collection[UUID]) -> None:
+def follow_deletion(ids: Collection[UUID]) -> None:
     """End what still works below deleted dialogs, and put all of it out of sight with them."""
     side_dialogs.end(sight.below(*ids), "the dialog above was deleted")
     follow_soon(ids)
@@ -60,7 +60,7 @@ def _follow_root(side: SideDialog) -> None:
     rows.update(group=root.group_id, removed_at=root.removed_at, expires_at=expires_at)
 
 
-def erased(dialog_id: UUID) -> None:
+def follow_erasure(dialog_id: UUID) -> None:
     """Forget what a removed dialog was asked and called; those below a removed root are removed as well."""
     SideDialog.objects.filter(pk=dialog_id).update(name=str(dialog_id), task="", reason="")
     TaskRevision.objects.filter(root=dialog_id).delete()

@@ -26,7 +26,7 @@ def _with_root(dialog_id: UUID) -> QuerySet[SideDialog]:
     return SideDialog.objects.filter(pk=dialog_id).select_related("root__agent")
 
 
-def spending(dialog: Dialog, own: Spending) -> Spending:
+def add_team_costs(dialog: Dialog, own: Spending) -> Spending:
     """Add what the dialogs below have cost to a budget, and heed that of the root. In a side dialog that has ended, and
     is closed in a moment, no call begins. A dialog that asks nobody, and was asked by nobody, takes no query.
     """

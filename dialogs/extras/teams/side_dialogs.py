@@ -123,7 +123,7 @@ def end(sides: Iterable[SideDialog], reason: str) -> None:
         deliver_soon(side.pk)
 
 
-def stopped(change: Change) -> None:
+def stop_those_below(change: Change) -> None:
     """End what is at work below a dialog in which a person pressed stop."""
     if change.dialog.agent_id:
         working = [side for side in sight.below(change.dialog.pk) if side.answered_at is None]
@@ -181,18 +181,18 @@ def deliver(side_id: UUID) -> None:
 
 def sweep() -> None:
     """Do what is owed and was lost with the process that owed it."""
-    for side_id in [*_owing(), *_unheard()]:
+    for side_id in [*_sides_that_owe(), *_unheard_sides()]:
         with leaving_what_is_locked(side_dialog=str(side_id)):
             _deliver(side_id)
 
 
 @Select
-def _owing() -> QuerySet[SideDialog, UUID]:
+def _sides_that_owe() -> QuerySet[SideDialog, UUID]:
     return SideDialog.objects.exclude(owes="").order_by("asked_at").values_list("pk", flat=True)[:MOST_AT_ONCE]
 
 
 @Select
-def _unheard() -> QuerySet[SideDialog, UUID]:
+def _unheard_sides() -> QuerySet[SideDialog, UUID]:
     at_rest = SideDialog.objects.filter(owes="", dialog__state__in=AT_REST)
     return sight.at_work(at_rest).values_list("pk", flat=True)[:MOST_AT_ONCE]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from dialogs.extras.v1.history import ClientMessage, Conversation
 from dialogs.extras.v1.likeness import exchanges_of, not_stored, stands_in, without_spaces
 from dialogs.extras.v1.matching.clients import MATCHERS
-from dialogs.extras.v1.matching.digests import most_alike, unanswered
+from dialogs.extras.v1.matching.digests import find_unanswered, most_alike
 from dialogs.extras.v1.matching.incoming import Candidate, Incoming
 from dialogs.extras.v1.matching.quoting import quotes_newest
 
@@ -13,7 +13,7 @@ from dialogs.extras.v1.matching.quoting import quotes_newest
 def find(incoming: Incoming) -> Candidate | None:
     """Return the dialog that the conversation continues, or else the one that shares its longest beginning."""
     has_answer = any(one.answered for one in incoming.history)
-    result = most_alike(incoming) if has_answer else unanswered(incoming)
+    result = most_alike(incoming) if has_answer else find_unanswered(incoming)
     # Another answer to results that were answered: never the dialog's end.
     if incoming.conversation.results and not incoming.conversation.has_message:
         shared = min(result.shared, len(incoming.history) - 1) if result else 0

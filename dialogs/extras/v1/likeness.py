@@ -280,7 +280,7 @@ class LastAnswer:
         if place is None:
             return None
         is_alone = place == 0 and texts[0] == self.answered and len(messages) > 1
-        is_framed = any(stands_in(part, texts[place]) for part in _framed(self.asked, self.answered))
+        is_framed = any(stands_in(part, texts[place]) for part in _parts_between_tags(self.asked, self.answered))
         return place if is_framed or is_alone or self._is_among(messages, texts, place) else None
 
     def _is_among(self, messages: Sequence[ClientMessage], texts: Sequence[str], place: int) -> bool:
@@ -309,7 +309,7 @@ def stands_in(answered: str, text: str) -> bool:
     return any(len(part) >= DISTINCT_CHARS and part in text for part in _TAG.split(answered))
 
 
-def _framed(asked: str, answered: str) -> list[str]:
+def _parts_between_tags(asked: str, answered: str) -> list[str]:
     """Return the parts of the answer between tags that the request asked for by name."""
     return [match[2] for match in _FRAME.finditer(answered) if f"<{match[1]}" in asked]
 
@@ -319,7 +319,7 @@ def _sums_up(exchange: Exchange, history: Sequence[Exchange], text: str) -> bool
     if not stands_in(exchange.answered, text) or any(one.message == exchange.message for one in history):
         return False
     to_other_words = len(exchange.answered) >= DISTINCT_CHARS and history[0].answered == exchange.answered
-    framed = any(stands_in(part, text) for part in _framed(exchange.message, exchange.answered))
+    framed = any(stands_in(part, text) for part in _parts_between_tags(exchange.message, exchange.answered))
     return to_other_words or framed or asks_for_summary(exchange.message)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from dominds.llm.catalog import fields
 from dominds.llm.models import params
 from dominds.llm.models.model import DEFAULT_CADENCE_GENERATIONS, Echo, ModelInfo, ProviderKind, Thinking
-from dominds.llm.providers.kinds import KINDS, kind_named, playing
+from dominds.llm.providers.kinds import KINDS, kind_named, with_window_rules_of
 from dominds.llm.providers.script_file import BadScript, load_script
 from dominds.llm.providers.scripted import SCRIPTS
 from dominds.yaml_fields import Problem, Reading
@@ -162,7 +162,7 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
     script, script_fault = _script(provider, entry.get("script", ""), minds_dir)
     kind = provider.kind
     if not kind.is_server and "kind" in entry:
-        kind = playing(kind, KINDS[entry["kind"]])
+        kind = with_window_rules_of(kind, KINDS[entry["kind"]])
     return ModelInfo(
         provider_id=provider.provider_id,
         model_id=model_id,

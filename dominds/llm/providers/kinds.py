@@ -40,6 +40,6 @@ def _refuse(model: ModelInfo, key: str) -> Provider:
     )
 
 
-def playing(kind: ProviderKind, other: ProviderKind) -> ProviderKind:
+def with_window_rules_of(kind: ProviderKind, other: ProviderKind) -> ProviderKind:
     """Return a kind with the window rules of another one, for scripts that play such a model."""
     return replace(kind, needs_limit=other.needs_limit, overruns=other.overruns, plays=other.name)

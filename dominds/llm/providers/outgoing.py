@@ -79,12 +79,12 @@ def restore_calls(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[
     """Return the calls under the names and keys of the tools as they were offered."""
     calls = list(calls)
     offered = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
-    calls = [inner for call in calls for inner in _unwrapped(call, offered)]
+    calls = [inner for call in calls for inner in _unwrap_parallel(call, offered)]
     names = [named_tool(call.name, offered) for call in calls]
     return [_restore(call, offered[name]) if name else call for call, name in zip(calls, names, strict=True)]
 
 
-def _unwrapped(call: ToolCall, offered: Collection[str]) -> list[ToolCall]:
+def _unwrap_parallel(call: ToolCall, offered: Collection[str]) -> list[ToolCall]:
     """Return the calls within one of OpenAI's tool for parallel calls, which its models use without being offered."""
     if call.name not in PARALLEL or call.name in offered:
         return [call]
@@ -177,7 +177,7 @@ def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...
         return messages
     results = list(_pair(messages, form))
     if form.alternates:
-        results = list(_alternating(results))
+        results = list(_merge_same_roles(results))
     is_same = len(results) == len(messages) and all(map(_is_same, results, messages))
     return messages if is_same else tuple(results)
 
@@ -248,7 +248,7 @@ def _label(part: Part) -> str:
     return f"File “{part.name}”" if isinstance(part, FilePart) else part.label
 
 
-def _alternating(messages: Iterable[Message]) -> Iterator[Message]:
+def _merge_same_roles(messages: Iterable[Message]) -> Iterator[Message]:
     """Merge consecutive messages of one role. Calls and results do not count as turns."""
     under_way: Message | None = None
     side = Role.ASSISTANT  # the one that spoke last: the first is the user

@@ -74,7 +74,7 @@ def read(
     about = (url, key, dump(ask) if ask else b"")
     with _lock:
         known = _answers.get(about)
-        if known is not None and (_any_age.get() or time.monotonic() - known.read_at < _lasting(known, seconds)):
+        if known is not None and (_any_age.get() or time.monotonic() - known.read_at < _lifetime(known, seconds)):
             return known
     result = _read(url, key, server, about[2], key_headers(key, is_anthropic=is_anthropic))
     with _lock:
@@ -82,7 +82,7 @@ def read(
     return result
 
 
-def _lasting(known: ServerAnswer, seconds: float | None) -> float:
+def _lifetime(known: ServerAnswer, seconds: float | None) -> float:
     """Return the seconds for which an answer is valid."""
     if seconds is None:
         return CACHE_SECONDS

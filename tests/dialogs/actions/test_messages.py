@@ -164,7 +164,7 @@ def test_a_result_is_stored_once_though_its_commit_is_repeated(script: Script, d
         assert lease is not None
         step(lease, pending_work(lease))  # type: ignore[arg-type]
         asked = refreshed(dialog)
-        work = tool_runs.pending(asked)
+        work = tool_runs.pending_calls(asked)
         assert work is not None
         tool_runs.run(lease, asked, work)
         tool_runs.run(lease, asked, work)

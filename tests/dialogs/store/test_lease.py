@@ -159,13 +159,13 @@ def test_losses_are_counted_in_a_row(script: Script, asked: Dialog) -> None:
 
 def _generate_once(lease: Lease) -> None:
     from dialogs.runtime.driver import pending_work, step
-    from dialogs.runtime.tool_runs import pending, run
+    from dialogs.runtime.tool_runs import pending_calls, run
 
     dialog = pending_work(lease)
     assert dialog is not None
     step(lease, dialog)
     dialog = pending_work(lease)
-    if dialog is not None and (work := pending(dialog)):
+    if dialog is not None and (work := pending_calls(dialog)):
         run(lease, dialog, work)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.tools.offer import LEAST_NEEDED, briefly, fitting
+from dialogs.tools.offer import LEAST_NEEDED, briefly, fit_offer
 from dialogs.tools.registry import builtin_tools
 from dialogs.tools.tool import Tool, ToolArgumentsInvalid, read_arguments
 from dominds.llm.messages import ToolSpec
@@ -24,20 +24,20 @@ def tokens(tools: tuple[ToolSpec, ...]) -> int:
 
 @pytest.mark.parametrize("limit", [5_000, 8_192, ROOMY - 1])
 def test_from_5_000_up_all_tools_are_described_whole(limit: int) -> None:
-    offered = fitting(COMMON, limit, 20, COUNTER)
+    offered = fit_offer(COMMON, limit, 20, COUNTER)
     assert offered.tools == tuple(tool.spec for tool in COMMON.values()) and offered.left_out == ()
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_limit_that_is_roomy_holds_them_beside_anything(model: str) -> None:
     counter = counter_for(model)
-    assert fitting(COMMON | READER, ROOMY, 50_000, counter).tools == tuple(
+    assert fit_offer(COMMON | READER, ROOMY, 50_000, counter).tools == tuple(
         tool.spec for tool in (COMMON | READER).values()
     )
 
 
 def test_at_4_096_tools_are_described_briefly_and_none_left_out() -> None:
-    offered = fitting(COMMON, 4_096, 20, COUNTER)
+    offered = fit_offer(COMMON, 4_096, 20, COUNTER)
     assert (len(offered.tools), offered.left_out) == (len(COMMON), ())
     assert 20 + tokens(offered.tools) <= 819 < 20 + tokens(tuple(tool.spec for tool in COMMON.values()))
 
@@ -46,7 +46,7 @@ def test_at_4_096_tools_are_described_briefly_and_none_left_out() -> None:
 @pytest.mark.parametrize("beside", [0, 100, 700, 3_000])
 @pytest.mark.parametrize("tools", [COMMON, COMMON | READER], ids=["common", "reader"])
 def test_what_can_be_left_out_takes_its_share_at_most(tools: dict[str, Tool], beside: int, limit: int) -> None:
-    offered = fitting(tools, limit, beside, COUNTER)
+    offered = fit_offer(tools, limit, beside, COUNTER)
     names = [spec.name for spec in offered.tools]
     own = tokens(tuple(tool.spec for tool in tools.values() if not tool.always))
     assert {"clear_mind", "add_reminder"} <= set(names), "guidance and forced clears ask for them"
@@ -57,14 +57,14 @@ def test_what_can_be_left_out_takes_its_share_at_most(tools: dict[str, Tool], be
 
 
 def test_a_larger_limit_never_leaves_out_more() -> None:
-    left_out = [len(fitting(COMMON | READER, limit, 300, COUNTER).left_out) for limit in range(1_000, ROOMY, 100)]
+    left_out = [len(fit_offer(COMMON | READER, limit, 300, COUNTER).left_out) for limit in range(1_000, ROOMY, 100)]
     assert left_out == sorted(left_out, reverse=True)
     assert left_out[0] == len(LEAST_NEEDED) and left_out[-1] == 0
 
 
 def test_only_an_agent_with_other_tools_can_read_large_results() -> None:
-    assert "read_artifact" in fitting(COMMON, 2_048, 20, COUNTER).left_out
-    assert "read_artifact" not in fitting(COMMON | READER, 2_048, 20, COUNTER).left_out
+    assert "read_artifact" in fit_offer(COMMON, 2_048, 20, COUNTER).left_out
+    assert "read_artifact" not in fit_offer(COMMON | READER, 2_048, 20, COUNTER).left_out
 
 
 @pytest.mark.parametrize("tool", COMMON.values(), ids=lambda tool: tool.name)

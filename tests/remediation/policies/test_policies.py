@@ -37,7 +37,7 @@ from remediation.policies import (
     while_streaming,
 )
 from remediation.policies.policy import Policy
-from remediation.policies.registry import named, own
+from remediation.policies.registry import own, policy_named
 
 CHOICES = [policy for policy in own() if policy.is_choice]
 
@@ -271,19 +271,19 @@ def test_guidance_stands_behind_every_policy() -> None:
 
 def test_a_rewrite_that_did_not_help_gives_way_to_guidance() -> None:
     for name in ("autocompaction", "breaking", "retention"):
-        assert decide(named(name), Context(RED, full(9_999, 10_000), changed=False)) == FORCE
+        assert decide(policy_named(name), Context(RED, full(9_999, 10_000), changed=False)) == FORCE
 
 
 def test_only_autocompaction_watches_the_stream() -> None:
     assert [policy.name for policy in CHOICES if policy.while_streaming] == ["autocompaction"]
-    assert isinstance(while_streaming(named("breaking"), 99_999, 10_000), Continue)
-    assert isinstance(on_tool_result(named("none"), Context(GREEN, full(0, 10)), 99_999), Accept)
+    assert isinstance(while_streaming(policy_named("breaking"), 99_999, 10_000), Continue)
+    assert isinstance(on_tool_result(policy_named("none"), Context(GREEN, full(0, 10)), 99_999), Accept)
 
 
 @given(context=contexts)
 @pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
 def test_a_dialog_without_a_policy_is_never_rewritten_by_itself(name: str, context: Context) -> None:
-    decision = decide(named(name), context)
+    decision = decide(policy_named(name), context)
     if name == "none" and not context.requested:
         assert not isinstance(decision, Rewrite)
         # Only a countdown fails, when not even a fresh round is short enough: it never suspends.
@@ -298,13 +298,13 @@ def test_a_dialog_without_a_policy_is_never_rewritten_by_itself(name: str, conte
 @given(context=contexts)
 @pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
 def test_a_countdown_never_suspends(name: str, context: Context) -> None:
-    assert not isinstance(decide(named(name), replace(context, countdown=True)), Suspend)
+    assert not isinstance(decide(policy_named(name), replace(context, countdown=True)), Suspend)
 
 
 @given(context=contexts)
 @pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
 def test_only_a_forced_attempt_or_caution_carries_guidance(name: str, context: Context) -> None:
-    decision = decide(named(name), context)
+    decision = decide(policy_named(name), context)
     if isinstance(decision, Proceed | ForceClear) and decision.guidance:
         assert context.level in (YELLOW, RED) or context.overflowed
     if isinstance(decision, ForceClear):
@@ -316,7 +316,7 @@ def test_only_a_forced_attempt_or_caution_carries_guidance(name: str, context: C
 @pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
 def test_a_proxy_is_told_nothing_and_never_asks_a_person(name: str, context: Context) -> None:
     proxy = replace(context, is_proxy=True)
-    decision = decide(named(name), proxy)
+    decision = decide(policy_named(name), proxy)
     assert not isinstance(decision, Suspend)
     assert decision == PLAIN or isinstance(decision, Rewrite | Fail | ClearMind)
     if isinstance(decision, ClearMind):
@@ -324,10 +324,10 @@ def test_a_proxy_is_told_nothing_and_never_asks_a_person(name: str, context: Con
 
 
 def test_a_proxys_request_fails_or_is_tried_once_after_a_rewrite() -> None:
-    assert isinstance(decide(named("none"), Context(GRAY, overflowed=True, is_proxy=True)), Fail)
+    assert isinstance(decide(policy_named("none"), Context(GRAY, overflowed=True, is_proxy=True)), Fail)
     refused = Context(GRAY, full(9_000, 10_000), overflowed=True, is_proxy=True)
-    assert isinstance(decide(named("retention"), refused), Rewrite)
-    assert decide(named("retention"), replace(refused, changed=False)) == PLAIN
+    assert isinstance(decide(policy_named("retention"), refused), Rewrite)
+    assert decide(policy_named("retention"), replace(refused, changed=False)) == PLAIN
 
 
 # The way that a person is advised to take

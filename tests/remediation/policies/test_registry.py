@@ -11,7 +11,7 @@ import pytest
 from remediation import policies
 from remediation.policies import none, retention
 from remediation.policies.policy import ByHand, Policy
-from remediation.policies.registry import GROUP, choices, chosen, collect, own, registry, title_of, with_verb
+from remediation.policies.registry import GROUP, choice_for, choices, collect, own, registry, title_of, with_verb
 
 ADDED = """
 from remediation.policies.policy import Policy
@@ -67,7 +67,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_policy_of_our_own_is_one_file(added: None) -> None:
     assert [policy.name for policy in choices()][-1] == "mine"
-    assert chosen("mine", "").policy.label == "mine"
+    assert choice_for("mine", "").policy.label == "mine"
 
 
 def test_a_plugins_policy_follows_our_own(plugin: None) -> None:
@@ -143,7 +143,7 @@ def test_a_verb_is_no_other_request(verb: str) -> None:
     ],
 )
 def test_the_policy_in_force(name: str, kind: str, policy: str, problem: str) -> None:
-    result = chosen(name, kind)
+    result = choice_for(name, kind)
     assert (result.policy.name, result.problem) == (policy, problem)
 
 

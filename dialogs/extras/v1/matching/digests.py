@@ -48,7 +48,7 @@ def most_alike(incoming: Incoming) -> Candidate | None:
     return _best(list(seen.values()))
 
 
-def unanswered(incoming: Incoming) -> Candidate | None:
+def find_unanswered(incoming: Incoming) -> Candidate | None:
     """Return the dialog that holds the same and has no answer: programs send again what failed, or what they left."""
     for dialog_id, seq, state in _with_same_messages(incoming, incoming.exchanges):
         if state != State.WAITING and _status_of_newest.first(dialog_id) in WITHOUT_ANSWER:

@@ -20,20 +20,20 @@ def find(incoming: Incoming) -> Candidate | None:
     """Return the one dialog whose messages are told with all calls, and without some of the other answers."""
     conversation = incoming.conversation
     told = (*conversation.before, *conversation.ahead)
-    spoken, calls = _spoken(conversation.before), _calls(told)
-    if not told or not (calls or sum(map(len, _spoken(told))) >= DISTINCT_CHARS):
+    spoken, calls = _words_of_user(conversation.before), _calls(told)
+    if not told or not (calls or sum(map(len, _words_of_user(told))) >= DISTINCT_CHARS):
         return None
     first = keys_of(exchanges_of([one for one in told if one.role == "user"][:1])).first
     rows = incoming.dialogs.filter(client__first=first, state=State.IDLE).values_list("pk", "last_turn_seq")
     results = []
     for dialog_id, seq in rows[:CANDIDATES]:
         messages = list(messages_in(dialog_id))
-        said, known = " ".join((*spoken, "")), " ".join((*_spoken(messages), ""))
+        said, known = " ".join((*spoken, "")), " ".join((*_words_of_user(messages), ""))
         rest = known.removeprefix(said).strip()
         held = _count_held(conversation, rest) if known.startswith(said) and messages[-1].role == "assistant" else None
         if held is None or _calls(messages) != calls:
             continue
-        stored = exchanges_of(_without_left_out(messages, _answered(told)))
+        stored = exchanges_of(_without_left_out(messages, _places_of_answers(told)))
         result = fit(exchanges_of((*conversation.before, ClientMessage("user", rest))), stored)
         if result or calls:  # an id is of one call alone
             ahead, chars = held
@@ -65,7 +65,7 @@ def _calls(messages: Sequence[ClientMessage]) -> list[str]:
     return [call.id for one in messages for call in one.calls]
 
 
-def _spoken(messages: Sequence[ClientMessage]) -> list[str]:
+def _words_of_user(messages: Sequence[ClientMessage]) -> list[str]:
     return [without_reminders(one.spoken) for one in messages if one.role == "user"]
 
 
@@ -77,7 +77,7 @@ def _places(messages: Sequence[ClientMessage]) -> Iterator[tuple[int, ClientMess
         place += one.role == "user"
 
 
-def _answered(messages: Sequence[ClientMessage]) -> set[int]:
+def _places_of_answers(messages: Sequence[ClientMessage]) -> set[int]:
     """Return the places of answers in words alone."""
     return {place for place, one in _places(messages) if one.role == "assistant" and not one.calls}
 
