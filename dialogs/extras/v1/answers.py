@@ -193,7 +193,7 @@ async def stream_behind(
                 async for event in events:
                     yield event
     except Exception as error:  # noqa: BLE001  the status is sent already: told in the stream, logged there
-        for event in reading.writer(run).failed(problem_of(request, error)):
+        for event in reading.writer(run).failure(problem_of(request, error)):
             yield event
 
 
@@ -271,7 +271,7 @@ async def _stream(
                     yield event
     except Exception as error:  # noqa: BLE001  the status is sent already: told in the stream, logged there
         is_over = is_over and not isinstance(error, KeyEnded)
-        for event in writer.failed(problem_of(request, error)):
+        for event in writer.failure(problem_of(request, error)):
             yield event
     finally:
         if not is_over:

@@ -70,7 +70,7 @@ class ChatWriter:
         chunks[-1]["dominds"] = ended.health
         return chunks
 
-    def failed(self, error: ApiError) -> list[bytes]:
+    def failure(self, error: ApiError) -> list[bytes]:
         return [write_event(error.body)]
 
     def whole(self) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class ContentWriter:
     def _with(self, parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         return {"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **more}], **self._response}
 
-    def failed(self, error: ApiError) -> list[bytes]:
+    def failure(self, error: ApiError) -> list[bytes]:
         return [write_event(error_body(error))]
 
     def whole(self) -> dict[str, Any]:

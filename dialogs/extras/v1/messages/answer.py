@@ -147,7 +147,7 @@ class MessageWriter:
             _event("message_stop"),
         ]
 
-    def failed(self, error: ApiError) -> list[bytes]:
+    def failure(self, error: ApiError) -> list[bytes]:
         return [write_event(error_body(error), event="error")]
 
     def whole(self) -> dict[str, Any]:

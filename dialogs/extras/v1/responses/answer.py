@@ -189,7 +189,7 @@ class ResponseWriter:
         self._response |= {"status": status, "incomplete_details": details, "usage": usage_json(usage)}
         return [*events, self._event(f"response.{status}", response=self._response)]
 
-    def failed(self, error: ApiError) -> list[bytes]:
+    def failure(self, error: ApiError) -> list[bytes]:
         problem = {"code": error.code, "message": error.message}
         self._response |= {"status": "failed", "error": problem}
         return [*self._close_item(), self._event("response.failed", response=self._response)]
