@@ -32,7 +32,15 @@ from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
 from remediation.strategies.outcome import STAND_INS
 from remediation.text.classify import kind_of, priority_of
-from remediation.tokens.calibration import DENSEST, Calibration, Counted, estimate_request, least_of, margin_of
+from remediation.tokens.calibration import (
+    DENSEST,
+    Calibration,
+    Counted,
+    RequestEstimate,
+    estimate_request,
+    least_of,
+    margin_of,
+)
 from remediation.tokens.counting import Counter, counter_for, is_vocabulary_known, vocabulary_for
 
 NEWEST_ANSWERS = 3  # tell how long the next one may be
@@ -125,11 +133,10 @@ def sizes_of(
     counter = counter_for(model.model_id, policy.tokenizer(facts))
     calibration = calibration_of(dialog) or _first_calibration(model, units, counter)
     factor = calibration.slope if calibration else 1.0
-    first, system = system_messages_of(dialog, units)
-    beside = tuple(one.message for one in in_order(system, statements_of(dialog, 0)))
-    frame = estimate_request(instructions_of(dialog) + first, beside, tools, counter, calibration)
-    raw = [counter.count_messages(unit.messages) for unit in units]
-    images = _image_tokens(units, model)
+    frame = frame_of(dialog, units, tools, counter, calibration)
+    sent = _as_sent(units, model)
+    raw = [counter.count_messages(messages) for messages in sent]
+    images = [parts_tokens(messages, model) for messages in sent]
     areas, default = agent.headings_kept_first, max(agent.priority, 2)
     sized = tuple(
         [
@@ -142,6 +149,19 @@ def sizes_of(
     budget = _budget_of(model, thresholds, policy, facts, frame.input_tokens, sized)
     of_tools = round(frame.counted.tools * (calibration.tools_share if calibration else 1.0))
     return Sizes(sized, budget, frame.source, factor, counted, counter, facts, model, of_tools, reported)
+
+
+def frame_of(
+    dialog: Dialog,
+    units: Units,
+    tools: Sequence[ToolSpec],
+    counter: Counter,
+    calibration: Calibration | None = None,
+) -> RequestEstimate:
+    """Estimate what stands in every request beside the view: instructions, tools and reminders."""
+    first, system = system_messages_of(dialog, units)
+    beside = tuple(one.message for one in in_order(system, statements_of(dialog, 0)))
+    return estimate_request(instructions_of(dialog) + first, beside, tools, counter, calibration)
 
 
 def _budget_of(
@@ -170,13 +190,14 @@ def _longest_of_newest_answers(units: Units) -> int:
     return max(answers[-NEWEST_ANSWERS:], default=0)
 
 
-def _image_tokens(units: Units, model: ModelInfo) -> list[int]:
-    """Count each unit's images, of which a request may not take all."""
+def _as_sent(units: Units, model: ModelInfo) -> list[Sequence[Message]]:
+    """Return each unit's messages as the request has them, which may not take all images."""
     messages = tuple([message for unit in units for message in unit.messages])
-    if not with_parts(messages):
-        return [0] * len(units)
-    shown = iter(sendable(messages, model)[0])
-    return [parts_tokens([next(shown) for _ in unit.messages], model) for unit in units]
+    shown, left_out = sendable(messages, model)
+    if not left_out:
+        return [unit.messages for unit in units]
+    rest = iter(shown)
+    return [[next(rest) for _ in unit.messages] for unit in units]
 
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:

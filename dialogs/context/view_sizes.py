@@ -4,14 +4,22 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dialogs.context.images import sendable
 from dialogs.context.served import Served
-from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes, parts_tokens, sizes_of
+from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes, facts_of, frame_of, parts_tokens, sizes_of
 from dialogs.context.view import View
 from dialogs.models import Dialog
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import ToolSpec
+from dominds.weighted_cache import Bounded
 from remediation.policies.policy import Policy
+from remediation.strategies.masking import ALL_SHOWN
 from remediation.tokens.calibration import Counted
+from remediation.tokens.counting import Counter, counter_for
+
+COUNTED_VIEWS = 4_096  # whose messages up to the newest unit are remembered as two numbers
+
+_grown = Bounded[tuple[int, int]](COUNTED_VIEWS)  # messages, and their tokens
 
 
 class ViewSizes:
@@ -43,14 +51,25 @@ class ViewSizes:
         """Return the sizes by the policy in force."""
         return self.under(self._served.policy)
 
-    def counted_with(self, recalled_tokens: int) -> Counted | None:
-        """The raw counts of a request with that much beside the view, where the request was counted:
-        its report calibrates."""
-        policy = self._served.policy
-        if not policy.counts and policy.name not in self._known:
-            return None
-        counted = self.own.counted
+    @property
+    def are_told(self) -> bool:
+        """Check whether the policy in force asks for sizes, or something else did."""
+        return self._served.policy.counts or self._served.policy.name in self._known
+
+    def counted_with(self, recalled_tokens: int) -> Counted:
+        """Return the raw counts of a request with that much beside the view, which its report calibrates."""
+        counted = self.own.counted if self.are_told else self._counted()
         return replace(counted, text=counted.text + recalled_tokens)
+
+    def _counted(self) -> Counted:
+        """Count the request alone, as its sizes would: no unit is judged for that."""
+        dialog, view, model = self._dialog, self._view, self._served.model
+        facts = facts_of(dialog.agent, model, self._served.thresholds)
+        counter = counter_for(model.model_id, self._served.policy.tokenizer(facts))
+        frame = frame_of(dialog, view.units, self._tools, counter).counted
+        messages, left_out = sendable(view.messages, model)
+        text = counter.count_messages(messages) if left_out else _count_growing(dialog, view, counter)
+        return replace(frame, text=frame.text + text, images=parts_tokens(messages, model))
 
     @functools.cached_property
     def most_tokens(self) -> float:
@@ -59,6 +78,20 @@ class ViewSizes:
     def of_shorter(self, view: View) -> "ViewSizes":
         """Return the sizes of the view that leaves something of this one out of one request."""
         return ViewSizes(self._dialog, self._served, view, self._tools, whole=self)
+
+
+def _count_growing(dialog: Dialog, view: View, counter: Counter) -> int:
+    """Count the view's messages from where the last look at it ended: all but its newest unit stay as they are."""
+    messages = view.messages
+    if not view.units or view.left_out != ALL_SHOWN:
+        return counter.count_messages(messages)
+    key, settled = (dialog.pk, view.base, counter.name), len(messages) - len(view.units[-1].messages)
+    at, tokens = _grown.get(key) or (0, 0)
+    if at > settled:
+        at = tokens = 0
+    tokens += counter.count_messages(messages[at:settled])
+    _grown.put(key, (settled, tokens), weight=1)
+    return tokens + counter.count_messages(messages[settled:])
 
 
 def most_tokens(view: View, model: ModelInfo) -> float:

@@ -34,7 +34,7 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
         required_tool=required_tool_of(dialog),
         output=output,
         counted=counted,
-        est_tokens=sizes.own.prompt + recalled.est_tokens if counted or _tells_sizes(dialog) else None,
+        est_tokens=sizes.own.prompt + recalled.est_tokens if sizes.are_told or _tells_sizes(dialog) else None,
         watch=watch,
     )
 
@@ -49,8 +49,8 @@ def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedC
     view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0, guidance)
     sizes = sizes if view is materials.view else sizes.of_shorter(view)
     output = _at_most(dialog, package_tokens(served, sizes, guidance))
-    counted = sizes.counted_with(0)
-    return ForcedClear(view, guidance, tools, output, counted, sizes.own.prompt if counted else None)
+    est_tokens = sizes.own.prompt if sizes.are_told else None
+    return ForcedClear(view, guidance, tools, output, sizes.counted_with(0), est_tokens)
 
 
 def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, sizes: Sizes) -> Recall:

@@ -42,7 +42,7 @@ def test_the_context_is_shown_unit_by_unit(caller: Caller, long_dialog: Dialog) 
 def test_a_preview_of_a_prune_tells_what_the_prune_then_takes(caller: Caller, script: Script) -> None:
     """No window of 8,000 was full, so the dialog moves to a smaller model first."""
     dialog = talked(caller, script, context_length=20_000, context_policy="none")
-    script({"text": "unused"}, context_length=3_000)
+    script({"text": "unused"}, context_length=2_500)
     path = f"/dialogs/{dialog.pk}"
     seen = caller.get(f"{path}/context?preview=prune")
     preview = seen["preview"]

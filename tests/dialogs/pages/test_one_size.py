@@ -131,7 +131,6 @@ def test_pages_tell_a_programs_request_size_without_policy(script: Script) -> No
     drive(dialog.pk)
     reply = dialog.generations.latest("id")
     assert est_tokens_of(reply) == told
-    assert reply.est_prompt_tokens is None, "nothing is learned from reports where no policy counts"
 
 
 def numbers_in(text: str) -> list[int]:
@@ -338,3 +337,16 @@ def test_a_failed_call_keeps_the_size_told_before_it(script: Script) -> None:
     told = context_report.next_size(Dialog.objects.get(pk=dialog.pk))
     drive(dialog.pk)
     assert est_tokens_of(dialog.generations.latest("id")) == told
+
+
+def test_reports_correct_estimates_where_no_policy_counts(script: Script) -> None:
+    """The widget was as far off as the first guess for as long as the dialog lasted."""
+    dialog = make_dialog(context_policy="none")
+    for number in range(6):
+        reported = 1_500 + 300 * number  # which is nobody's count
+        script({"text": "Understood.", "usage": {"prompt_tokens": reported, "completion_tokens": 3}})
+        send(dialog, LONG.format(n=number))
+    assert context_report.context_of(Dialog.objects.get(pk=dialog.pk))["est_source"] == "calibrated"
+    size = context_report.next_size(Dialog.objects.get(pk=dialog.pk))
+    assert size == pytest.approx(3_000, rel=0.05)
+    assert dialog.generations.latest("id").est_tokens is None, "nobody asked for the size before"

@@ -171,6 +171,13 @@ def test_a_language_that_there_is_not_is_refused(dialog: Dialog) -> None:
             "tokens beside the messages.",
             "改写不会更小：约 5 → 5 个 token。 除消息外，指令、工具和备忘约占 1,571 个 token。",
         ),
+        (
+            "The message is too large for qwen3: it has est. 3,507 tokens, and there is room for 3,143. The model "
+            "takes 4,096, of which instructions and reminders take est. 13, tools est. 684, and an answer at least "
+            "256. Send it in parts, or choose a model with a larger context.",
+            "这条消息对 qwen3 来说太长：它约有 3,507 个 token，而只有 3,143 个的空间。 该模型最多容纳 4,096 个，"
+            "其中指令和备忘约占 13 个，工具约占 684 个，回答至少占 256 个。 请分几部分发送，或选择上下文更大的模型。",
+        ),
         ("est. 9,000 tokens, over 5,000", "估计 9,000 个 token，超出 5,000 的上限"),
         ("A priority-1 agent went over its limit.", "一个优先级为 1 的智能体超出了上限。"),
         ("What a provider says.", '<span lang="en">What a provider says.</span>'),
@@ -195,7 +202,8 @@ def test_a_refusal_is_told_in_the_readers_language(dialog: Dialog) -> None:
 def test_each_form_of_a_stored_sentence_is_found_as_a_whole() -> None:
     for form in FORMS:
         filled = form.format_map(
-            dict.fromkeys(("number", "limit", "size", "spent", "budget", "words", "reason", "seconds"), "12") | FILLED
+            dict.fromkeys(("number", "limit", "size", "spent", "budget", "words", "reason", "seconds", "free"), "12")
+            | FILLED
         )
         assert pieces(f"Before this. {filled}")[1:] == [(filled, True)], form
 
