@@ -114,7 +114,7 @@ def test_a_larger_model_judges_the_last_report_anew_and_answers(
     Dialog.objects.update(calibration=1.3, calibration_fit=Calibration(slope=1.9).numbers)
     question = take(suspended, staff, "switch_model", model="larger")
     assert suspended.calibration is None
-    assert Calibration.of_numbers(suspended.calibration_fit).slope < 1.1, "learnt of the new model alone"
+    assert Calibration.of_numbers(suspended.calibration_fit or ()).slope < 1.1, "learnt of the new model alone"
     assert (suspended.state, suspended.round_number, asked(server)) == ("idle", 1, before + 1)
     assert server.bodies[-1]["model"] == "larger" and server.bodies[-1]["messages"][-1]["content"] == PENDING
     assert suspended.generations.latest("id").snapshot.level == "healthy"
