@@ -95,14 +95,19 @@ class Index:
                 result[word] = number
         return result
 
-    def postings(self, wanted: Iterable[str]) -> dict[str, Postings]:
-        lengths = np.array(self._lengths, np.int32)
-        result = {}
+    def postings(self, wanted: Iterable[str]) -> Postings:
+        entries, counts, sizes = [NONE], [NONE], list[int]()
         for word in wanted:
             place = self._block.place(word)
-            entries = _join(self._block.entries[place], self._entries.get(word))
-            result[word] = Postings(entries, _join(self._block.counts[place], self._counts.get(word)), lengths[entries])
-        return result
+            entries.append(self._block.entries[place])
+            counts.append(self._block.counts[place])
+            later = self._entries.get(word, ())
+            if later:
+                entries.append(np.array(later, np.int32))
+                counts.append(np.array(self._counts[word], np.int32))
+            sizes.append(place.stop - place.start + len(later))
+        places = np.concatenate(entries)
+        return Postings(sizes, places, np.concatenate(counts), np.array(self._lengths, np.int32)[places])
 
     def passages(self, entries: Sequence[int]) -> list[Passage]:
         return [self._passages[entry] for entry in entries]
@@ -133,7 +138,3 @@ class Index:
         """Return each entry's nearness in meaning, and which entries have one."""
         entries = len(self._passages)
         return self._vectors.likeness(query, entries), self._vectors.known(entries)
-
-
-def _join(first: Ints, later: "array[int] | None") -> Ints:
-    return np.concatenate((first, np.array(later, np.int32))) if later else first

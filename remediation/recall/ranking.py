@@ -4,7 +4,7 @@ Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
 is never negative: ln(1 + (N - n + 0.5) / (n + 0.5)) for a word that n of N entries hold.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -22,13 +22,22 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The occurrences of one word. ``entries`` has the numbers of the entries that hold it, from 0 and each once;
-    ``counts`` how often it occurs in each, and ``lengths`` how many words each has.
+    """The occurrences of some words, one word's behind another's: ``sizes`` says how many each has.
+
+    ``entries`` has the numbers of the entries that hold the word, from 0 and each once; ``counts`` how often it occurs
+    in each, and ``lengths`` how many words each has.
     """
 
+    sizes: Sequence[int]
     entries: NDArray[np.int32]
     counts: NDArray[np.int32]
     lengths: NDArray[np.int32]
+
+    def sums(self, weights: Iterable[float], entries: int, shares: Floats | float = 1.0) -> Floats:
+        """Add up, for each of so many entries, the weights of the words that it holds, each times its share."""
+        result = np.zeros(entries)
+        np.add.at(result, self.entries, np.repeat(np.fromiter(weights, float), self.sizes) * shares)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +69,7 @@ def weightiest(weights: Mapping[str, float], holding: Mapping[str, int], entries
     return chosen
 
 
-def rank(weights: Mapping[str, float], postings: Mapping[str, Postings], corpus: Corpus) -> Floats:
+def rank(weights: Mapping[str, float], postings: Postings, corpus: Corpus) -> Floats:
     """Score every entry for words with their weights, idf included. An entry that holds none of them scores zero."""
-    scores = np.zeros(corpus.entries)
-    for word in sorted(weights):
-        result = postings[word]
-        norm = K1 * (1 - B) + K1 * B / max(corpus.mean_length, 1e-9) * result.lengths
-        scores[result.entries] += (weights[word] * (K1 + 1)) * (result.counts / (result.counts + norm))
-    return scores
+    norm = K1 * (1 - B) + K1 * B / max(corpus.mean_length, 1e-9) * postings.lengths
+    return postings.sums(weights.values(), corpus.entries, (K1 + 1) * postings.counts / (postings.counts + norm))

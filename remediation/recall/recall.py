@@ -7,9 +7,11 @@ No clock, no rows, no model.
 4. Take the best that fit, without what is in sight or says the same, and show them in the order of the dialog.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,10 +36,11 @@ CAUTION = 0.8  # of it
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The passages that come back, in the dialog's order. ``est_tokens`` bounds the rendered block."""
+    """The passages that come back, in the dialog's order. ``est_tokens`` bounds ``text``, the rendered block."""
 
     found: tuple[Passage, ...] = ()
     est_tokens: int = 0
+    text: str = ""
 
     @property
     def turns(self) -> tuple[int, ...]:
@@ -94,41 +97,51 @@ def recall(
         may_come = entries_named_in(archive, query.newest)
         may_come[archive.entries_of(since_clear)] = True
         scores[~may_come] = 0.0
-    first = np.setdiff1d(archive.entries_of(pinned), hidden)
+    first = np.sort(archive.entries_of(set(pinned).difference(in_sight.turns)))
     scores[first] = 0.0
     best = top(scores, CANDIDATES)
     result = chain(*(zip(part, archive.passages(part), strict=True) for part in (first.tolist(), best.tolist())))
     hits = (Hit(entry, passage) for entry, passage in result)
     texts_in_sight = {passage.text for passage in archive.passages(hidden.tolist())}
     room = allowance.tokens - count(HEADING)
-    chosen = sorted(_fitting(hits, texts_in_sight, in_sight.text, room, count), key=lambda pair: pair[0].entry)
-    size = count(HEADING) + sum(tokens for _, tokens in chosen) if chosen else 0
-    return Recalled(tuple(hit.passage for hit, _ in chosen), size)
+    chosen = sorted(_fitting(hits, texts_in_sight, in_sight.text, room, count), key=lambda fit: fit.hit.entry)
+    if not chosen:
+        return Recalled()
+    size = count(HEADING) + sum(fit.tokens for fit in chosen)
+    return Recalled(tuple(fit.hit.passage for fit in chosen), size, _block(fit.line for fit in chosen))
+
+
+class _Fit(NamedTuple):
+    """A hit that fits, its line of the block, and the tokens of that."""
+
+    hit: Hit
+    line: str
+    tokens: int
 
 
 def _fitting(
     hits: Iterable[Hit], taken: set[str], shown: str, room: int, count: Callable[[str], int]
-) -> Iterator[tuple[Hit, int]]:
-    """Yield the best hits that fit, each with its tokens, best first, without repetitions of each other or of
-    ``shown``.
+) -> Iterator[_Fit]:
+    """Yield the best hits that fit, best first, without repetitions of each other or of ``shown``.
 
     Only what may fit is counted, since counting takes longer than ranking. Estimates are corrected on the way.
     """
-    shares: list[float] = []
+    counted, least_share = 0, math.inf
     for hit in hits:
         if room < SMALLEST_PASSAGE:
             return
         text = hit.passage.text
-        least = CAUTION * min(shares) if len(shares) >= COUNTED else LEAST_SHARE
+        least = CAUTION * least_share if counted >= COUNTED else LEAST_SHARE
         if hit.passage.est_tokens * least > room or (
             len(text) >= SHORTEST_DUPLICATE and (text in taken or text in shown)
         ):
             continue
-        tokens = count(fenced(text))
-        shares.append(tokens / max(1, hit.passage.est_tokens))
-        size = tokens + count(_label(hit.passage)) + 1
+        said, label = fenced(text), _label(hit.passage)
+        tokens = count(said)
+        counted, least_share = counted + 1, min(least_share, tokens / max(1, hit.passage.est_tokens))
+        size = tokens + count(label) + 1
         if size <= room:
-            yield hit, size
+            yield _Fit(hit, f"{label} {said}", size)
             taken.add(text)
             room -= size
 
@@ -141,5 +154,9 @@ def _label(passage: Passage) -> str:
 
 def render(passages: Iterable[Passage]) -> str:
     """Write the block that ends the request; empty without passages."""
-    lines = [f"{_label(passage)} {fenced(passage.text)}" for passage in passages]
-    return "\n".join((HEADING, *lines)) if lines else ""
+    return _block(f"{_label(passage)} {fenced(passage.text)}" for passage in passages)
+
+
+def _block(lines: Iterable[str]) -> str:
+    text = "\n".join(lines)
+    return f"{HEADING}\n{text}" if text else ""

@@ -50,9 +50,7 @@ def entries_named_in(archive: Index, text: str) -> NDArray[np.bool_]:
     asked = dict.fromkeys(words(text))
     holding = archive.holding(asked)
     telling = {word: idf(entries, holding.get(word, 0)) for word in asked}
-    held = np.zeros(entries)
-    for word, postings in archive.postings(holding).items():
-        held[postings.entries] += telling[word]
+    held = archive.postings(holding).sums((telling[word] for word in holding), entries)
     least = min(sum(telling.values()) / 3, 1.5 * max(telling.values(), default=0.0))
     result: NDArray[np.bool_] = held >= max(least, SMALLEST)
     beside = result.copy()

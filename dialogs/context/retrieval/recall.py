@@ -19,7 +19,7 @@ from dialogs.models import Dialog, PersonSettings, RecallChoice, Round, Turn
 from dominds.db.prepared import Select
 from remediation.budget import Budget
 from remediation.recall.query import query_of
-from remediation.recall.recall import SMALLEST_BUDGET, Allowance, InSight, recall, render
+from remediation.recall.recall import SMALLEST_BUDGET, Allowance, InSight, recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class PushRecall:
             if MEANINGS.is_started and sizes.config.relevance == "minilm":
                 MEANINGS.note(dialog_id, index.lacking_meaning(hidden))
         est_tokens = math.ceil(result.est_tokens * sizes.factor)
-        return Recall(render(result.found), result.turns, result.passages, est_tokens, result.est_tokens)
+        return Recall(result.text, result.turns, result.passages, est_tokens, result.est_tokens)
 
     def _since_clear(self) -> list[int] | None:
         """Return the turns of the round, or None where it did not begin by a clear."""

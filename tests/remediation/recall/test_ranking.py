@@ -7,13 +7,13 @@ from remediation.recall.ranking import K1, MOST_PLACES, B, Corpus, Postings, idf
 
 
 def postings(entries: list[int], counts: list[int], lengths: list[int]) -> Postings:
-    return Postings(*(np.array(column, np.int32) for column in (entries, counts, lengths)))
+    return Postings([len(entries)], *(np.array(column, np.int32) for column in (entries, counts, lengths)))
 
 
 def test_the_score_is_the_formula() -> None:
     # 4 entries, 2 hold the word: ln(1 + 2.5 / 2.5) = ln 2. Entry 0 has the mean length, so its norm is k1.
     weights = weightiest({"word": 1.0}, {"word": 2}, 4)
-    scores = rank(weights, {"word": postings([0, 3], [1, 2], [10, 20])}, Corpus(4, 10.0))
+    scores = rank(weights, postings([0, 3], [1, 2], [10, 20]), Corpus(4, 10.0))
     assert scores[0] == pytest.approx(log(2) * (K1 + 1) / (1 + K1))
     assert scores[3] == pytest.approx(log(2) * 2 * (K1 + 1) / (2 + K1 * (1 - B + B * 2)))
     assert scores[1] == scores[2] == 0

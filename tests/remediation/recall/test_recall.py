@@ -166,7 +166,8 @@ QUESTION = st.lists(VOCABULARY, min_size=1, max_size=6).map(" ".join)
 @given(texts=TEXTS, question=QUESTION, budget=st.integers(0, 500), in_sight=st.frozensets(st.integers(1, 25)))
 def test_it_keeps_to_budget_sight_and_order(texts: list[str], question: str, budget: int, in_sight: set[int]) -> None:
     result = recall(index_of(texts), Query(question), InSight(in_sight), Allowance(budget, count_characters))
-    assert count_characters(render(result.found)) <= result.est_tokens <= budget
+    assert result.text == render(result.found)
+    assert count_characters(result.text) <= result.est_tokens <= budget
     turns = turns_of(result)
     assert turns == sorted(set(turns))
     assert not set(turns) & in_sight

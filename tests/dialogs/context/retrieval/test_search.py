@@ -85,7 +85,7 @@ def test_a_message_waits_for_the_newest_turns_only() -> None:
 
     def herons(in_sight: Collection[int] = (), pinned: Collection[int] = ()) -> set[int]:
         with TURNS.at_once(dialog.pk, in_sight, pinned) as index:
-            return {passage.turn for passage in index.passages(index.postings(["heron"])["heron"].entries.tolist())}
+            return {passage.turn for passage in index.passages(index.postings(["heron"]).entries.tolist())}
 
     assert herons() == {3, 4}
     eventually(lambda: herons() == {1, 3, 4})
