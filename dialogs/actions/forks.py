@@ -18,7 +18,7 @@ from dialogs.context.lineage import FORK, owner_of
 from dialogs.errors import Conflict, NotFound
 from dialogs.models import Dialog, Turn
 from dialogs.state import State
-from dialogs.store.change import open_change
+from dialogs.store.change import Change, open_change
 from dialogs.store.copying import check_number, copy_rewrites, copy_rows
 from dominds.budgets import OverBudget
 
@@ -96,7 +96,8 @@ def edit(branch: Branch, text: str) -> Dialog:
 
 def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False, stops: bool = False) -> Dialog:
     """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the list. One
-    that ``stops`` ends its origin's work, unless messages are queued there.
+    that ``stops`` ends its origin's work, and the messages that wait there come along; nobody takes those of another
+    person's dialog.
     """
     made_id = _id_of(branch, kind)
     try:
@@ -110,7 +111,7 @@ def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False, st
         if made is not None:
             return made
         is_busy = origin.state in (State.QUEUED, State.GENERATING)
-        if is_busy and not (stops and origin.all_placed):
+        if is_busy and not (stops and (origin.all_placed or origin.owner_id == branch.by.pk)):
             raise Conflict("dialog_busy", f"The dialog is {origin.state}. Branch off when it has finished, or stop it.")
         turn = origin.turns.filter(seq=branch.seq, position__isnull=False).exclude(role=Turn.Role.NOTICE).first()
         if turn is None:
@@ -118,6 +119,7 @@ def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False, st
         made = begin(made_id, origin, turn)
         if is_busy:
             change.keeps_state = False
+            _bring_waiting(change, made)
             messages.stop_in(change, branch.by)
         Dialog.objects.filter(forks=made).update(fork_count=F("fork_count") + 1)
         is_over = is_busy or origin.state in (State.IDLE, State.FAILED)
@@ -127,6 +129,27 @@ def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False, st
                 pinned_at=origin.pinned_at, folder=origin.folder, group=origin.group_id
             )
     return made
+
+
+def _bring_waiting(change: Change, made: Dialog) -> None:
+    """Let the messages that wait in the origin wait in its branch instead, behind the one that begins it."""
+    waiting = list(change.dialog.turns.queued().select_related("author").order_by("seq"))
+    if not waiting:
+        return
+    with open_change(made.pk) as along:
+        along.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=_came_along(len(waiting)))
+        for turn in waiting:
+            moved = messages.accept_within(along, turn.text, author=turn.author, tool_name=turn.tool_name)
+            Turn.objects.filter(pk=moved.pk).update(attachments=turn.attachments)
+            change.mark(turn.seq, Turn.Status.SUPERSEDED)
+
+
+def _came_along(number: int) -> str:
+    return (
+        "The message that waited came along, and is answered after this one."
+        if number == 1
+        else f"The {number} messages that waited came along, and are answered after this one."
+    )
 
 
 def _id_of(branch: Branch, kind: str) -> UUID:

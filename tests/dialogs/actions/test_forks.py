@@ -231,7 +231,8 @@ def test_a_waiting_dialog_is_forked_before_its_open_call(script: Script) -> None
 def test_while_something_is_generated_nothing_branches_off(dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "four")
     messages.post_message(dialog.pk, "five")
-    ways = (partial(fork, at(dialog, 2)), partial(regenerate, at(dialog, 2)), partial(edit, at(dialog, 1), "Else"))
+    theirs = replace(at(dialog, 1), by=UserFactory.create())  # who would take other people's messages along
+    ways = (partial(fork, at(dialog, 2)), partial(regenerate, at(dialog, 2)), partial(edit, theirs, "Else"))
     for way in ways:
         with pytest.raises(Conflict) as refused:
             way()
@@ -251,6 +252,33 @@ def test_another_wording_stops_the_answer_under_way(dialog: Dialog, is_at_work: 
     assert turns_of(made)[:-1] == before
     newest = made.turns.latest("seq")
     assert (newest.text, newest.status) == ("Four, please", "answering")
+
+
+def test_messages_that_wait_come_along_behind_another_wording(dialog: Dialog) -> None:
+    """The edit was refused, and the way on was to take each of them back."""
+    messages.post_message(dialog.pk, "four")
+    messages.post_message(dialog.pk, "five", author=dialog.owner)
+    messages.post_message(dialog.pk, "six", attached=check_files([("a.png", picture())]))
+    made = edit(at(dialog, 3, "once"), "Two, please")
+    assert edit(at(dialog, 3, "once"), "Two, please") == made, "sent twice"
+    assert list(dialog.turns.order_by("seq").values_list("text", "status"))[-3:] == [
+        ("four", "stopped"),
+        ("five", "superseded"),
+        ("six", "superseded"),
+    ]
+    assert Dialog.objects.get(pk=dialog.pk).state == "idle"
+    drive(made.pk)
+    said = made.turns.filter(role="user", seq__gt=2).order_by("position")
+    assert list(said.values_list("text", "status")) == [
+        ("Two, please", "answered"),
+        ("five", "answered"),
+        ("six", "answered"),
+    ]
+    five, six = said[1:]
+    assert five.author == dialog.owner and [file["name"] for file in six.attachments or ()] == ["a.png"]
+    page = browser_of(dialog.owner).get(f"/d/{made.pk}/").content.decode()
+    assert "The 2 messages that waited came along, and are answered after this one." in page
+    assert "are answered after this one" not in str(seen(made))
 
 
 def test_what_cannot_be_branched_is_refused_with_the_reason(dialog: Dialog) -> None:
