@@ -11,6 +11,7 @@ MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?|Oct(?:ober)?"
     r"|Nov(?:ember)?|Dec(?:ember)?)"
 )
+THOUSANDS = r",(?=\d{3}(?!\d))"  # the comma in 8,280
 # Shapes of what cannot be guessed again, with their worth. The first that matches at a place counts.
 TOKENS: tuple[tuple[str, str, float], ...] = (
     ("url", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]", 3.0),
@@ -18,15 +19,16 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     (
         "setting",
         r"\b[A-Z][A-Z0-9_]{1,60}(?:\s?=\s?|:\s?(?=\S{0,40}\d))(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|\{[^{}\n]{1,80}\}"
-        r"|[^\s=,;\"'()]+)",
+        rf"|(?:[^\s=,;\"'()]|{THOUSANDS})+)",
         3.0,
     ),
     (
         "assignment",
-        r"(?<![\w.])[A-Za-z_][\w.-]{0,60}\s?=\s?(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|[\d/~.$-][^\s,;]*)",
+        r"(?<![\w.])[A-Za-z_][\w.-]{0,60}\s?=\s?(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'"
+        rf"|[\d/~.$-](?:[^\s,;]|{THOUSANDS})*)",
         2.5,
     ),
-    ("pair", r"(?<![\w.=])[A-Za-z_][\w.-]{0,60}=[^\s=,;\"'()]+", 2.5),
+    ("pair", rf"(?<![\w.=])[A-Za-z_][\w.-]{{0,60}}=(?:[^\s=,;\"'()]|{THOUSANDS})+", 2.5),
     ("windows path", r"\b[A-Za-z]:\\[\w\\.-]+", 3.0),
     ("path", r"(?<![\w.:/])(?:~|\.{1,2})?/(?:[\w.@-]+/)*[\w.@-]*\w/?|\b(?:[\w.-]+/)+[\w-]+\.\w{1,8}\b", 3.0),
     ("address", r"\b(?:[\da-fA-F]{2}:){5}[\da-fA-F]{2}\b(?!:)", 3.0),

@@ -54,6 +54,11 @@ def test_a_fact_is_kept(role: str, text: str, kept: str) -> None:
     assert kept in render_ledger(key_facts([(role, text)], 200, count))
 
 
+@pytest.mark.parametrize("value", ["files = 8,280", "LIMIT=12,500", "rows=1,250,000"])
+def test_a_value_with_thousands_stays_in_one_piece(value: str) -> None:
+    assert tokens_in(f"46 buoys: {value}, 31 of them old.").exact == ("46", value, "31")
+
+
 def test_a_sentences_first_word_after_its_speaker_is_no_name() -> None:
     assert tokens_in("Jon: Agreed!").worths == tokens_in("Note: The build is slow.").worths == ()
     assert tokens_in("Owner: Maria").worths == (("maria", "maria", 1.2),)
