@@ -8,6 +8,8 @@ English, German and Chinese are read, the languages of the pages and of the dial
 
 import re
 
+from dominds.redaction import holds_any
+
 # Where a clause of its own may begin, behind a label such as "Constraint:" too.
 _CLAUSE = re.compile(r"(?:[,;:.!(–—]\s*|\s-+\s|\bbut\s)(?:(?:and|but|so|or|also|then|please)\s)*")
 # After "don't" or "never" these tell of the speaker, or are idioms.
@@ -27,7 +29,7 @@ _ANSWERS = (
 _SCOPE = r"\b(?:always|all|every|each|only|never|unless|whenever|before|until|from now on|in future|at all times)\b"
 # Of one clause. Who begins with "I", "it" or "this" tells of something and directs nobody.
 _TELLS = r"(?!(?:i|we|he|she|it|they|there|this|that|which|if|in (?:either|my|some))\b)"
-_FORBIDS = re.compile(
+FORBIDS = re.compile(
     rf"(?:please |also |and |so )*(?:do not|don[’']t|never|avoid|stop|refrain from)\s(?!{_IDIOM}|\w+-)\w"
     r"|under no circumstances\b|.*\bhands off\b|not (?:before|until)\b"
     r"|.*\bleave .{1,40} (?:alone|as (?:it is|they are))\b"
@@ -45,7 +47,7 @@ _BINDS = re.compile(
     rf"|^(?:[\w ]{{1,24}}: )?(?:i|user)(?:[’']d| would)? (?:rather|prefers?|likes?|wants?) (?!you to\b|to\b)"
     rf".{{0,40}}\b{_ANSWERS}\b",
 )
-_GERMAN = re.compile(
+GERMAN = re.compile(
     r"\b(?:niemals|keinesfalls|auf keinen fall|verboten|untersagt|ab (?:jetzt|sofort)"
     r"|(?<!\bich )(?<!\bwir )(?:darf|darfst|dürfen) (?!ich\b|wir\b)(?:\w+ ){0,4}(?:nichts?|kein\w*)"
     r"|bitte (?:\w+ )?(?:nicht|kein\w*|nur|immer)|finger (?:weg|von))\b",
@@ -54,15 +56,21 @@ _CHINESE = re.compile(
     "(?<!我)(?<!我们)(?:不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|必须|务必|从现在起|以后都)"
 )
 _ORDER = re.compile(r"(?:^|[.:!] )STOP \w")  # "###STOP###" ends a recorded dialog
+# What the two long patterns cannot be without. Looking for these takes a tenth of their time.
+IN_FORBIDS = (
+    *"not n't n’t never avoid stop refrain leave must only forbidden prohibited off-limits".split(),
+    *("no ", "hands off", "off limits"),
+)
+IN_GERMAN = tuple("niemals keinesfalls keinen verboten untersagt ab arf ürf bitte finger".split())
 
 
 def is_directive(text: str) -> bool:
     """Check one sentence of a person's. Who asks or tells directs nobody."""
     if text.endswith(("?", "？")):
         return False
-    if _ORDER.search(text) or (not text.isascii() and _CHINESE.search(text)):
+    if ("STOP" in text and _ORDER.search(text)) or (not text.isascii() and _CHINESE.search(text)):
         return True
     lowered = text.lower()  # patterns that ignore case take several times as long
-    if _GERMAN.search(lowered) or _BINDS.search(lowered):
+    if _BINDS.search(lowered) or (holds_any(lowered, IN_GERMAN) and GERMAN.search(lowered)):
         return True
-    return any(map(_FORBIDS.match, _CLAUSE.split(lowered)))
+    return holds_any(lowered, IN_FORBIDS) and any(map(FORBIDS.match, _CLAUSE.split(lowered)))

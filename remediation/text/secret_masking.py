@@ -45,12 +45,13 @@ ABOUT = re.compile(  # "the password is expired" tells no password
 )
 
 
-# What a match cannot be without; what ignores case is folded. Looking for these takes a thirtieth of the time of the
+# What a match cannot be without; what ignores case is folded. Looking for these takes a small part of the time of the
 # patterns themselves, and most texts hold none.
-IN_SHAPES = re.compile(
-    r"-----BEGIN |(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16}|whsec_|AKIA|ASIA|AIDA|AROA|AIza|ya29\.|gh[pousr]_"
-    r"|github_pat_|glpat-|xox|hf_|npm_|pypi-|eyJ"
+IN_SHAPES = (
+    "-----BEGIN",
+    *"whsec_ AKIA ASIA AIDA AROA AIza ya29. ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox hf_ npm_ pypi- eyJ".split(),
 )
+IN_KEYS = re.compile(r"k[-_][A-Za-z0-9_-]{16}")
 IN_AUTHORIZATION = ("bearer", "basic")
 IN_NAMED = tuple(
     """
@@ -77,7 +78,7 @@ def redact(text: str) -> str:
 
 
 def _redact(text: str) -> str:
-    if IN_SHAPES.search(text):
+    if IN_KEYS.search(text) or holds_any(text, IN_SHAPES):
         text = SHAPES.sub(REDACTED, text)
     folded = text.casefold()
     if holds_any(folded, IN_AUTHORIZATION):

@@ -1,8 +1,10 @@
 """What directs the agent from now on, and what only sounds like it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from remediation.text.directives import is_directive
+from remediation.text.directives import FORBIDS, GERMAN, IN_FORBIDS, IN_GERMAN, is_directive
 
 DIRECTIVES = """Never push to main.
 Please don't touch the billing tables.
@@ -59,3 +61,17 @@ def test_a_directive_is_one(sentence: str) -> None:
 @pytest.mark.parametrize("sentence", TALK.splitlines())
 def test_talk_directs_nobody(sentence: str) -> None:
     assert not is_directive(sentence)
+
+
+PARTS = st.sampled_from(
+    "please do not don't don’t never avoid stop refrain from under no circumstances hands off before until leave alone "
+    "as they are you must should mustn't only always stay be tested is strictly forbidden prohibited off-limits no "
+    "longer allowed deploys without niemals keinesfalls auf keinen fall verboten untersagt ab jetzt darf dürfen nichts "
+    "keine bitte nicht immer finger weg von".split()
+)
+
+
+@given(st.lists(PARTS, max_size=8).map(" ".join))
+def test_what_is_looked_for_first_stands_in_every_match(text: str) -> None:
+    assert not FORBIDS.match(text) or any(part in text for part in IN_FORBIDS)
+    assert not GERMAN.search(text) or any(part in text for part in IN_GERMAN)
