@@ -48,11 +48,11 @@ def said_in(units: Sequence[Unit]) -> list[Said]:
 
 
 def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[Statement] = ()) -> Talk:
-    """Read what was said in the ``lost`` units, in those ``beside`` them and in the lines of an earlier ``ledger``, and
-    decide what of it still holds.
+    """Read what was said in the ``lost`` units, what people said in those ``beside`` them and the lines of an earlier
+    ``ledger``, and decide what of it still holds: only people's words supersede.
     """
     gone = [(unit, said) for unit in lost for said in _said_by(unit)]
-    stays = [(unit, said) for unit in beside for said in _said_by(unit)]
+    stays = _said_by_people(beside)
     statements = (
         *ledger,
         *statements_of([said for _, said in gone]),
@@ -62,8 +62,8 @@ def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[
 
 
 def find_void(units: Sequence[Unit]) -> set[str]:
-    """Return the ids of units nothing of which holds. Only people's words are superseded, so no others are read."""
-    texts = [(unit, said) for unit in units for said in _said_by(unit) if said.role == Role.USER]
+    """Return the ids of units nothing of which holds."""
+    texts = _said_by_people(units)
     talk = Talk(texts, mark_superseded(statements_of([said for _, said in texts])), 0)
     return {unit_id for unit_id, stale in find_superseded(talk).items() if not stale.holds}
 
@@ -84,6 +84,10 @@ def find_superseded(talk: Talk) -> dict[str, Stale]:
             text = stale[unit.id].text if unit.id in stale else said.text
             stale[unit.id] = Stale(text.replace(statement.text, statement.marked, 1), False)
     return {unit_id: one._replace(holds=unit_id in holding) for unit_id, one in stale.items()}
+
+
+def _said_by_people(units: Sequence[Unit]) -> list[tuple[Unit, Said]]:
+    return [(unit, said) for unit in units for said in _said_by(unit) if said.role == Role.USER]
 
 
 def _said_by(unit: Unit) -> Sequence[Said]:

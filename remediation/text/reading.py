@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from remediation.text.marks import disarm
 from remediation.text.secret_masking import redact
@@ -62,10 +62,8 @@ BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}\\?[.)])\s+")
 LABELLED_QUOTE = re.compile(r"[A-Z][\w.-]{0,30}: (?=> ?(?:\d{1,3}\\?\. )?[^\W\d]|> ?>)")
 BLANKS = re.compile(r"\s+")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
-CLOSING = r"[\"'”’)\]]"  # signs that may stand between a sentence's full stop and its end
-SENTENCE_END = re.compile(
-    rf"(?:(?<=[.!?;])|(?<=[.!?;]{CLOSING})|(?<=[.!?;]{CLOSING}{{2}}))\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])"
-)
+# It begins with a class of signs, which are looked for without trying the rest at each place.
+SENTENCE_END = re.compile(r"[.!?;。！？；](?:(?<=[。！？；])|[\"'”’)\]]{0,2}(?=\s+(?:[\"'“(\[„]?[^\W_]|[`*-])))")
 LONGEST_SHORT = 12  # characters of what ends with a full stop and ends no sentence
 NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms"
@@ -134,8 +132,8 @@ def read(text: str, pastes: bool = False) -> tuple[Block, ...]:
     """Split what a person or an agent said into blocks, in order."""
     lines = text.splitlines()
     reader = _Reader(_find_printed(lines), _find_pasted(lines) if pastes else frozenset())
-    for place, line in enumerate(lines):
-        reader.take(line, place, lines[place + 1].strip() if place + 1 < len(lines) else "")
+    for place, (line, following) in enumerate(pairwise([*lines, ""])):
+        reader.take(line, place, following)
     return tuple(Block(kind, tuple(taken), quotes, speaker) for (kind, quotes, speaker), taken in reader.runs)
 
 
@@ -154,7 +152,11 @@ class _Reader:
         bare = line.strip()
         if attached := ATTACHED.match(bare):
             self.file = attached[1]
-        quote = None if self.fenced else QUOTE.match(line)
+        if self.fenced:
+            self.fenced = not FENCE.match(bare)
+            self._put(Kind.CODE, line)
+            return
+        quote = QUOTE.match(line)
         if quote and place not in self.printed:
             self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
             return
@@ -170,13 +172,12 @@ class _Reader:
 
     def _kind(self, bare: str, following: str) -> Kind:
         if FENCE.match(bare):
-            self.fenced = not self.fenced
-            return Kind.CODE
-        if self.fenced:
+            self.fenced = True
             return Kind.CODE
         if MARK.match(bare):
             return Kind.MARK
-        is_source = bare.endswith(":") and len(bare) <= LINE_CHARS and WROTE.match(bare) and following[:1] in ("", ">")
+        names_speaker = bare.endswith(":") and len(bare) <= LINE_CHARS and WROTE.match(bare)
+        is_source = names_speaker and following.strip()[:1] in ("", ">")
         if is_source or ATTACHED.match(bare) or (self.file and bare == "</file>"):
             return Kind.FURNITURE
         return Kind.CODE if is_code_line(bare) else Kind.PROSE
@@ -253,8 +254,10 @@ def _sentences_in(block: Block) -> Iterator[str]:
         return
     for paragraph in paragraphs(block.lines):
         held = ""
-        for part in SENTENCE_END.split(LONG_WORD.sub(r"\1…", paragraph)):
-            held = f"{held} {part.strip()}".strip()
+        text = LONG_WORD.sub(r"\1…", paragraph)
+        ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+        for begin, end in pairwise(ends):
+            held = f"{held} {text[begin:end].strip()}".strip()
             if not (held.endswith(".") and NO_END.search(held[-LONGEST_SHORT:])):
                 yield from _split_long(held)
                 held = ""
@@ -282,7 +285,7 @@ def _goes_on(line: str, following: str) -> bool:
 
 
 def _split_long(sentence: str) -> Iterator[str]:
-    sentence = BLANKS.sub(" ", BULLET.sub("", sentence, count=1) if BULLET.match(sentence) else sentence).strip()
+    sentence = " ".join(sentence[bullet.end() :].split() if (bullet := BULLET.match(sentence)) else sentence.split())
     while len(sentence) > LONGEST_STATEMENT + MARK_CHARS:
         cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)
         cut = LONGEST_STATEMENT if cut < 0 else cut
