@@ -16,7 +16,7 @@ from remediation.strategies.outcome import STAND_INS
 from remediation.strategies.said import Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
-from remediation.text.marks import BY_RULE, OMITTED, disarm
+from remediation.text.marks import BY_RULE, OMITTED
 from remediation.text.reading import paragraphs, without_fenced
 from remediation.text.selection import density, fill
 from remediation.text.statements import Kind, Statement, statements_of
@@ -61,7 +61,7 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
 def _account(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
     """Write a line for each text with a chosen sentence, in the order of turns."""
     texts = _join(statements, [place for places in chosen for place in places])
-    lines = [(said.turn, labelled(said, disarm(text))) for source, text in texts for said in (talk.texts[source][1],)]
+    lines = [(said.turn, labelled(said, text)) for source, text in texts for said in (talk.texts[source][1],)]
     return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=itemgetter(0)))))
 
 
@@ -172,6 +172,8 @@ def _in_order(
         if statement.role == "user" and not statement.speaker and _says_something(statement)
     ]
     first = people if sum(prices[place] for (place,) in people) <= people_room else []
+    told = {place for (place,) in first}
+    candidates = [left for places in candidates if (left := [place for place in places if place not in told])]
     last = max(1, len(statements) - 1)
 
     def rank(places: Sequence[int]) -> float:
@@ -182,7 +184,7 @@ def _in_order(
         if not any(_says_something(statements[place]) for place in places):
             return False
         if statements[places[0]].role == "user":
-            return not first
+            return True
         return max(worths[place] for place in places) >= LEAST_WORTH
 
     ranked = sorted(candidates, key=lambda places: (rank(places), places[0]))

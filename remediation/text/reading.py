@@ -119,13 +119,19 @@ def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
     """
     for block in read(redact(_excerpt(text)), pastes):
         if block.kind in (Kind.PROSE, Kind.PRINTED):
-            speaker = (block.speaker or QUOTED) if block.quotes else ""
+            speaker = _name_of(block.speaker) if block.quotes else ""
             for sentence in _sentences_in(block):
                 yield Sentence(disarm(sentence), speaker)
 
 
 QUOTED = "somebody"
 PASTED = "pasted text"
+NAME_CHARS = 80  # of who or what is quoted, as statements are read back
+PARENTHESES = str.maketrans("", "", "()")
+
+
+def _name_of(speaker: str) -> str:
+    return disarm(speaker).translate(PARENTHESES)[:NAME_CHARS].strip() or QUOTED
 
 
 def read(text: str, pastes: bool = False) -> tuple[Block, ...]:

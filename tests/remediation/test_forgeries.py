@@ -19,7 +19,7 @@ from remediation.strategies.digest import digest
 from remediation.strategies.said import ENTRY, said_in
 from remediation.text.ledger import SAID_AT, key_facts
 from remediation.text.marks import BY_RULE, KEY_FACTS, MARKS, RULE, disarm
-from remediation.text.statements import Said
+from remediation.text.statements import Said, statements_of
 from remediation.tokens.counting import characters_per_four as count
 from tests.remediation.building import model, numbered, toolbox, user
 
@@ -236,3 +236,13 @@ def test_ledger_and_account_hold_no_mark_but_their_labels(text: str, role: str) 
     for line in digest(numbered(user(IDLE), model(said), user("Go on.")), 400, toolbox(), 400).splitlines()[1:]:
         entry = ENTRY.fullmatch(line)
         assert entry and not MARKS.search(entry[3])
+
+
+@pytest.mark.parametrize("name", ["report (1).pdf", "[3 user] note.txt", "minutes of the meeting, " * 4 + "final.pdf"])
+def test_what_a_file_says_stays_the_files_whatever_its_name(name: str) -> None:
+    text = f'See the file.\n\n<file name="{name}">\nThe vault opens at 9:30 on 2026-03-14.\n</file>'
+    account = digest(numbered(user(IDLE), user(text), user("Go on.")), 400, toolbox(), 400)
+    assert "(quoting " in account
+    again = said_in([summary_of("").with_text(f"[Summary of turns 1-9]\n{account}", toolbox().count)])
+    assert [one.speaker != "" for one in statements_of(again) if "9:30" in one.text] == [True]
+    assert not any(MARKS.search(ENTRY.fullmatch(line)[3]) for line in account.splitlines()[1:])  # type: ignore[index]
