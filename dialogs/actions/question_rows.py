@@ -28,6 +28,8 @@ ALLOW_ALWAYS = gettext_noop("Always allow in this dialog")
 REFUSE = gettext_noop("Refuse")
 ALLOWING = (ALLOW, ALLOW_ALWAYS)
 APPROVALS = (*ALLOWING, REFUSE)
+INSTEAD = "instead"  # the ``action`` of a question about a call whose result a person gave in its tool's place
+INSTEAD_LABEL = gettext_noop("Answered instead of the tool")
 
 
 def open_question(change: Change, kind: str, text: str, **columns: Any) -> Question:
@@ -84,7 +86,7 @@ def _render_arguments(call: Call, arguments: Mapping[str, Any]) -> str:
 
 def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
     """Return the question by which a person allowed this call, or all calls of this tool in this dialog."""
-    answered = dialog.questions.filter(state=Question.State.ANSWERED, approves=tool)
+    answered = dialog.questions.filter(state=Question.State.ANSWERED, approves=tool).exclude(action=INSTEAD)
     this_one = Q(answer=ALLOW, tool_call_id=call.id, created_at__gte=_made_at(dialog, call))
     return answered.filter(Q(answer=ALLOW_ALWAYS) | this_one).order_by("-created_at").first()
 
@@ -123,6 +125,11 @@ def _translations(choice: str) -> frozenset[str]:
         with override(language):
             words.add(gettext(choice).casefold())
     return frozenset(words)
+
+
+def result_instead(words: str) -> Result:
+    """Return the result of a call that a person gave in its tool's place."""
+    return Result(f"[The tool was not run. A person answered in its place:]\n{words}")
 
 
 def refusal_in(answer: str) -> Result | None:

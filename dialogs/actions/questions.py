@@ -13,7 +13,16 @@ from django.utils import timezone
 from dialogs.actions.access import check_may_act, writable_dialog
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
 from dialogs.actions.messages import create_dialog, shorten
-from dialogs.actions.question_rows import ALLOW, approval_in, close_question, edited_in, open_question, refusal_in
+from dialogs.actions.question_rows import (
+    ALLOW,
+    INSTEAD,
+    approval_in,
+    close_question,
+    edited_in,
+    open_question,
+    refusal_in,
+    result_instead,
+)
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
@@ -128,6 +137,19 @@ def answer(question_id: UUID, user: User, text: str, arguments: str = "") -> Que
     return _end_ordinary(question_id, user, Question.State.ANSWERED, text, arguments)
 
 
+def answer_instead(question_id: UUID, user: User, result: str) -> Question:
+    """Give the result of a call that waits to be allowed, in its tool's place, which does not run; the run goes on."""
+    if is_blank(result):
+        raise Invalid("The result is empty. Write what the tool would have answered.")
+    with open_change(question_for(user, question_id).dialog_id) as change:
+        question = _read_open_question(question_id)
+        if not question.approves:
+            raise Conflict("not_answerable", "This question is about no call of a tool: answer it, or resolve it.")
+        question.action = INSTEAD
+        _end_within(change, question, user, Question.State.ANSWERED, result)
+    return question
+
+
 def answer_within(change: Change, question: Question, user: User, text: str) -> None:
     """Give the agent its answer to an open question of the dialog under change."""
     _check_answer(text)
@@ -160,7 +182,8 @@ def _end_within(change: Change, question: Question, user: User, state: str, resu
             f"This is a {SUSPENDING[Question.Kind(question.kind)]}: it is resolved by one of its exits, not answered.",
         )
     if state == Question.State.ANSWERED:
-        question.answer = result = approval_in(result) if question.approves else result
+        chooses = question.approves and question.action != INSTEAD
+        question.answer = result = approval_in(result) if chooses else result
     change.act(user, "answered the question" if state == Question.State.ANSWERED else "cancelled the question")
     close_question(change, question, user, state)
     if question.is_from_outside:
@@ -180,9 +203,9 @@ def _hand_to_agent(change: Change, question: Question, text: str) -> None:
             store_result(change, question.tool_call_id, question.tool, NOT_ANSWERED, author_id=by)
     elif not question.approves:
         store_result(change, question.tool_call_id, ASK_HUMAN, Result(text))
-    elif refusal := refusal_in(question.answer):
+    elif result := result_instead(text) if question.action == INSTEAD else refusal_in(question.answer):
         by = question.resolved_by_id
-        store_result(change, question.tool_call_id, question.tool, refusal, author_id=by)
+        store_result(change, question.tool_call_id, question.tool, result, author_id=by)
     change.dialog.changed_since_rewrite = True
     if change.dialog.answering_seq is None:
         change.dialog.continuing = True

@@ -40,6 +40,9 @@ class NewQuestion(Schema):
 
 class Answer(Schema):
     text: Text
+    instead: Annotated[
+        bool, Field(description="of a call that waits to be allowed: the text is its result, and the tool does not run")
+    ] = False
 
 
 class ExitTaken(BaseModel):
@@ -89,7 +92,8 @@ def get_question(request: PersonRequest, question_id: UUID) -> dict[str, Any]:
 @router.post("/questions/{uuid:question_id}/answer", response=QuestionOut)
 def answer(request: PersonRequest, question_id: UUID, given: Answer) -> dict[str, Any]:
     """Answer an ordinary question; the run goes on."""
-    questions.answer(question_id, request.auth, given.text)
+    give = questions.answer_instead if given.instead else questions.answer
+    give(question_id, request.auth, given.text)
     return _read(request.auth, question_id)
 
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils.safestring import SafeString, mark_safe
 
 from dialogs.actions.attachments import text_files, text_typed
-from dialogs.actions.question_rows import ALLOW_ALWAYS, ALLOWING
+from dialogs.actions.question_rows import ALLOW_ALWAYS, ALLOWING, INSTEAD
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import view
 from dialogs.models import Dialog, Question, Round, Turn
@@ -51,6 +51,11 @@ class Call:
     def is_refused(self) -> bool:
         """Check whether a person refused the call, so that it has not run and has not failed."""
         return self.status == "error" and self.approval is not None and self.approval.answer not in ALLOWING
+
+    @property
+    def is_persons(self) -> bool:
+        """Check whether a person gave the result in the tool's place."""
+        return self.approval is not None and self.approval.action == INSTEAD
 
     @property
     def is_cut(self) -> bool:
@@ -219,7 +224,7 @@ def _approvals_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, Question]:
         return {}
     rows = dialog.questions.exclude(approves="").filter(Q(tool_call_id__in=tools) | Q(answer=ALLOW_ALWAYS))
     closed = list(rows.exclude(state=Question.State.OPEN).select_related("resolved_by"))
-    always = {row.tool: row for row in closed if row.answer == ALLOW_ALWAYS}
+    always = {row.tool: row for row in closed if row.answer == ALLOW_ALWAYS and row.action != INSTEAD}
     return {call_id: always[tool] for call_id, tool in tools.items() if tool in always} | {
         row.tool_call_id: row for row in closed
     }

@@ -162,6 +162,7 @@ FORMS = (
     "This reminder has est. {number} tokens and the others hold est. {size}; together at most {limit} are accepted. "
     "Shorten it, or delete one.",
     "The answer is empty. Write one, or cancel the question.",
+    "The result is empty. Write what the tool would have answered.",
     "An answer takes words alone: queue files as a message.",
     "“{words}” is empty. Leave it out.",
     "“{words}” is neither a PNG, JPEG, WebP or GIF image nor a PDF, Word, Excel or PowerPoint document nor text in "

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
 from dialogs.actions.exits import EXITS
-from dialogs.actions.question_rows import ALLOWING, REFUSE, approval_in
+from dialogs.actions.question_rows import ALLOWING, INSTEAD, INSTEAD_LABEL, REFUSE, approval_in
 from dialogs.context import view
 from dialogs.errors import DAMAGED, Invalid, Refusal
 from dialogs.models import Agent, Question
@@ -132,12 +132,13 @@ def _question_context(request: PersonRequest, question: Question, exits: ExitFor
     may_resolve = questions.may_resolve(request.user, question)
     link = _link_of(request)
     suspends = question.kind != Question.Kind.QUESTION
+    ways = {**{way.name: way.label for way in EXITS}, INSTEAD: INSTEAD_LABEL}
     return {
         "question": question,
         "person": request.user,
         "at": link.address if link else reverse("question", args=[question.pk]),
         "may_resolve": may_resolve,
-        "way": next((exit_.label for exit_ in EXITS if exit_.name == question.action), question.action),
+        "way": ways.get(question.action, question.action),
         "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
     }
 
@@ -170,6 +171,8 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
 
 def answer_by_form(request: PersonRequest, question: Question) -> Question:
     """Answer with what a form holds. Raises ``Refusal``."""
+    if request.POST.get("instead"):
+        return questions.answer_instead(question.pk, request.user, request.POST.get("result", "").replace("\r\n", "\n"))
     text = typed_answer(request)
     if question.approves and request.POST.get("refuse"):  # the button beside a reason, which may be left out
         text = text if text.strip() else REFUSE

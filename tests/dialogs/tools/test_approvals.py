@@ -11,6 +11,7 @@ from dialogs.runtime.driver import drive
 from dialogs.tools.registry import builtin_tools
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
+from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import send
@@ -128,6 +129,33 @@ class TestInADialog:
         other = messages.create_dialog(asking.owner, asking.agent_id)
         send(other, "four")
         assert open_question(other).tool == "desk_book_trip_now"
+
+    def test_a_person_answers_in_the_tools_place(self, asking: Dialog, script: Script) -> None:
+        script(*[{"match": word, "tool_calls": [BOOK]} for word in ("one", "two")], {"text": "Done."})
+        send(asking, "one")
+        question, client = open_question(asking), browser_of(asking.owner)
+        path = f"/q4h/{question.pk}/answer/"
+        assert client.post(path, {"instead": "yes", "result": " "}).status_code == 400
+        assert client.post(path, {"instead": "yes", "result": "Always allow in this dialog"}).status_code == 302
+        drive(asking.pk)
+        told = "[The tool was not run. A person answered in its place:]\nAlways allow in this dialog"
+        assert results(asking) == [("ok", told)]
+        assert asking.turns.get(role="tool").author_id == asking.owner_id
+        page = client.get(f"/d/{asking.pk}/").content.decode()
+        assert "answered by a person" in page and "Answered instead of the tool by" in page
+        assert "Answered instead of the tool" in client.get(f"/q4h/{question.pk}/").content.decode()
+        send(asking, "two")
+        asked = open_question(asking)  # those words allowed nothing
+        body = {"text": "Booked by telephone.", "instead": True}
+        status, answered = Caller(asking.owner)("POST", f"/questions/{asked.pk}/answer", body)
+        assert (status, answered["action"], answered["answer"]) == (200, "instead", "Booked by telephone.")
+        drive(asking.pk)
+        assert results(asking)[1:] == [("ok", told.replace("Always allow in this dialog", "Booked by telephone."))]
+
+    def test_what_is_about_no_call_gets_no_result(self, asking: Dialog) -> None:
+        question = questions.ask_from_outside(asking.owner, "Tea?", asking.pk)
+        with pytest.raises(Conflict, match="about no call"):
+            questions.answer_instead(question.pk, asking.owner, "Yes")
 
     def test_a_closed_dialog_runs_nothing(self, asking: Dialog, script: Script) -> None:
         script({"match": "go", "tool_calls": [BOOK]}, {"text": "Done."})
