@@ -119,7 +119,7 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.extras.teams import task_document
     from dialogs.extras.teams import tools as team_tools
     from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, RecallChoice, Turn
-    from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
+    from dialogs.pages.meter import FREE, PROMPT, RESERVE
     from dialogs.pages.story import KINDS as ACTS
     from dialogs.pages.time_drawing import THRESHOLDS
     from dialogs.permissions import ALL
@@ -164,7 +164,7 @@ def values() -> Iterator[tuple[Text, str]]:
     kinds = {"context_full", "crashed", "given_up", *(error.kind for error in errors_of(ProviderError))}
     texts += [name.replace("_", " ") for name in sorted(kinds)]
     texts += [path.stem.replace("_", " ") for path in sorted((ROOT / "remediation" / "prompts").glob("*.md"))]
-    texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
+    texts += [RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
     texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", *ACTS]
     texts += ["Tool result", "Recalled", "System message", "key facts", *ContextEvent.WORDS.values()]
     texts += [*task_document.SECTIONS.values(), "reported", "at work", "waits for a person's answer"]

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.template.defaultfilters import floatformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -32,18 +31,6 @@ WARNING_PERCENT = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """One number of the panel, in words. ``share`` is a percentage, drawn as a bar."""
-
-    label: str
-    value: str
-    note: str = ""
-    warns: bool = False
-    is_wide: bool = False
-    share: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Panel:
     """The panel. ``utilisation`` is a percentage of ``limit``; both are ``None`` if the limit is unknown."""
 
@@ -58,36 +45,6 @@ class Panel:
     fixed: int  # tokens of instructions, tools and reminders, which no rewrite takes away
 
     @property
-    def cards(self) -> tuple[Card, ...]:
-        return (
-            Card(_("Messages"), _number(self.messages)),
-            Card(
-                _("Tokens"),
-                _number(self.est_tokens),
-                note=_("next request, est. of {number}").format(number=_number(self.limit)),
-                warns=self.warns,
-            ),
-            Card(
-                _("Utilization"),
-                _("unknown") if self.utilisation is None else f"{floatformat(self.utilisation, 1)}%",
-                note=self._share_of_what(),
-                warns=self.warns,
-                is_wide=True,
-                share=self.utilisation,
-            ),
-        )
-
-    def _share_of_what(self) -> str:
-        if self.utilisation is None:
-            return ""
-        if self.limit == self.window:
-            return _("est. share of the window")
-        return _(
-            "est. share of this policy's limit of {limit}. The health light shows the reported share of the window, "
-            "{window}"
-        ).format(limit=_number(self.limit), window=_number(self.window))
-
-    @property
     def warns(self) -> bool:
         return self.utilisation is not None and self.utilisation > WARNING_PERCENT
 
@@ -99,10 +56,6 @@ class Panel:
     @property
     def state(self) -> str:
         return "warning" if self.warns else ("active" if self.messages else "idle")
-
-
-def _number(number: int | None) -> str:
-    return _("unknown") if number is None else f"{number:,}"
 
 
 def panel_of(dialog: Dialog) -> Panel | None:

@@ -1,6 +1,5 @@
 """The ways to make room in a dialog's context, each with the outcome it would have now, and the best of them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,26 +50,19 @@ class Way:
         return est_sizes(gain.before, gain.after)
 
     @property
-    def messages(self) -> int:
-        """Return the number of messages that the model would no longer see."""
-        return len(self._gone) - int(self.preview["shortened"])
-
-    @property
-    def _gone(self) -> list[dict[str, Any]]:
+    def gone(self) -> list[dict[str, Any]]:
+        """Return the messages that the model would no longer see, or see shortened."""
         return [unit for unit in self.preview["removed"] if unit["kind"] != UnitKind.SUMMARY]
 
     @property
-    def shown(self) -> list[dict[str, Any]]:
-        return self._gone[:SHOWN]
-
-    @property
     def more(self) -> int:
-        return max(0, len(self._gone) - SHOWN)
+        return max(0, len(self.gone) - SHOWN)
 
     @property
     def words(self) -> str:
         """Return a sentence about what becomes of which messages."""
-        gone, shortened = self.messages, self.preview["shortened"]
+        shortened = self.preview["shortened"]
+        gone = len(self.gone) - shortened
         clauses = list[str]()
         if gone > 0 and self.preview["summary"]:
             clauses.append(
@@ -85,37 +77,24 @@ class Way:
                 )
             )
         if shortened:
-            shorter = (
-                ngettext("{shortened} is shortened.", "{shortened} are shortened.", shortened)
-                if clauses
-                else ngettext("{shortened} message is shortened.", "{shortened} messages are shortened.", shortened)
+            clauses.append(
+                ngettext("{shortened} message is shortened.", "{shortened} messages are shortened.", shortened)
             )
-            clauses.append(shorter)
         return " ".join(clauses).format(number=gone, shortened=shortened)
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """All ways by hand: the best one, if any frees enough, all that help, and those that change nothing."""
+    """All ways by hand, those that help first, and the best one, if any frees enough."""
 
     best: Way | None
-    helpful: tuple[Way, ...]
-    idle: tuple[Way, ...]
-
-    @property
-    def all(self) -> tuple[Way, ...]:
-        """Return all ways, those that help first."""
-        return (*self.helpful, *self.idle)
+    all: list[Way]
 
 
 def ways_of(dialog: Dialog) -> Ways:
     """Preview every rewrite by hand. Raises ``Refusal`` and ``UnknownModel`` if nothing can be previewed."""
     hands, own = [policy.by_hand for policy in by_hand() if policy.by_hand], policy_of(dialog).policy.by_hand
     previews = previews_of(dialog, [hand.verb for hand in hands])
-    return sort_ways([Way(hand, previews[hand.verb], hand == own) for hand in hands])
-
-
-def sort_ways(ways: Sequence[Way]) -> Ways:
+    ways = [Way(hand, previews[hand.verb], hand == own) for hand in hands]
     at = best_of([way.gain for way in ways])
-    best, helpful = None if at is None else ways[at], tuple(way for way in ways if way.gain.freed)
-    return Ways(best, helpful, tuple(way for way in ways if way not in helpful))
+    return Ways(None if at is None else ways[at], sorted(ways, key=lambda way: not way.gain.freed))

@@ -1,5 +1,4 @@
-"""The panel behind the ring: the last reported prompt by category, the last change to it, and how long its room will
-last."""
+"""The panel behind the ring: the last reported prompt by category, and how long its room will last."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +9,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext, pgettext
 
-from dialogs.context.sent import Sent, sizes_of, split_by_chars
+from dialogs.context.sent import Category, Sent, sizes_of, split_by_chars
 from health.forecast import LAST_GROWTHS, answers_until, growth_per_answer
 from health.levels import Level
 
 ANSWERS = LAST_GROWTHS + 1  # the newest that ended well: nothing here depends on earlier ones
 BAR = 100
 FAR = 100  # answers, from which on a number would only seem exact
-NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
 STANDINGS = {
     Level.HEALTHY: noop("There is room: nothing to do."),
     Level.CAUTION: noop("The context is getting full: make room soon."),
@@ -41,10 +39,7 @@ class Part:
 class Meter:
     lead: str = ""  # whether there is anything to do, in one sentence; empty where that is unknown
     parts: tuple[Part, ...] = ()  # none while nothing was reported
-    forecast: str = ""
-    growth: int = 0  # tokens an answer, where there is a forecast
-    change: str = ""  # signed tokens, since the answer before
-    cause: str = ""  # the rewrite or round that came between, if any
+    growth: int = 0  # tokens an answer, where the sentence is a forecast
 
 
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
@@ -57,15 +52,11 @@ def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any
     base = newest.generation__base
     alike = [*takewhile(lambda row: row.generation__base == base, reversed(snapshots))][::-1]
     growth = growth_per_answer([row.prompt_tokens for row in alike])
-    clauses = _forecast(health, tokens, growth) if growth else []
-    change, cause = _change(snapshots[-2:])
+    forecast = _forecast(health, tokens, growth) if growth else ""
     return Meter(
-        lead=_sentence(clauses[:1]) or _standing(health, tokens),
-        parts=parts_of(_split(sent, tokens), tokens, sent.output or 0, health["model_context_limit"]),
-        forecast=_sentence(clauses),
-        growth=round(growth or 0) if clauses else 0,
-        change=change,
-        cause=cause,
+        lead=forecast or _standing(health, tokens),
+        parts=parts_of(split_by_chars(sizes_of(sent), tokens), tokens, sent.output or 0, health["model_context_limit"]),
+        growth=round(growth or 0) if forecast else 0,
     )
 
 
@@ -74,13 +65,10 @@ def _standing(health: dict[str, Any], tokens: int | None) -> str:
     return _(STANDINGS[health["level"]]) if tokens is not None and health["level"] in STANDINGS else ""
 
 
-def _split(sent: Sent, tokens: int) -> dict[str, int]:
-    return {category.value: share for category, share in split_by_chars(sizes_of(sent), tokens).items()}
-
-
-def parts_of(split: Mapping[str, int], tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
+def parts_of(split: Mapping[Category, int], tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
     """Return the parts by category, then the reserve for the answer, and the rest of the window if it is known."""
-    named = {**(split or {PROMPT: tokens}), RESERVE: reserve, FREE: max(0, (window or 0) - tokens - reserve)}
+    held = {kind.value: size for kind, size in split.items()} or {PROMPT: tokens}
+    named = {**held, RESERVE: reserve, FREE: max(0, (window or 0) - tokens - reserve)}
     whole, upto, parts = window or tokens + reserve, 0, list[Part]()
     for name, size in named.items():
         if size:
@@ -91,11 +79,11 @@ def parts_of(split: Mapping[str, int], tokens: int, reserve: int, window: int | 
     return tuple(parts)
 
 
-def _forecast(health: dict[str, Any], tokens: int, growth: float) -> list[str]:
-    """Return a clause for each level ahead, the nearer first, or nothing for a level that is unknown or the last."""
+def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
+    """Return a sentence about each level ahead, the nearer first, or none for a level that is unknown or the last."""
     optimal, critical = health["optimal_max_tokens"], health["critical_max_tokens"]
     if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
-        return []
+        return ""
     ahead = [("Caution", optimal)] if tokens <= optimal < critical else []
     clauses = list[str]()
     for label, threshold in (*ahead, ("Critical", critical)):
@@ -108,30 +96,9 @@ def _forecast(health: dict[str, Any], tokens: int, growth: float) -> list[str]:
             clauses.append(first.format(about=about, level=level))
         if answers > FAR:
             break
-    return clauses
-
-
-def _sentence(clauses: list[str]) -> str:
-    if not clauses:
-        return ""
     sentence = pgettext("between two clauses", ", ").join(clauses)
     return f"{sentence[0].upper()}{sentence[1:]}{pgettext('end of a sentence', '.')}"
 
 
 def _about(answers: int) -> str:
-    if answers > FAR:
-        return _("more than {number}").format(number=FAR)
-    return _("about {number}").format(number=_(NUMBERS[answers]) if answers < len(NUMBERS) else answers)
-
-
-def _change(last: Sequence[Any]) -> tuple[str, str]:
-    if len(last) < 2:
-        return "", ""
-    before, after = last
-    if None in (before.prompt_tokens, after.prompt_tokens) or before.prompt_tokens == after.prompt_tokens:
-        return "", ""
-    change = f"{after.prompt_tokens - before.prompt_tokens:+,}".replace("-", "−")
-    (round_before, _colon, run_before), (number, _colon, run) = (row.generation__base.partition(":") for row in last)
-    if number != round_before:
-        return change, _("a new round")
-    return change, _("a rewrite or its undo") if run != run_before else ""
+    return (_("more than {number}") if answers > FAR else _("about {number}")).format(number=min(answers, FAR))

@@ -20,6 +20,7 @@ ROWS = 50  # a page
 SUMMARY_START = 400  # characters, by which a summary is known from others
 
 Item = Mapping[str, Any]  # an entry in a column of the rewrite
+Pair = tuple[Item | None, Item | None]  # what is gone at a place, and what stands there
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +62,31 @@ class Line:
 
 def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
     """Return the pieces before and after a rewrite by their oldest turns, new texts before what they replace."""
-    gone_by_id = {item["id"]: item for item in removed}
-    changed = {item["id"] for item in view if item.get("is_new") and item["id"] in gone_by_id}
-    rows: list[tuple[tuple[int, int, int], Item | None, Item | None]] = []
-    for number, item in enumerate(view):
-        pair = gone_by_id[item["id"]] if item.get("id") in changed else None
-        is_new = pair is None and bool(item.get("is_new"))
-        rows.append(((_oldest(item), not is_new, number), pair, item))
-    rows += [
-        ((_oldest(item), 1, number), item, None) for number, item in enumerate(removed) if item["id"] not in changed
-    ]
-    rows.sort(key=lambda row: row[0])
-    stand_ins = _stand_ins(rows)
+    rest = {item["id"]: item for item in removed}
+    pairs: list[Pair] = [(rest.pop(item["id"], None) if item.get("is_new") else None, item) for item in view]
+    pairs += [(item, None) for item in rest.values()]
+    pairs.sort(key=_order)
+    stand_ins = _stand_ins(pairs)
     return [
-        Piece(gone, stands, None if stands or gone is None else _stand_in_of(gone, stand_ins))
-        for _, gone, stands in rows
+        Piece(
+            gone,
+            stands,
+            next((stand_ins[seq] for seq in gone["turns"] if seq in stand_ins), None) if gone and not stands else None,
+        )
+        for gone, stands in pairs
     ]
 
 
-def _oldest(item: Item) -> int:
-    return min(item.get("turns") or item.get("sources") or (0,))
+def _order(pair: Pair) -> tuple[int, bool]:
+    gone, stands = pair
+    item = stands or gone or {}
+    return min(item.get("turns") or item.get("sources") or (0,)), bool(gone) or not item.get("is_new")
 
 
-def _stand_ins(rows: Sequence[tuple[Any, Item | None, Item | None]]) -> dict[int, int]:
+def _stand_ins(pairs: Sequence[Pair]) -> dict[int, int]:
     """Map each turn to the place of the first text that stands for it, which is a ledger only if there is no other."""
     places: dict[int, int] = {}
-    new = [(place, item) for place, (_, gone, item) in enumerate(rows) if item and item.get("is_new") and not gone]
+    new = [(place, item) for place, (gone, item) in enumerate(pairs) if item and item.get("is_new") and not gone]
     for place, item in sorted(new, key=lambda entry: (_is_ledger(entry[1]), entry[0])):
         for seq in item["sources"]:
             places.setdefault(seq, place)
@@ -95,10 +95,6 @@ def _stand_ins(rows: Sequence[tuple[Any, Item | None, Item | None]]) -> dict[int
 
 def _is_ledger(item: Item) -> bool:
     return str(item["id"]).startswith(LEDGER_PREFIX)
-
-
-def _stand_in_of(gone: Item, stand_ins: Mapping[int, int]) -> int | None:
-    return next((stand_ins[seq] for seq in gone["turns"] if seq in stand_ins), None)
 
 
 def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page: int) -> list[Line]:
@@ -114,9 +110,25 @@ def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page:
     turns = {seq: (role, text) for seq, role, text in rows}
     parts = {piece.stand_in: place for place, piece in reversed(list(enumerate(pieces))) if piece.stand_in is not None}
     earlier = makers_of(dialog, [unit.text for unit in units.values() if is_summary(unit)], before=run.pk)
-    return [
-        _line(place, piece, run, units, turns, parts.get(place), earlier) for place, piece in enumerate(shown, start)
-    ]
+    lines = list[Line]()
+    for place, piece in enumerate(shown, start):
+        gone, stands = piece.gone, piece.stands
+        is_new = bool(stands and stands.get("is_new"))
+        before = _before(gone, units.get(gone["id"])) if gone else None
+        lines.append(
+            Line(
+                place=place,
+                before=before,
+                after=_after(stands, turns) if stands else None,
+                is_new=is_new,
+                stands_for=len(stands["sources"]) if stands and is_new and not gone else 0,
+                why=_why(gone, stands, run) if gone else "",
+                stand_in=_address(piece.stand_in),
+                first_part=_address(parts.get(place)),
+                made_by=earlier.get(before.text) if before else None,
+            )
+        )
+    return lines
 
 
 def is_summary(unit: RemovedUnit) -> bool:
@@ -129,39 +141,15 @@ def is_markdown(unit: RemovedUnit) -> bool:
 
 
 def makers_of(dialog: Dialog, summaries: Sequence[str], before: int | None = None) -> dict[str, int]:
-    """Map summaries, by the beginning of their text, to the newest rewrite that wrote each."""
+    """Map summaries to the newest rewrite that wrote each, which is found by the beginning of their text."""
     if not summaries:
         return {}
     runs = RemediationRun.objects.filter(dialog=dialog).annotate(start=Left("summary", SUMMARY_START)).order_by("pk")
     if before is not None:
         runs = runs.filter(pk__lt=before)
-    makers = runs.filter(start__in={text[:SUMMARY_START] for text in summaries})
-    return dict(makers.values_list("start", "pk"))
-
-
-def _line(
-    place: int,
-    piece: Piece,
-    run: RemediationRun,
-    units: Mapping[str, RemovedUnit],
-    turns: Mapping[int, Any],
-    first_part: int | None,
-    earlier: Mapping[str, int],
-) -> Line:
-    gone, stands = piece.gone, piece.stands
-    is_new = bool(stands and stands.get("is_new"))
-    before = _before(gone, units.get(gone["id"])) if gone else None
-    return Line(
-        place=place,
-        before=before,
-        after=_after(stands, turns) if stands else None,
-        is_new=is_new,
-        stands_for=len(stands["sources"]) if stands and is_new and not gone else 0,
-        why=_why(gone, stands, run) if gone else "",
-        stand_in=_address(piece.stand_in),
-        first_part=_address(first_part),
-        made_by=earlier.get(before.text[:SUMMARY_START]) if before else None,
-    )
+    starts = {text: text[:SUMMARY_START] for text in summaries}
+    makers = dict(runs.filter(start__in=starts.values()).values_list("start", "pk"))
+    return {text: makers[start] for text, start in starts.items() if start in makers}
 
 
 def _address(place: int | None) -> str:
@@ -171,13 +159,12 @@ def _address(place: int | None) -> str:
 def _before(gone: Item, unit: RemovedUnit | None) -> Side:
     if unit is None:
         return Side("", _("[Not in the archive.]"), turns=tuple(gone["turns"]))
-    return Side(
-        unit.role,
-        unit.text,
-        _("{kind} · est. {number:,} tok").format(kind=_(unit.kind), number=unit.est_tokens),
-        tuple(gone["turns"]),
-        is_markdown(unit),
-    )
+    return Side(unit.role, unit.text, about(unit), tuple(gone["turns"]), is_markdown(unit))
+
+
+def about(unit: RemovedUnit) -> str:
+    """Return the kind of a unit and its size in words."""
+    return _("{kind} · est. {number:,} tok").format(kind=_(unit.kind), number=unit.est_tokens)
 
 
 def _after(stands: Item, turns: Mapping[int, Any]) -> Side:

@@ -4,11 +4,9 @@ whether it can be undone. On the drawing of the requests over time each is a mar
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from django.db.models import Q
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -19,13 +17,11 @@ from dialogs.models import Dialog, Generation, Question, Round
 from dialogs.pages.context_panel import RunLine, run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
-from dialogs.queries.context_report import next_size
-from dialogs.queries.moments import MOST, Moment, est_sizes, moment_of, moments, size_in_words
+from dialogs.queries.moments import MOST, Moment, est_sizes, moments, size_in_words
 from remediation.context import UnitKind
 from remediation.models import RemediationRun
 
 KINDS = ("rewrite", "undo", "round", "question", "crash", "failure", "recall")
-CALLS = 100  # the newest ones, among which sizes and recalled passages are looked for
 BEGINNINGS: dict[str, str] = {
     Round.Cause.START: noop("start"),
     Round.Cause.CLEAR_MIND: noop("the agent cleared its mind"),
@@ -38,7 +34,7 @@ BEGINNINGS: dict[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Act:
     """One thing that happened to what the model sees. ``address`` is its place in the conversation, and ``more`` the
-    page about what went and why, or what came back.
+    page about what went and why, or what came back, with the words of the link there.
     """
 
     kind: str  # one of KINDS
@@ -47,36 +43,24 @@ class Act:
     note: str = ""
     sizes: str = ""
     address: str = ""
-    more: str = ""
-    run: RunLine | None = None
-    by_hand: str = ""  # the person who did it, if one did
-    undoes_clear: bool = False  # whether it is a clear that can be undone now
-
-    @property
-    def may_undo(self) -> bool:
-        return self.undoes_clear or (self.kind == "rewrite" and self.run is not None and self.run.may_undo)
+    more: tuple[str, str] | None = None
+    run: RemediationRun | None = None
+    reason: str = ""  # as it is stored
+    may_undo: bool = False
 
 
-def story_of(page: DialogPage, newest: int) -> list[Act]:
-    """Return the newest acts, the newest first."""
-    gauge = Gauge(page.dialog, run_lines(page.dialog, newest=newest))
-    recalls = (act for call in gauge.calls for act in _recall(call))
-    acts = sorted([*_changes(page, gauge, newest), *recalls], key=lambda act: act.at, reverse=True)
-    return [_join(alike) for alike in _alike(acts)][:newest]
-
-
-def _alike(acts: Sequence[Act]) -> Iterator[list[Act]]:
-    """Group consecutive recalls, since a line for each would hide the rest."""
+def story_of(page: DialogPage, requests: Sequence[Moment], newest: int) -> list[Act]:
+    """Return the newest acts, the newest first, with the sizes and the recalled messages of these requests."""
+    recalls = (act for request in requests for act in _recall(request.generation))
+    acts = sorted([*_changes(page, requests, newest), *recalls], key=lambda act: act.at, reverse=True)
+    result = list[Act]()
     for is_recall, group in groupby(acts, key=lambda act: act.kind == "recall"):
-        rows = list(group)
-        yield from [rows] if is_recall else ([act] for act in rows)
-
-
-def _join(acts: Sequence[Act]) -> Act:
-    if len(acts) == 1:
-        return acts[0]
-    title = _("Earlier messages came back into {number} requests").format(number=len(acts))
-    return replace(acts[0], title=title)
+        alike = list(group)
+        if is_recall and len(alike) > 1:  # a line for each would hide the rest
+            title = _("Earlier messages came back into {number} requests").format(number=len(alike))
+            alike = [replace(alike[0], title=title)]
+        result += alike
+    return result[:newest]
 
 
 def marks_of(page: DialogPage, shown: Sequence[Moment], before: int | None = None) -> dict[str, list[Act]]:
@@ -90,8 +74,7 @@ def marks_of(page: DialogPage, shown: Sequence[Moment], before: int | None = Non
     starts = page.dialog.generations.order_by("pk").values_list("started_at", flat=True)
     until = starts.filter(pk__gte=before).first() if before else None
     earlier = {"created_at__lte": until} if until else {}
-    gauge = Gauge(page.dialog, run_lines(page.dialog, newest=MOST, **earlier))
-    for act in sorted(_changes(page, gauge, MOST, **earlier), key=lambda act: act.at):
+    for act in sorted(_changes(page, shown, MOST, **earlier), key=lambda act: act.at):
         asks = act.kind == "question"
         near = [one for one in shown if (one.started_at <= act.at if asks else one.started_at >= act.at)]
         if near and not (previous and act.at <= previous[0].started_at):
@@ -101,51 +84,61 @@ def marks_of(page: DialogPage, shown: Sequence[Moment], before: int | None = Non
     return result
 
 
-def _changes(page: DialogPage, gauge: "Gauge", newest: int, **chosen: Any) -> Iterator[Act]:
-    """Yield the rewrites of the gauge and their undos, and the newest clears and questions, or of those chosen."""
-    dialog = page.dialog
-    for line in gauge.lines:
-        yield _rewrite(dialog, line)
+def _changes(page: DialogPage, requests: Sequence[Moment], newest: int, **chosen: Any) -> Iterator[Act]:
+    """Yield the newest rewrites and their undos, clears and questions, or those chosen."""
+    dialog, lines = page.dialog, run_lines(page.dialog, newest=newest, **chosen)
+    sizes = Sizes(requests, [line.run for line in lines])
+    for line in lines:
+        rewrite = _rewrite(dialog, line)
+        yield rewrite
         if line.run.undone_at:
-            yield _undo(dialog, line, gauge)
+            yield _undo(rewrite, line.run, sizes)
     clears = set(dialog.rounds.filter(cause__in=Round.CLEARS, **chosen).order_by("-number")[:newest])
     for row, address in page.rounds:
         if row in clears:
-            title, note = capfirst(beginning_of(row)), _("round {number} began").format(number=row.number)
-            more = reverse("context", args=[dialog.pk])
-            act = Act("round", row.created_at, title, note, gauge.around(row.created_at), address, more)
-            yield replace(act, undoes_clear=row.number == page.undoable_round)
+            yield Act(
+                "round",
+                row.created_at,
+                capfirst(beginning_of(row)),
+                _("round {number} began").format(number=row.number),
+                sizes.around(row.created_at),
+                address,
+                (reverse("context", args=[dialog.pk]), _("What it sees")),
+                may_undo=row.number == page.undoable_round,
+            )
     questions = dialog.questions.filter(**chosen).order_by("-created_at").select_related("resolved_by")
     yield from map(_question, questions[:newest])
 
 
 def _rewrite(dialog: Dialog, line: RunLine) -> Act:
-    run, note, more = line.run, _("it sees again what went"), ""
-    if not line.undoes_clear:
-        gone = ngettext("{number} message went to the archive", "{number} messages went to the archive", line.removed)
-        note, more = gone.format(number=line.removed), reverse("archived-run", args=[dialog.pk, run.pk])
-    sizes, place = est_sizes(run.est_before, run.est_after), address_of(dialog, run.base_position, f"run-{run.pk}")
-    return Act("rewrite", run.created_at, _(line.title), note, sizes, place, more, line)
+    run, place = line.run, address_of(dialog, line.run.base_position, f"run-{line.run.pk}")
+    act = Act("rewrite", run.created_at, _(line.title), _("it sees again what went"), line.sizes, place, run=run)
+    if line.undoes_clear:
+        return act
+    gone = ngettext("{number} message went to the archive", "{number} messages went to the archive", line.removed)
+    more = (reverse("archived-run", args=[dialog.pk, run.pk]), _("What went"))
+    note = gone.format(number=line.removed)
+    return replace(act, note=note, more=more, reason=run.reason, may_undo=line.may_undo)
 
 
-def _undo(dialog: Dialog, line: RunLine, gauge: "Gauge") -> Act:
-    run = line.run
+def _undo(rewrite: Act, run: RemediationRun, sizes: "Sizes") -> Act:
     assert run.undone_at is not None
     return replace(
-        _rewrite(dialog, line),
+        rewrite,
         kind="undo",
         at=run.undone_at,
-        title=_("{rewrite}, undone").format(rewrite=_(line.title)),
-        note="",
-        sizes=gauge.around(run.undone_at, since=run.created_at, before=run.est_after),
-        by_hand=str(run.undone_by) if run.undone_by else "",
+        title=_("{rewrite}, undone").format(rewrite=rewrite.title),
+        note=_("by {who}").format(who=run.undone_by) if run.undone_by else "",
+        sizes=sizes.around(run.undone_at, run),
+        reason="",
+        may_undo=False,
     )
 
 
 def _question(question: Question) -> Act:
     kind = _("Question for a human") if question.kind == Question.Kind.QUESTION else _(question.get_kind_display())
-    state, address = _(question.get_state_display()), reverse("question", args=[question.pk])
-    return Act("question", question.created_at, kind, state, more=address)
+    more = (reverse("question", args=[question.pk]), _("The question"))
+    return Act("question", question.created_at, kind, _(question.get_state_display()), more=more)
 
 
 def _recall(call: Generation) -> Iterator[Act]:
@@ -155,7 +148,8 @@ def _recall(call: Generation) -> Iterator[Act]:
             "{number} earlier messages came back into one request",
             number,
         ).format(number=number)
-        yield Act("recall", call.started_at, title, more=reverse("recalled", args=[call.dialog_id, call.pk]))
+        more = (reverse("recalled", args=[call.dialog_id, call.pk]), _("What came back"))
+        yield Act("recall", call.started_at, title, more=more)
 
 
 def _loss(call: Generation) -> Iterator[Act]:
@@ -171,54 +165,31 @@ def beginning_of(row: Round) -> str:
     return _(BEGINNINGS[row.cause])
 
 
-class Gauge:
-    """The readings of the gauge before and after a moment, from the sizes of the calls and rewrites around it."""
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of a context at the requests and rewrites, oldest first, around a moment."""
 
-    def __init__(self, dialog: Dialog, lines: Sequence[RunLine]) -> None:
-        self._dialog, self.lines = dialog, lines
+    requests: Sequence[Moment]
+    runs: Sequence[RemediationRun]
 
-    @cached_property
-    def calls(self) -> Sequence[Generation]:
-        """Return the newest calls for answers and clears, newest first."""
-        purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
-        return list(Generation.objects.newest_of(self._dialog.pk).filter(purposes)[:CALLS])
+    def around(self, at: datetime, undone: RemediationRun | None = None) -> str:
+        """Return the sizes before and after a moment in words, or an empty text if they are unknown.
 
-    @cached_property
-    def _next(self) -> int | None:
-        return next_size(self._dialog)
-
-    def around(self, at: datetime, since: datetime | None = None, before: int | None = None) -> str:
-        """Return the sizes around a moment in words, or an empty text if they are unknown.
-
-        ``before`` is the estimate for the case that no call came between ``since`` and that moment.
+        At an undo that is the estimate of the rewrite itself, if no call came between the two.
         """
-        earlier = next((call for call in self.calls if call.started_at < at), None)
-        if earlier is not None and since is not None and earlier.started_at < since:
-            earlier = None
-        later = next((call for call in reversed(self.calls) if call.started_at >= at), None)
-        runs = (line.run for line in self.lines if line.run.created_at >= at)
-        rewrite = min(runs, key=lambda run: run.created_at, default=None)
-        first = _size(earlier) if earlier else (before, False)
-        last = _size(later) if later else (self._next, False)
+        since = undone.created_at if undone else None
+        earlier = [one for one in self.requests if (since or one.started_at) <= one.started_at < at]
+        later = next((one for one in self.requests if one.started_at >= at), None)
+        rewrite = next((run for run in self.runs if run.created_at >= at), None)
+        first = earlier[-1].reading if earlier else (undone.est_after, False) if undone else None
+        last = later.reading if later else None
         if rewrite and (later is None or rewrite.created_at < later.started_at):
             last = (rewrite.est_before, False)
-        return _sizes(first, last)
-
-
-def _size(call: Generation) -> tuple[int | None, bool]:
-    """Return what the gauge showed for a call, and whether that was reported."""
-    moment = moment_of(call)
-    return moment.tokens, moment.is_reported
-
-
-def _sizes(first: tuple[int | None, bool], last: tuple[int | None, bool]) -> str:
-    (before, is_reported), (after, is_reported_after) = first, last
-    if before is None or after is None:
-        return ""
-    if not is_reported and not is_reported_after:
-        return est_sizes(before, after)
-    words = size_in_words(before, is_reported), size_in_words(after, is_reported_after)
-    return _("{before} → {after} tokens").format(before=words[0], after=words[1])
+        if first is None or last is None:
+            return ""
+        if not first[1] and not last[1]:
+            return est_sizes(first[0], last[0])
+        return _("{before} → {after} tokens").format(before=size_in_words(*first), after=size_in_words(*last))
 
 
 def words_of_undo(run: RemediationRun, before: int | None, after: int | None) -> str:

@@ -11,7 +11,7 @@ from dialogs.pages.story import Act
 from dialogs.queries.moments import Moment
 
 STEP = 10  # from one column to the next, in the drawing's units
-MOST_FEW, FEW_PIXELS, COLUMN_PIXELS = 16, 32, 6  # so few columns are as wide, and stand beside their words
+LEAST_COLUMNS, COLUMN_PIXELS = 16, 6  # fewer stand at the right; the drawing of many is at least so wide
 ROOM_ABOVE = 1.02  # the tallest column stays below the upper edge
 SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of the height at which the axis has numbers
 THRESHOLDS = {"window": "model_context_limit", "critical": "critical_max_tokens", "optimal": "optimal_max_tokens"}
@@ -37,12 +37,8 @@ class Drawing:
 
     @property
     def pixels(self) -> int:
-        """Return the width of few columns, or the least width of many, which a wider page stretches."""
-        return self.width // STEP * (FEW_PIXELS if self.is_few else COLUMN_PIXELS)
-
-    @property
-    def is_few(self) -> bool:
-        return len(self.columns) <= MOST_FEW
+        """Return the least width, which a wider page stretches."""
+        return self.width // STEP * COLUMN_PIXELS
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -50,7 +46,8 @@ class Drawing:
 
 
 def draw(moments: Sequence[Moment], marks: Mapping[str, Sequence[Act]]) -> Drawing:
-    width = max(1, len(moments)) * STEP
+    width = max(LEAST_COLUMNS, len(moments)) * STEP
+    left = width - len(moments) * STEP
     tallest = max((moment.tokens for moment in moments), default=0) or 1
     thresholds = {
         kind: [getattr(moment.snapshot, column, None) for moment in moments] for kind, column in THRESHOLDS.items()
@@ -62,8 +59,10 @@ def draw(moments: Sequence[Moment], marks: Mapping[str, Sequence[Act]]) -> Drawi
     }
     top = round(ceiling(max([tallest, *(value for values in near.values() for value in values if value)]) * ROOM_ABOVE))
     return Drawing(
-        columns=tuple(_column(moment, marks.get(moment.key, ()), at * STEP, top) for at, moment in enumerate(moments)),
-        lines=tuple((kind, " ".join(_path(values, top))) for kind, values in near.items()),
+        columns=tuple(
+            _column(moment, marks.get(moment.key, ()), left + at * STEP, top) for at, moment in enumerate(moments)
+        ),
+        lines=tuple((kind, " ".join(_path(values, left, top))) for kind, values in near.items()),
         top=top,
         width=width,
         ticks=tuple((round(100 * (1 - share), 1), format_number(top * share, "")) for share in SHARES),
@@ -77,25 +76,19 @@ def _column(moment: Moment, marks: Sequence[Act], x: int, top: int) -> Column:
 
 
 def _words(moment: Moment, acts: Sequence[Act]) -> str:
-    row = moment.generation
-    size = (_("{number:,} tokens reported") if moment.is_reported else _("est. {number:,} tokens")).format(
-        number=moment.tokens
-    )
     parts = ", ".join(f"{_(kind.value)} {tokens:,}" for kind, tokens in moment.shares.items() if tokens)
     marks = "; ".join(act.title for act in acts)
-    whole = _("Call {number}, {outcome}: {size}").format(number=f"{moment.number:,}", outcome=_(row.outcome), size=size)
-    if moment.is_next:
-        whole = _("The next request: {size}").format(size=size)
+    whole = f"{moment.title}: {moment.size}"
     return ". ".join(filter(None, (whole, parts and _("est. {parts}").format(parts=parts), marks)))
 
 
-def _path(values: Sequence[int | None], top: int) -> Iterator[str]:
+def _path(values: Sequence[int | None], left: int, top: int) -> Iterator[str]:
     """Return a path with a step for each column whose threshold is known."""
     last: int | None = None
     for at, value in enumerate(values):
         if value is None:
             last = None
             continue
-        y, right = round(HEIGHT - value * HEIGHT / top, 2), (at + 1) * STEP
-        yield f"H{right}" if value == last else f"M{at * STEP} {y}H{right}"
+        y, x = round(HEIGHT - value * HEIGHT / top, 2), left + at * STEP
+        yield f"H{x + STEP}" if value == last else f"M{x} {y}H{x + STEP}"
         last = value

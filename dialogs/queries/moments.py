@@ -53,14 +53,50 @@ class Moment:
         return _("the next request") if self.is_next else _("call {number}").format(number=f"{self.number:,}")
 
     @property
+    def reading(self) -> tuple[int, bool]:
+        """Return what the gauge showed, and whether that was reported."""
+        return self.tokens, self.is_reported
+
+    @property
     def label(self) -> str:
         """Return the name with the size, for a list to choose from."""
-        return f"{self.name} · {size_in_words(self.tokens, self.is_reported)}"
+        return f"{self.name} · {size_in_words(*self.reading)}"
+
+    @property
+    def title(self) -> str:
+        if self.is_next:
+            return _("What it would see now")
+        outcome = _(self.generation.outcome)
+        return _("Call {number}, {outcome}").format(number=f"{self.number:,}", outcome=outcome)
+
+    @property
+    def size(self) -> str:
+        words = _("{number:,} tokens reported") if self.is_reported else _("est. {number:,} tokens")
+        return words.format(number=self.tokens)
 
     @property
     def est(self) -> int | None:
         """Return the estimate from before the call, if there is also a report."""
         return self.generation.est_tokens if self.is_reported else None
+
+    @property
+    def numbers(self) -> list[tuple[str, str]]:
+        """Return what was reported of the call, in words."""
+        row, snapshot = self.generation, self.snapshot or HealthSnapshot()
+        counts = {
+            _("Prompt tokens"): row.prompt_tokens,
+            _("Completion tokens"): row.completion_tokens,
+            _("Total tokens"): row.total_tokens,
+            _("Read from the cache"): row.cache_read_tokens,
+            _("Written to the cache"): row.cache_write_tokens,
+            _("Reasoning tokens"): row.reasoning_tokens,
+            _("First word after, ms"): row.first_token_ms,
+        }
+        return [
+            *((label, _("unknown") if number is None else f"{number:,}") for label, number in counts.items()),
+            (_("Of the window"), _share(snapshot.hard_util, snapshot.model_context_limit)),
+            (_("Of the optimal size"), _share(snapshot.optimal_util, snapshot.optimal_max_tokens)),
+        ]
 
     @property
     def snapshot(self) -> HealthSnapshot | None:
@@ -71,18 +107,19 @@ class Moment:
         return self.snapshot.model_context_limit if self.snapshot else self.known_window
 
 
-def call_numbers(rows: Sequence[Generation]) -> dict[int, int]:
-    """Count the calls of a dialog from 1 on, and return the number of each of these, all of one dialog, by id.
+def moments_of(rows: Sequence[Generation]) -> list[Moment]:
+    """Return these calls of one dialog, with their numbers.
 
     All purposes count, as in the table of every call; those of other dialogs do not, as they do in ids.
     """
     if not rows:
-        return {}
+        return []
     calls = Generation.objects.newest_of(rows[0].dialog_id)
     first, last = min(row.pk for row in rows), max(row.pk for row in rows)
     earlier = calls.filter(pk__lt=first).count()
     ids = sorted(calls.filter(pk__gte=first, pk__lte=last).values_list("pk", flat=True))
-    return {pk: number for number, pk in enumerate(ids, earlier + 1)}
+    numbers = {pk: number for number, pk in enumerate(ids, earlier + 1)}
+    return [moment_of(row, numbers[row.pk]) for row in rows]
 
 
 def moment_of(generation: Generation, number: int = 0) -> Moment:
@@ -114,9 +151,12 @@ def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> lis
     rows = Generation.objects.newest_of(dialog.pk).filter(purpose__in=purposes)
     if before is not None:
         rows = rows.filter(pk__lt=before)
-    shown = list(rows.select_related("snapshot")[:limit])[::-1]
-    numbers = call_numbers(shown)
-    return [moment_of(row, numbers[row.pk]) for row in shown]
+    return moments_of(list(rows.select_related("snapshot")[:limit])[::-1])
+
+
+def _share(ratio: float | None, whole: int | None) -> str:
+    share = _("unknown") if ratio is None else f"{ratio * 100:.1f} %"
+    return f"{share} {_('of {}').format(f'{whole:,}')}" if whole else share
 
 
 def size_in_words(tokens: int, is_reported: bool) -> str:

@@ -1,8 +1,7 @@
 """Views of a dialog's context: its requests over time, the parts of one of them, and the dialog as a file."""
 
 from dataclasses import replace
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
@@ -19,7 +18,7 @@ from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import calls_of
 from dialogs.pages.story import story_of
 from dialogs.queries import context_report
-from dialogs.queries.moments import MOST, call_numbers
+from dialogs.queries.moments import moments_of
 from dialogs.views.answers import PersonRequest, dialog_page
 from dialogs.views.rewrites import LONG_STORY, weigh
 from dominds.db.bounded import NewestFirst
@@ -33,40 +32,30 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     rewrite would remove, without doing it.
     """
     page = DialogPage(dialog, request.user, request=request)
-    pane = _pane(request, page)
-    shown = {"page": page, "section": "dialogs", "back": _back(request)} | pane.variables()
+    pane = ContextPage(page, request.GET)
+    # A form leads back here, except beside a conversation, where it stays anyway.
+    is_here = not request.htmx or request.path in (request.htmx.current_url or "")
+    back = request.get_full_path() if is_here else ""
+    shown: dict[str, Any] = {"page": page, "pane": pane, "section": "dialogs", "back": back}
     if request.htmx and request.htmx.target == "moment":
         return render(request, "dialogs/_moment.html", shown)
     asked, query = request.GET.get("preview", ""), request.GET.get("q", "")
     if asked:  # else a script asks for the ways, which are weighed for seconds where very much is seen
         weigh(page)
-        ways = {way.hand.verb: way for way in page.room.all} if page.room else {}
-        if page.room and asked in ways:
-            page.room, shown["asked"] = replace(page.room, best=ways[asked]), ways[asked].hand.button
+        for way in page.room.all if page.room else ():
+            if page.room and way.hand.verb == asked:
+                page.room, shown["asked"] = replace(page.room, best=way), way.hand.button
     rows = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
     calls = NewestFirst(rows, ROWS, until=request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
-    numbers = call_numbers(list(calls))
     shown |= {
-        "story": story_of(page, LONG_STORY),
+        "story": story_of(page, pane.visible, LONG_STORY),
         "calls": calls,
-        "numbered_calls": [(numbers[row.pk], row) for row in calls],
+        "rows": moments_of(list(calls)),
         "is_paging": bool({"page", "until"} & request.GET.keys()),
         "query": query,
         "hits": _hits(dialog, query) if query else [],
     }
     return render(request, "dialogs/context.html", shown)
-
-
-def _back(request: PersonRequest) -> str:
-    """Return where a form of the page leads back to. Beside a conversation the form stays there anyway."""
-    page = urlsplit(request.htmx.current_url or "").path if request.htmx else request.path
-    return request.get_full_path() if page == request.path else ""
-
-
-def _pane(request: PersonRequest, page: DialogPage, most: int = MOST) -> ContextPage:
-    given = request.GET
-    beside, number = given.get("with", ""), number_in(given.get("before"))
-    return ContextPage(page, given.get("at", ""), beside, number, given.get("part") or "1", most)
 
 
 def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
@@ -79,7 +68,7 @@ def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
     lines = {line.run.pk: line for line in run_lines(dialog, pk__in={unit.run_id for unit in units})}
     makers = rewrite_page.makers_of(dialog, [unit.text for unit in units if rewrite_page.is_summary(unit)])
     for unit in units:
-        unit.line, unit.made_by = lines.get(unit.run_id), makers.get(unit.text[: rewrite_page.SUMMARY_START])
+        unit.about, unit.line, unit.made_by = rewrite_page.about(unit), lines.get(unit.run_id), makers.get(unit.text)
     return [(unit, hit.without_marks(written)) for unit, hit in found]
 
 
@@ -89,14 +78,14 @@ def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     if request.headers.get("Sec-Fetch-Dest") == "document":  # somebody opens the address
         return redirect("context", dialog_id=dialog.pk)
     page = DialogPage(dialog, request.user, request=request)
-    shown = _pane(request, page, IN_PANE).variables()
-    return HttpResponse(page.piece("context_panel") + page.piece("context", **shown))
+    pane = ContextPage(page, request.GET, IN_PANE)
+    return HttpResponse(page.piece("context_panel") + page.piece("context", pane=pane))
 
 
 @dialog_page
 def text(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Return the full text of one piece of a request, as plain text."""
-    pane = _pane(request, DialogPage(dialog, request.user))
+    pane = ContextPage(DialogPage(dialog, request.user), request.GET)
     number = number_in(request.GET.get("piece"))
     pieces = pane.request.pieces if pane.request else ()
     if number is None or number >= len(pieces):
@@ -105,10 +94,12 @@ def text(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 @dialog_page
-def led_to_context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Redirect a former address to the context page, with its query."""
-    asked = request.GET.urlencode()
-    return redirect(f"{reverse('context', args=[dialog.pk])}{'?' if asked else ''}{asked}")
+def led_to_context(request: PersonRequest, dialog: Dialog, generation_id: int | None = None) -> HttpResponse:
+    """Redirect a former address, of the context or of one call, to the context page, with its query."""
+    asked = request.GET.copy()
+    if generation_id is not None:
+        asked["at"] = str(generation_id)
+    return redirect(f"{reverse('context', args=[dialog.pk])}{'?' if asked else ''}{asked.urlencode()}")
 
 
 @dialog_page
@@ -140,10 +131,5 @@ def whole_turn(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse
 
 
 @dialog_page
-def export_markdown(request: PersonRequest, dialog: Dialog) -> HttpResponseBase:
-    return send_export(dialog, "md")
-
-
-@dialog_page
-def export_json(request: PersonRequest, dialog: Dialog) -> HttpResponseBase:
-    return send_export(dialog, "json")
+def export(request: PersonRequest, dialog: Dialog, form: Literal["md", "json"]) -> HttpResponseBase:
+    return send_export(dialog, form)

@@ -17,6 +17,7 @@ from dialogs.actions.access import visible_dialog
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages import rewrite_page
+from dialogs.pages.context_page import ContextPage
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
@@ -90,7 +91,7 @@ def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     page = DialogPage(dialog, request.user, request=request)
     weigh(page)
     back = request.GET.get("back", "")  # a form on the context's own page, which no socket keeps up to date
-    story = story_of(page, LONG_STORY if back else STORY)
+    story = story_of(page, ContextPage(page, {}).visible, LONG_STORY if back else STORY)
     pieces = [page.piece(name, back=back, story=story) for name in ("best_way", "ways", "story")]
     return HttpResponse("".join(pieces))
 

@@ -18,45 +18,44 @@ const STUCK_MS = 60_000;
 
 let timer = 0;
 
-export function showBreaking(update) {
+export function showBreaking({ phase, message, progress, priority, area }) {
   const box = document.getElementById("breaking");
   if (box.dataset.shown === "no") return;
-  clearTimeout(timer);
-  box.hidden = false;
-  box.dataset.phase = update.phase;
-  box.dataset.tone = toneOf(update, box.dataset.p1 === "yes");
-  box.classList.toggle("pulses", update.phase === "summarize_old");
-  box.classList.toggle("spins", update.phase === "detection");
-  document.getElementById("breaking-icon").setAttribute("href", iconUrl(ICONS[update.phase] ?? "sync"));
-  document.getElementById("breaking-message").textContent = update.message;
-  const bar = document.getElementById("breaking-bar");
-  if (COMPUTING.includes(update.phase) || update.progress < 0) bar.removeAttribute("value");
-  else bar.value = update.progress;
-  const badge = document.getElementById("breaking-priority");
-  badge.hidden = !update.priority;
-  badge.dataset.priority = update.priority ?? "";
-  badge.textContent = badge.hidden ? "" : `P${update.priority}${update.area ? `: ${update.area}` : ""}`;
-  if (update.phase === "detection") document.getElementById("breaking-details").hidden = true;
-  if (LAST.includes(update.phase) || update.phase === "recovery") announce(update.message);
-  const seconds = Number(box.dataset.hide);
-  timer = setTimeout(
-    () => {
-      box.hidden = true;
-    },
-    LAST.includes(update.phase) ? seconds * 1000 : STUCK_MS,
+  const [icon, words, bar, badge, details] = ["icon", "message", "bar", "priority", "details"].map((part) =>
+    document.getElementById(`breaking-${part}`),
   );
+  const isLast = LAST.includes(phase);
+  box.hidden = false;
+  box.dataset.phase = phase;
+  box.dataset.tone = toneOf(phase, progress, priority === 1 && box.dataset.p1 === "yes");
+  box.classList.toggle("pulses", phase === "summarize_old");
+  box.classList.toggle("spins", phase === "detection");
+  icon.setAttribute("href", iconUrl(ICONS[phase] ?? "sync"));
+  words.textContent = message;
+  if (COMPUTING.includes(phase) || progress < 0) bar.removeAttribute("value");
+  else bar.value = progress;
+  badge.hidden = !priority;
+  badge.dataset.priority = priority ?? "";
+  badge.textContent = priority ? `P${priority}${area ? `: ${area}` : ""}` : "";
+  if (phase === "detection") details.hidden = true;
+  if (isLast || phase === "recovery") announce(message);
+  hideAfter(isLast ? Number(box.dataset.hide) * 1000 : STUCK_MS);
 }
 
 /** Nothing could be made smaller: the notice says so, and no bar is to go on claiming that work is under way. */
 export function endBreaking() {
-  const box = document.getElementById("breaking");
-  if (LAST.includes(box.dataset.phase)) return;
-  clearTimeout(timer);
-  box.hidden = true;
+  if (!LAST.includes(document.getElementById("breaking").dataset.phase)) hideAfter(0);
 }
 
-function toneOf(update, highlightsP1) {
-  if (update.phase === "recovery" || update.progress < 0) return "recovery";
-  if (update.phase === "detection") return "warning";
-  return update.priority === 1 && highlightsP1 ? "p1" : "normal";
+function hideAfter(ms) {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    document.getElementById("breaking").hidden = true;
+  }, ms);
+}
+
+function toneOf(phase, progress, isP1) {
+  if (phase === "recovery" || progress < 0) return "recovery";
+  if (phase === "detection") return "warning";
+  return isP1 ? "p1" : "normal";
 }

@@ -18,16 +18,7 @@ function tell() {
   WIDE.matches ? opener.setAttribute("aria-expanded", isBeside()) : opener.removeAttribute("aria-expanded");
 }
 
-/** The bar of the meter again, narrow, below the header: how full it is can be seen from wherever one reads. */
-function drawStrip() {
-  const isKnown = document.getElementById("ring").dataset.level !== "unknown"; // else it would look full
-  const bar = isKnown && document.querySelector("#meter .meter-bar");
-  document.getElementById("strip").replaceChildren(...(bar ? [bar.cloneNode(true)] : []));
-}
-
 export function startSide() {
-  drawStrip();
-  document.addEventListener("dominds:placed", drawStrip);
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[popovertarget='side']");
     if (!button) return;

@@ -1,19 +1,15 @@
 // The requests over time: pointing at one says what it was, and arrow keys, a click or a pull along them show it below.
-import { localTimes } from "./page.js";
-
 const WAIT_MS = 120;
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e6, End: 1e6 };
-const columnsOf = (drawing) => [...drawing.querySelectorAll("a")];
 let waits = 0;
 
 /** Show a request, and name it in the address where this is the page of the context. */
 function choose(column) {
-  for (const other of columnsOf(column.closest(".timeline"))) other.removeAttribute("aria-current");
+  column.parentElement.querySelector("[aria-current]")?.removeAttribute("aria-current");
   column.setAttribute("aria-current", "true");
   clearTimeout(waits);
   waits = setTimeout(async () => {
     await window.htmx.ajax("GET", column.href.baseVal, { target: "#moment", swap: "outerHTML" });
-    localTimes(document.getElementById("moment"));
     if (!document.getElementById("dialog")) history.replaceState(null, "", column.href.baseVal);
   }, WAIT_MS);
 }
@@ -22,9 +18,8 @@ document.addEventListener("keydown", (event) => {
   const drawing = event.target.closest(".timeline");
   if (!drawing || !(event.key in STEPS)) return;
   event.preventDefault();
-  const columns = columnsOf(drawing);
-  const from = columns.findIndex((column) => column.hasAttribute("aria-current"));
-  const to = (from < 0 ? columns.length - 1 : from) + STEPS[event.key];
+  const columns = [...drawing.querySelectorAll("a")];
+  const to = columns.indexOf(drawing.querySelector("[aria-current]") ?? columns.at(-1)) + STEPS[event.key];
   const column = columns[Math.min(columns.length - 1, Math.max(0, to))];
   column.focus();
   choose(column);

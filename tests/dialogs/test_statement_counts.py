@@ -115,7 +115,7 @@ def test_a_look_at_a_dialog(script: Script) -> None:
         page = browser.get(f"/d/{dialog.pk}/").content.decode()
     check(looking, statements=20, transactions=0, sent=150)
     assert len(elements(page)) <= 76
-    assert len(gzip.compress(page.encode())) <= 7_900  # as a browser gets it
+    assert len(gzip.compress(page.encode())) <= 7_700  # as a browser gets it
 
 
 def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
@@ -128,7 +128,7 @@ def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
     pieces = sum(len(elements(frame.get("html", ""))) for frame in frames)
     size = sum(len(frame.get("html", "")) for frame in frames)
     check(drawing, statements=4, transactions=0, sent=45)
-    assert pieces <= 12
+    assert pieces <= 13  # of which one is drawn again below the header
     assert size <= 6_000  # characters, which nothing compresses; names and times differ a little
 
 

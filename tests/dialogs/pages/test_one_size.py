@@ -94,7 +94,7 @@ def test_the_next_request_has_one_size_on_every_page(rewritten: Dialog) -> None:
     assert panel is not None and panel.est_tokens == size
     assert f"{size:,}" in words_of(client, f"/d/{dialog.pk}/details/")
     page = words_of(client, f"/d/{dialog.pk}/context/")
-    assert f"est. {size:,} of" in page
+    assert f"est. {size:,} tokens of" in page
     assert ("Recalled" in page) is bool(seen["recalled"]["est_tokens"])
     for verb in ("prune", "summarize"):
         preview = context_report.context_of(dialog, verb)["preview"]
