@@ -177,6 +177,8 @@ class Sizes:
 
         At an undo that is the estimate of the rewrite itself, if no call came between the two.
         """
+        if not self.requests or at < self.requests[0].started_at:
+            return ""
         since = undone.created_at if undone else None
         earlier = [one for one in self.requests if (since or one.started_at) <= one.started_at < at]
         later = next((one for one in self.requests if one.started_at >= at), None)

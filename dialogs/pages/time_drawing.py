@@ -33,12 +33,8 @@ class Drawing:
     lines: tuple[tuple[str, str], ...]  # thresholds, each with its path
     top: int  # tokens of the full height
     width: int
+    pixels: int  # the least width, which a wider page stretches
     ticks: tuple[tuple[float, str], ...]  # percent from above, and the number of tokens there
-
-    @property
-    def pixels(self) -> int:
-        """Return the least width, which a wider page stretches."""
-        return self.width // STEP * COLUMN_PIXELS
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -65,6 +61,7 @@ def draw(moments: Sequence[Moment], marks: Mapping[str, Sequence[Act]]) -> Drawi
         lines=tuple((kind, " ".join(_path(values, left, top))) for kind, values in near.items()),
         top=top,
         width=width,
+        pixels=width // STEP * COLUMN_PIXELS,
         ticks=tuple((round(100 * (1 - share), 1), format_number(top * share, "")) for share in SHARES),
     )
 

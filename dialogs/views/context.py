@@ -48,7 +48,7 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     rows = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
     calls = NewestFirst(rows, ROWS, until=request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
     shown |= {
-        "story": story_of(page, pane.visible, LONG_STORY),
+        "story": story_of(page, (ContextPage(page, {}) if pane.before else pane).visible, LONG_STORY),
         "calls": calls,
         "rows": moments_of(list(calls)),
         "is_paging": bool({"page", "until"} & request.GET.keys()),

@@ -89,6 +89,11 @@ def test_calls_are_counted_within_their_dialog(dialog: Dialog, script: Script) -
     assert "Call 1, kept" in page(other, f"context/?at={first.pk}&before={first.pk}"), "among others or alone"
 
 
+def test_the_story_tells_sizes_also_beside_older_requests(dialog: Dialog) -> None:
+    html = page(dialog, f"context/?before={dialog.generations.latest('pk').pk}")
+    assert 'class="sizes">4,321 → 4,321 tokens<' in html.partition('id="story"')[2]
+
+
 def test_the_next_request_is_shown_before_it_is_sent(dialog: Dialog) -> None:
     post_message(dialog.pk, "fourth")
     html, told = page(dialog, "context/"), next_request(Dialog.objects.get(pk=dialog.pk))
