@@ -270,7 +270,6 @@ def exchange() -> None:
     from dialogs.store import lease, wakeups
     from dialogs.tools.registry import builtin_tools
     from dialogs.tools.tool import Tool
-    from dominds.celery import app
     from dominds.llm.messages import ToolSpec
     from dominds.llm.providers import scripted
 
@@ -283,7 +282,7 @@ def exchange() -> None:
     vars(lease)["keeper"] = vars(auxiliary_calls)["keeper"] = Keepers()
     vars(wakeups)["_wakes"] = AtOnce()
     vars(wakeups)["_publisher"] = vars(live_text)["_writer"] = Nowhere()
-    vars(app)["send_task"] = lambda task, given: send(*given)
+    vars(wakeups)["_send"] = lambda task, row_id: send(row_id)
     vars(timezone)["now"] = lambda: (
         BEGAN + timedelta(seconds=world.now + (world.current.process.clock_seconds if world.current else 0.0))
     )
