@@ -19,12 +19,6 @@ class ContextState(models.Model):
         UNAVAILABLE = "unavailable"
         SUSPECTED = "suspected"
 
-    report = models.CharField(max_length=12, choices=Report.choices, default=Report.AWAITING)
-    prompt_tokens = models.PositiveIntegerField(null=True, help_text="last reported")
-    completion_tokens = models.PositiveIntegerField(null=True)
-    total_tokens = models.PositiveIntegerField(null=True)
-    overflowed = models.BooleanField(default=False, help_text="the provider refused the last request as too long")
-
     context_epoch = models.PositiveIntegerField(
         default=0,
         db_default=0,
@@ -45,6 +39,12 @@ class ContextState(models.Model):
     request_parts = models.JSONField(
         null=True, help_text="digests of what its newest request began with, stored as parts of requests"
     )
+
+    report = models.CharField(max_length=12, choices=Report.choices, default=Report.AWAITING)
+    prompt_tokens = models.PositiveIntegerField(null=True, help_text="last reported")
+    completion_tokens = models.PositiveIntegerField(null=True)
+    total_tokens = models.PositiveIntegerField(null=True)
+    overflowed = models.BooleanField(default=False, help_text="the provider refused the last request as too long")
 
     changed_since_rewrite = models.BooleanField(default=True)
     calibration = models.FloatField(null=True, help_text="of older dialogs: reported over estimated prompt tokens")

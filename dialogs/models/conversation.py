@@ -93,6 +93,20 @@ class Dialog(Drive, ContextState):
 
     UNLISTED = (Origin.AGENT, Origin.BACKGROUND)  # left out of people's lists unless they ask for them
 
+    # What most changes write stands first, beside the worker's columns: PostgreSQL's log takes a changed row from its
+    # first changed byte to its last.
+    round_number = models.PositiveIntegerField(default=1)
+    state = models.CharField(
+        max_length=10, choices=[(state.value, state.value) for state in State], default=State.IDLE.value
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    active_at = models.DateTimeField(db_default=Now())
+    closed_at = models.DateTimeField(null=True, blank=True)
+    last_turn_seq = models.PositiveIntegerField(default=0)
+    last_position = models.PositiveIntegerField(default=0)
+    last_event_seq = models.PositiveIntegerField(default=0)
+    history_version = models.PositiveIntegerField(default=0, help_text="grows with every rewrite, undo and clear")
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs", db_index=False
@@ -120,18 +134,6 @@ class Dialog(Drive, ContextState):
         max_length=80, blank=True, help_text="overrides the agent's, after a move to another model"
     )
     model = models.CharField(max_length=120, blank=True)
-    round_number = models.PositiveIntegerField(default=1)
-    state = models.CharField(
-        max_length=10, choices=[(state.value, state.value) for state in State], default=State.IDLE.value
-    )
-    created_at = models.DateTimeField(db_default=Now())
-    active_at = models.DateTimeField(db_default=Now())
-    closed_at = models.DateTimeField(null=True, blank=True)
-    last_turn_seq = models.PositiveIntegerField(default=0)
-    last_position = models.PositiveIntegerField(default=0)
-    last_event_seq = models.PositiveIntegerField(default=0)
-    history_version = models.PositiveIntegerField(default=0, help_text="grows with every rewrite, undo and clear")
-
     origin = models.CharField(
         max_length=10,
         choices=Origin.choices,

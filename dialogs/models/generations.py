@@ -49,7 +49,6 @@ class Generation(models.Model):
     )
     round_number = models.PositiveIntegerField()
     purpose = models.CharField(max_length=12, choices=Purpose.choices)
-    outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
     attempt = models.PositiveSmallIntegerField(default=1, help_text="k of a forced clear, or the try of a reply")
     epoch = models.PositiveIntegerField()
     provider = models.CharField(max_length=80)
@@ -57,6 +56,22 @@ class Generation(models.Model):
     answers_seq = models.PositiveIntegerField(null=True, help_text="the user turn it works for")
     guided = models.BooleanField(default=False)
     clear_episode = models.PositiveIntegerField(null=True)
+    frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
+    base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
+    sent = models.JSONField(null=True, help_text="hash of its request, and what it is made again from: see Sent")
+    recalled = models.JSONField(
+        default=list, db_default=EMPTY_LIST, help_text="seqs of the turns that its request brought back into sight"
+    )
+    request_chars = models.PositiveIntegerField(default=0)
+    est_tokens = models.PositiveIntegerField(
+        null=True, help_text="of the whole prompt, as pages told before it was sent"
+    )
+    est_prompt_tokens = models.PositiveIntegerField(null=True, help_text="as counted, before any correction")
+    est_tools_tokens = models.PositiveIntegerField(null=True, help_text="of est_prompt_tokens")
+    cursor = models.CharField(max_length=200, blank=True)
+    started_at = models.DateTimeField(db_default=Now())
+    # What the end of the call writes stands last: PostgreSQL's log takes a changed row from its first changed byte on.
+    outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
     prompt_tokens = models.PositiveIntegerField(null=True)
     completion_tokens = models.PositiveIntegerField(null=True)
     total_tokens = models.PositiveIntegerField(null=True)
@@ -71,24 +86,10 @@ class Generation(models.Model):
         null=True,
         help_text="by the reported tokens and the catalog's price of that day; empty where either is unknown",
     )
-    frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
-    base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
-    sent = models.JSONField(null=True, help_text="hash of its request, and what it is made again from: see Sent")
-    recalled = models.JSONField(
-        default=list, db_default=EMPTY_LIST, help_text="seqs of the turns that its request brought back into sight"
-    )
-    request_chars = models.PositiveIntegerField(default=0)
-    est_tokens = models.PositiveIntegerField(
-        null=True, help_text="of the whole prompt, as pages told before it was sent"
-    )
-    est_prompt_tokens = models.PositiveIntegerField(null=True, help_text="as counted, before any correction")
-    est_tools_tokens = models.PositiveIntegerField(null=True, help_text="of est_prompt_tokens")
-    cursor = models.CharField(max_length=200, blank=True)
     finish_reason = models.CharField(max_length=40, blank=True)
     skipped_calls = models.PositiveSmallIntegerField(default=0, help_text="calls beside an accepted clear, not run")
     error_kind = models.CharField(max_length=24, blank=True)
     error = models.TextField(blank=True)
-    started_at = models.DateTimeField(db_default=Now())
     first_token_ms = models.PositiveIntegerField(null=True)
     finished_at = models.DateTimeField(null=True)
 
