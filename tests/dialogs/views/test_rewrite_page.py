@@ -31,7 +31,7 @@ SUMMARY = "Goal: the report. Rules: never restart the staging database db7.examp
 
 
 def rewritten(script: Script, verb: str, summary: str = SUMMARY) -> tuple[Dialog, RemediationRun]:
-    script({"match": "Earlier summary", "text": summary}, {"text": "Noted, and done as you say. " * 50})
+    script({"match": "Earlier summary", "text": summary}, {"text": "Noted, and done as you say. " * 100})
     dialog = send(make_dialog(context_limit=4_000), *TEXTS)
     rewrite_requests.request(dialog.pk, verb, dialog.owner)
     drive(dialog.pk)
