@@ -153,7 +153,7 @@ def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: 
     dialog, limit = change.dialog, budget.limit
     if limit is None:
         return
-    over, codes = budget.taken > limit, ContextEvent.Code
+    over, codes = budget.prompt > limit, ContextEvent.Code
     told = [
         (codes.WARNING, f"est. {est_before:,} of {limit:,} tokens", budget.is_over_trigger),
         (codes.OVER_HIT, f"est. {est_before:,} tokens, over {limit:,}", over),

@@ -50,11 +50,17 @@ def before_generation(context: Context) -> Decision:
     if not context.wants_rewrite:
         return _too_long(context.budget) if prompt > limit and not context.changed else Proceed()
     if context.restarts >= MAX_RESTARTS:
-        return Fail(
-            "TOKEN_LIMIT_EXCEEDED",
-            f"After {MAX_RESTARTS} compactions the request still has est. {prompt:,} of {limit:,} tokens. "
-            "Clear the agent's mind, start afresh, or use a model with a larger context.",
-        )
+        if context.interrupted:
+            words = (
+                f"After {MAX_RESTARTS} compactions the answer has no end yet, and fills the context again: est. "
+                f"{prompt:,} of {limit:,} tokens. Ask for a shorter answer, or use a model with a larger context."
+            )
+        else:
+            words = (
+                f"After {MAX_RESTARTS} compactions the request still has est. {prompt:,} of {limit:,} tokens. "
+                "Clear the agent's mind, start afresh, or use a model with a larger context."
+            )
+        return Fail("TOKEN_LIMIT_EXCEEDED", words)
     return rewrite_due(context, POLICY.name)
 
 

@@ -13,6 +13,9 @@ import pytest
 
 from dialogs.actions import rewrite_requests
 from dialogs.context.request import GO_ON
+from dialogs.extras.v1.ending import ended_by
+from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.runs import Run
 from dialogs.models import Artifact, Dialog, SiteSettings, Turn
 from dialogs.runtime import auxiliary_calls
 from health.models import HealthSnapshot
@@ -269,10 +272,16 @@ def test_an_endless_answer_ends_after_three_compactions(lmstudio: LocalDouble) -
     )
     say(dialog, "write for ever")
     assert dialog.restarts == 3
-    assert (dialog.state, dialog.failure.startswith("After 3 compactions")) == ("failed", True)
+    assert (dialog.state, dialog.failure.startswith("After 3 compactions the answer has no end")) == ("failed", True)
     assert dialog.turns.filter(status="interrupted").count() == 4
-    assert dialog.turns.get(text="write for ever").status == "failed"
+    asked = dialog.turns.get(text="write for ever")
+    assert asked.status == "failed"
     assert overflows(lmstudio) == 0
+    with pytest.raises(ApiError) as told:  # another status would have its client send it again
+        ended_by(Run(dialog.pk, str(dialog.agent_id), dialog.owner_id, asked.seq, False, 0, 0), asked.status)
+    assert (told.value.status, told.value.code) == (400, "context_length_exceeded")
+    over = ContextEvent.objects.filter(dialog=dialog, code="CONTEXT_OVER_HIT")
+    assert [event.message for event in over if (event.est_tokens or 0) <= LIMIT] == []
 
 
 # The pruning agent

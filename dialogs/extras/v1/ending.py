@@ -32,6 +32,7 @@ from dominds.llm.provider import (
     Unreachable,
 )
 from dominds.llm.stream import CUT_SHORT, FinishReason
+from remediation.models import ContextEvent
 
 OVERFLOWS = ("context_overflow", "output_budget", "context_full")
 REFUSALS = (RequestRefused.kind, RefusedForGood.kind, OutputAboveMaximum.kind)
@@ -115,16 +116,17 @@ def _refusal(last: Generation | None, words: str) -> ApiError | None:
     return None
 
 
-def _failure(drive: Drive, last: Generation | None) -> ApiError:
-    words = drive.failure or (last.error if last else "")  # a message that waited behind this one clears the first
-    if last is not None and last.error_kind in OVERFLOWS:
+def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
+    words = dialog.failure or (last.error if last else "")  # a message that waited behind this one clears the first
+    overflows = dialog.context_events.filter(code=ContextEvent.Code.TOKEN_LIMIT_EXCEEDED)
+    if (last is not None and last.error_kind in OVERFLOWS) or overflows.filter(message=words).exists():
         return ApiError(400, "context_length_exceeded", words, param="messages")
     if last is not None and last.error_kind == TooLargeForRate.kind:
         return ApiError(429, "rate_limit_exceeded", words)
     if refusal := _refusal(last, words):
         return refusal
     if NOT_CALLED in words or (last is not None and last.error_kind in AWAY):
-        wait = _advised_seconds(drive)
+        wait = _advised_seconds(dialog)
         return ApiError(503, "provider_unavailable", words, retry_after_seconds=wait, repeatable=True)
     return ApiError(500, "generation_failed", words or "The answer failed.")
 
