@@ -15,9 +15,11 @@ PROTOCOL = re.compile(
     r"|^\s*\{\s*\"(name|tool|function)\"\s*:.*\"(arguments|parameters|input)\"",
     re.I | re.S,
 )
-REASONING = re.compile(r"</?(think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|\[/?THINK\]|<\|channel\|>", re.I)
-CLOSING = re.compile(
-    r"</(?:think|thinking|thought|reasoning|scratchpad)\s*>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.I
+# Where thoughts begin and end.
+REASONING = re.compile(
+    r"(?P<begin><(?:think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|\[THINK\]|<\|channel\|>(?!final<))"
+    r"|</(?:think|thinking|thought|reasoning|scratchpad)\s*>|\[/THINK\]|<\|channel\|>final<\|message\|>",
+    re.I,
 )
 FINISHED = re.compile(r"[.!?:…。！？)\]}\"'”`|]\W{0,3}$")
 UNFINISHED = re.compile(
@@ -42,8 +44,21 @@ CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\}\s*)?\)\s*", re.S)
 
 
 def without_reasoning(summary: str) -> str:
-    """Remove what a model thought aloud before its answer, where the provider's reading has left it."""
-    return CLOSING.split(summary)[-1].strip()
+    """Remove what a model thought aloud before or amid its answer, where the provider's reading has left it. Thoughts
+    that do not end stay, and so does their beginning.
+    """
+    kept: list[str] = []
+    begin = end = 0  # of the thoughts at hand, and of the last ones
+    thinks = False
+    for mark in REASONING.finditer(summary):
+        if mark["begin"] and not thinks:
+            kept.append(summary[end : mark.start()])
+            begin = mark.start()
+        elif not mark["begin"] and not thinks:
+            kept.clear()  # thoughts whose beginning the model's template wrote
+        thinks = bool(mark["begin"])
+        end = mark.end()
+    return "".join((*kept, summary[begin if thinks else end :])).strip()
 
 
 def summary_problem(

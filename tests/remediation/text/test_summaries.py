@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediation.text.summaries import summary_problem
+from remediation.text.summaries import summary_problem, without_reasoning
 from remediation.tokens.counting import characters_per_four
 from tests.remediation.building import MORNING
 
@@ -46,3 +46,24 @@ def test_the_gate_names_the_cause(summary: str, cause: str) -> None:
     problem = summary_problem(summary, MORNING, characters_per_four, 60)
     assert cause in problem
     assert bool(problem) == bool(cause)
+
+
+@pytest.mark.parametrize(
+    ("written", "summary"),
+    [
+        (GOOD, GOOD),
+        (f"<think>What matters here?</think>\n{GOOD}", GOOD),
+        (f"What matters here?</think>{GOOD}", GOOD),
+        (f"<|channel|>analysis<|message|>We need it short.<|end|><|channel|>final<|message|>{GOOD}", GOOD),
+        (
+            "The port is 8443.\n<thinking>And the host?</thinking>\nThe host is db-07.",
+            "The port is 8443.\n\nThe host is db-07.",
+        ),
+        ("A is 1. [THINK]b?[/THINK]B is 2. [THINK]c?[/THINK]C is 3.", "A is 1. B is 2. C is 3."),
+        ("Hm.</think>A is 1. <think>b <think>again?</think> really?</think> B is 2.", "B is 2."),
+        ("The port is 8443. <think>And the host", "The port is 8443. <think>And the host"),
+        ("<think>What matters", "<think>What matters"),
+    ],
+)
+def test_thoughts_go_and_what_stands_around_them_stays(written: str, summary: str) -> None:
+    assert without_reasoning(written) == summary
