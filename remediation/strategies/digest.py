@@ -17,7 +17,7 @@ from remediation.strategies.said import Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
 from remediation.text.marks import BY_RULE, OMITTED
-from remediation.text.reading import paragraphs, without_fenced
+from remediation.text.reading import asks, paragraphs, without_fenced
 from remediation.text.selection import density, fill
 from remediation.text.statements import Kind, Statement, statements_of
 
@@ -139,7 +139,7 @@ def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
         values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded))
         values += statement.spelled
         weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
-        return weight * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
+        return weight * (QUESTION if asks(statement.bare) else 1.0)
 
     return [worth(*row) for row in zip(statements, stems, strict=True)]
 

@@ -9,6 +9,7 @@ English, German and Chinese are read, the languages of the pages and of the dial
 import re
 
 from dominds.redaction import holds_any
+from remediation.text.reading import asks
 
 # Where a clause of its own may begin, behind a label such as "Constraint:" too.
 _CLAUSE = re.compile(r"(?:[,;:.!(–—]\s*|\s-+\s|\bbut\s)(?:(?:and|but|so|or|also|then|please)\s)*")
@@ -66,7 +67,7 @@ IN_GERMAN = tuple("niemals keinesfalls keinen verboten untersagt ab arf ürf bit
 
 def is_directive(text: str) -> bool:
     """Check one sentence of a person's. Who asks or tells directs nobody."""
-    if text.endswith(("?", "？")):
+    if asks(text):
         return False
     if ("STOP" in text and _ORDER.search(text)) or (not text.isascii() and _CHINESE.search(text)):
         return True

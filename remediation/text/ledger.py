@@ -12,6 +12,7 @@ from typing import NamedTuple
 from remediation.text.exact_tokens import shape_of, worth_of_values
 from remediation.text.marks import KEY_FACTS as HEADING
 from remediation.text.marks import ROLES, RULE, SPEAKERS
+from remediation.text.reading import asks
 from remediation.text.selection import ALONE, density, fill
 from remediation.text.statements import Kind, RoleText, Said, Statement, is_request, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
@@ -112,7 +113,7 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
 def _asks(statement: Statement) -> bool:
     """Check for a question, whose answer tells more, unless a person's names something that is to be done."""
     is_order = statement.role == "user" and statement.tokens.worths and is_request(statement.text)
-    return statement.text.rstrip("*_` ").endswith(("?", "？")) and not is_order
+    return asks(statement.bare) and not is_order
 
 
 def _is_of_the_moment(statement: Statement) -> bool:
@@ -121,6 +122,8 @@ def _is_of_the_moment(statement: Statement) -> bool:
     """
     if statement.source < 0:
         return False
+    if statement.bare[:1] == "[" and statement.bare[-1:] == "]":
+        return True  # a date above a message, or what is done beside speaking
     if statement.role == "assistant":
         return is_request(statement.bare)
     names_nothing = not statement.tokens.worths and not statement.strength and not statement.corrects
@@ -141,7 +144,7 @@ def _fact_of(statement: Statement) -> _Fact:
     is_rule = statement.kind is Kind.RULE
     when = f" [{statement.turn} {SPEAKERS[statement.role]}]" if statement.turn else ""
     return _Fact(
-        line=f"{RULE if is_rule else ''}{statement.text}{when}",
+        line=f"{RULE if is_rule else ''}{statement.text.rstrip(';；')}{when}",
         kind=statement.kind,
         leads=is_rule or statement.corrects,
         worth=statement.worth,

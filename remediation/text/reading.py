@@ -292,6 +292,10 @@ def _goes_on(line: str, following: str) -> bool:
 
 def _split_long(sentence: str) -> Iterator[str]:
     sentence = " ".join(sentence[bullet.end() :].split() if (bullet := BULLET.match(sentence)) else sentence.split())
+    if sentence[:1] == "(" and ")" not in sentence:
+        sentence = sentence[1:]
+    elif sentence[-1:] == ")" and "(" not in sentence and sentence[-2:-1] not in ":;=-^":
+        sentence = sentence[:-1]
     while len(sentence) > LONGEST_STATEMENT + MARK_CHARS:
         cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)
         cut = LONGEST_STATEMENT if cut < 0 else cut
@@ -307,6 +311,11 @@ def _excerpt(text: str) -> str:
         return text
     half = MOST_CHARS // 2
     return f"{text[:half].rpartition(' ')[0] or text[:half]}\n{text[-half:].partition(' ')[2] or text[-half:]}"
+
+
+def asks(text: str) -> bool:
+    """Check for a question, whatever closes it."""
+    return text.rstrip("*_` )]\"'”’").endswith(("?", "？"))
 
 
 def without_routine(line: str) -> str:

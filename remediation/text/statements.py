@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dominds.weighted_cache import Bounded
 from remediation.text.directives import is_directive
 from remediation.text.exact_tokens import Tokens, tokens_in, worth_of_values
-from remediation.text.reading import PASTED, Sentence, sentences_of
+from remediation.text.reading import PASTED, Sentence, asks, sentences_of
 
 
 class Said(NamedTuple):
@@ -206,7 +206,7 @@ def _worth_of_words(role: str, text: str, strength: float, spelled: bool) -> flo
 
 def rule_strength(role: str, text: str) -> float:
     """Return how much a text of a person or of the instructions reads as a rule; 0 for none."""
-    if role not in ("user", "system") or text.endswith(("?", "？")):
+    if role not in ("user", "system") or asks(text):
         return 0.0
     if is_directive(text):
         return 2 * STRONG

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from remediation.text.coverage import stems_of
 from remediation.text.exact_tokens import tokens_in
+from remediation.text.reading import asks
 from remediation.text.statements import Kind, Statement
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
@@ -153,7 +154,7 @@ def _may_take_part(one: Statement) -> bool:
         and one.holds
         and not one.speaker
         and not one.again
-        and not one.text.endswith(("?", "？"))
+        and not asks(one.bare)
         and (not NO_VALUES.issuperset(one.tokens.shapes) or bool(WRITTEN.search(one.text)))
     )
 

@@ -54,6 +54,27 @@ def test_a_fact_is_kept(role: str, text: str, kept: str) -> None:
     assert kept in render_ledger(key_facts([(role, text)], 200, count))
 
 
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("What is `B` here, please (and what are `B` and `l` in add_shares?)", ""),
+        ("[10:55 am on 24 June, 2022]", ""),
+        (
+            "(By the way, the limit of the group is 16 signers. It was 12 before.)",
+            "By the way, the limit of the group is 16 signers.",
+        ),
+        (
+            "Decision: all columns of the schema `stage` are text; then they move.",
+            "Decision: all columns of the schema `stage` are text [7",
+        ),
+        ("The final diff of issue_221 is fine :)", "The final diff of issue_221 is fine :)"),
+    ],
+)
+def test_a_fact_has_no_rests_of_its_sentence(text: str, fact: str) -> None:
+    facts = key_facts([Said("assistant", text, 7)], 200, count)
+    assert facts[:1] == () if not fact else facts[0].startswith(fact)
+
+
 @pytest.mark.parametrize("value", ["files = 8,280", "LIMIT=12,500", "rows=1,250,000"])
 def test_a_value_with_thousands_stays_in_one_piece(value: str) -> None:
     assert tokens_in(f"46 buoys: {value}, 31 of them old.").exact == ("46", value, "31")
