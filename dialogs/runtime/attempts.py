@@ -72,6 +72,10 @@ class Attempt:
         return Counted(self.generation.est_prompt_tokens - tools - images, tools, images)
 
 
+class StopRequested(Exception):
+    """A call is not begun, since its answer is to stop."""
+
+
 @commits
 def begin(
     lease: Lease,
@@ -82,13 +86,15 @@ def begin(
     sent: tuple[Sent, Sequence[RequestPart]] | None = None,
 ) -> Attempt:
     """Store the row of a generation before the provider is asked. Raises ``NoRoomInBudget`` if the call must not begin
-    now.
+    now, ``StopRequested`` if a person pressed stop while this worker prepared it.
 
     ``sent`` is the request, with its parts.
     """
     model, counted, is_forced = served.model, call.counted, isinstance(call, ForcedClear)
     with lease.change(durable=False) as change:
         dialog = change.dialog
+        if dialog.stop_requested:
+            raise StopRequested
         check_room(whole, dialog.known_cost)
         dialog.wake_at = None
         dialog.generations_for_message += 1

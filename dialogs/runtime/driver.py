@@ -154,6 +154,8 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
     sent = record_request(dialog, call, prepared, model, stream.body)
     try:
         attempt = attempts.begin(lease, dialog, served, call, prepared, sent)
+    except attempts.StopRequested:
+        return  # the driver's next look at the dialog stops it
     except NoRoomInBudget as reason:  # the policies see one that is used up; for calls under way this one waits
         log.info("waiting_for_budget", reason=str(reason))
         lease.pause(OTHERS_SECONDS)

@@ -158,6 +158,25 @@ def test_a_dialog_that_is_erased_between_two_reads_of_a_step_ends_the_run(script
     assert not Dialog.objects.filter(pk=dialog.pk).exists()
 
 
+@pytest.mark.parametrize("reads", [1, 2, 3])
+def test_no_call_begins_after_a_stop_that_comes_while_it_is_prepared(script: Script, reads: int) -> None:
+    script({"tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}]}, {"text": "Never said."})
+    dialog, countdown = make_dialog(), iter(range(reads, 0, -1))
+
+    def stop(**_: object) -> None:
+        if not connection.in_atomic_block and next(countdown, 0) == 1:
+            Dialog.objects.filter(pk=dialog.pk).update(stop_requested=True)
+
+    messages.post_message(dialog.pk, "Remember x")
+    post_init.connect(stop, Dialog)
+    try:
+        drive(dialog.pk)
+    finally:
+        post_init.disconnect(stop, Dialog)
+    assert [turn[:2] for turn in turns(dialog)] == [("user", "stopped"), ("assistant", "complete"), ("tool", "ok")]
+    assert Generation.objects.filter(dialog=dialog).count() == 1
+
+
 def test_ask_human_waits_and_goes_on_with_the_answer(script: Script) -> None:
     from dialogs.actions import questions
 
