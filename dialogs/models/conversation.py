@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.db import models
 from django.db.models.base import ModelState
 from django.db.models.functions import Coalesce, Now
+from django.db.models.signals import post_init
 from django.utils.translation import gettext as _
 
 from dialogs import permissions
@@ -211,10 +212,12 @@ class Dialog(Drive, ContextState):
         """Make a dialog of a row.
 
         Django's own sets 67 attributes one by one, which takes 0.1 ms for the five rows that a turn reads.
+        Who listens to ``post_init`` hears of it as usual.
         """
         dialog, state = cls.__new__(cls), ModelState()
         state.adding, state.db = False, db
         vars(dialog).update(zip(field_names, values, strict=True), _state=state)
+        post_init.send(sender=cls, instance=dialog)
         return dialog
 
     def __str__(self) -> str:
