@@ -118,7 +118,7 @@ def test_a_call_is_allowed_by_keys_alone(open_dialog: Opener, page: Page, stack:
     page.goto(f"{stack.base_url}/q4h/")
     page.keyboard.press("a")
     expect(page.locator("#answer")).to_be_focused()
-    for _ in range(3):
+    for _ in range(4):
         page.keyboard.press("Shift+Tab")
     expect(page.locator("#reader").get_by_role("button", name="Allow", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
