@@ -135,13 +135,17 @@ def installed_extensions() -> tuple[Extension, ...]:
     return tuple(load(app) for app in settings.EXTRAS)
 
 
+# A turn asks for these several times, and few extensions fill them.
 @cache
-def hooks(name: str) -> tuple[Callable[..., Any], ...]:
-    """Return a function of each extension by its field, such as ``state_changed``, without those that do nothing: a
-    turn calls these fields several times, and few extensions fill them.
-    """
-    given = (getattr(extension, name) for extension in installed_extensions())
-    return tuple(hook for hook in given if hook not in (_hear_nothing, _leave_spending))
+def state_hearers() -> tuple[Callable[[Any], None], ...]:
+    """Return what the extensions call when a dialog's state changed, without those that do nothing."""
+    return tuple(one.state_changed for one in installed_extensions() if one.state_changed is not _hear_nothing)
+
+
+@cache
+def spending_adders() -> tuple[Callable[["Dialog", "Spending"], "Spending"], ...]:
+    """Return how the extensions add to a dialog's spending, without those that add nothing."""
+    return tuple(one.spending for one in installed_extensions() if one.spending is not _leave_spending)
 
 
 def load(app: str) -> Extension:

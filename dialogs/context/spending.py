@@ -7,7 +7,7 @@ from decimal import Decimal
 from django.db.models import Count, Max
 from django.utils import timezone
 
-from dialogs.extension import hooks
+from dialogs.extension import spending_adders
 from dialogs.models import Dialog, Generation, PersonSettings
 from dialogs.store import charging
 from dominds.llm.catalog.catalog import ModelInfo
@@ -32,7 +32,7 @@ def spending_of(dialog: Dialog) -> Spending:
 
 
 def _with_extensions(dialog: Dialog, spending: Spending) -> Spending:
-    for add in hooks("spending"):
+    for add in spending_adders():
         spending = add(dialog, spending)
     return spending
 

@@ -15,7 +15,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from dialogs.errors import NotFound
-from dialogs.extension import hooks
+from dialogs.extension import state_hearers
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.permissions import members_of
 from dialogs.state import Facts, State, state_of
@@ -144,7 +144,7 @@ class Change:
         if wakes:
             wakeups.wake(dialog.pk)
         if changed:
-            for hear in hooks("state_changed"):
+            for hear in state_hearers():
                 hear(self)
 
     def _asks_more(self) -> bool:

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.conf import settings
 
-from dialogs.extension import Piece, hooks, installed_extensions, load, pieces_at
+from dialogs.extension import Piece, installed_extensions, load, pieces_at, spending_adders, state_hearers
 from dialogs.extras.conformance import ExtensionConformance
 from tests.harness.stack import ROOT
 
@@ -49,5 +49,5 @@ def test_all_are_switched_on_where_nothing_is_said() -> None:
 
 
 def test_only_extensions_that_fill_a_field_are_called() -> None:
-    assert [hook.__module__ for hook in hooks("spending")] == ["dialogs.extras.teams.money"]
-    assert [hook.__module__ for hook in hooks("state_changed")] == ["dialogs.extras.teams.side_dialogs"]
+    assert [hook.__module__ for hook in spending_adders()] == ["dialogs.extras.teams.money"]
+    assert [hook.__module__ for hook in state_hearers()] == ["dialogs.extras.teams.side_dialogs"]
