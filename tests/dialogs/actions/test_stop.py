@@ -8,7 +8,7 @@ from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from dialogs.runtime.driver import drive, pending_work, step
 from dialogs.store.lease import claim, keeper
-from tests.dialogs.actions.driving import SLOW, Driving, answers, refreshed, send, user_turns
+from tests.dialogs.actions.driving import SLOW, Driving, answers, in_threads, refreshed, send, user_turns
 from tests.dialogs.conftest import Script
 from tests.dialogs.vanishing import call_and_vanish
 from tests.harness.stack import eventually
@@ -73,18 +73,23 @@ def test_stop_ends_the_present_message_and_not_the_queue(script: Script, dialog:
     assert answers(dialog)[-1] == ("second", "complete")
 
 
-def test_stop_that_comes_too_late_stops_nothing_else(dialog: Dialog) -> None:
+def test_stop_that_comes_too_late_stops_nothing_else(script: Script, dialog: Dialog) -> None:
+    script({"text": "done", "delay_ms": 500})
     messages.post_message(dialog.pk, "the first")
     messages.post_message(dialog.pk, "the next")
     with claim(dialog.pk) as lease:
         assert lease is not None
         keeper.remove(lease)  # which would see the flag within a quarter of a second
-        work = pending_work(lease)
-        assert work is not None
-        messages.stop(dialog.pk)  # after the worker has looked, and its answer comes at once
-        step(lease, work)
-        while (work := pending_work(lease)) is not None:
-            step(lease, work)
+
+        def work_or_stop(number: int) -> None:
+            if number == 0:
+                while (work := pending_work(lease)) is not None:
+                    step(lease, work)
+            else:
+                eventually(dialog.generations.exists)
+                messages.stop(dialog.pk)
+
+        assert in_threads(2, work_or_stop) == [None, None]
     assert user_turns(dialog) == [("the first", "answered"), ("the next", "answered")]
 
 
