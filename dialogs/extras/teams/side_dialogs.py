@@ -148,8 +148,6 @@ def _hear(change: Change, side: SideDialog) -> None:
     dialog = change.dialog
     if side.owes or side.answered_at or side.ended_at:
         return
-    if dialog.state in (State.WAITING, State.SUSPENDED) and dialog.answering_seq is not None:
-        _tell_root(side, dialog.questions.get(state="open").text)
     match State(dialog.state):
         case State.IDLE | State.FAILED | State.CLOSED:
             reports.answer_above(change, side)
@@ -160,6 +158,9 @@ def _hear(change: Change, side: SideDialog) -> None:
         case _ if {State(dialog.state), change.state_before} & {State.WAITING, State.SUSPENDED}:
             with suppress(NotFound), open_change(side.parent_id) as above:
                 sight.keep_in_sight(above)
+    # Rows are locked from below upwards: a report of the dialog above takes its own before the root's, too.
+    if dialog.state in (State.WAITING, State.SUSPENDED) and dialog.answering_seq is not None:
+        _tell_root(side, dialog.questions.get(state="open").text)
 
 
 def _tell_root(side: SideDialog, question: str) -> None:
