@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -246,41 +246,37 @@ class Keeper:
             return list(self._leases)
 
     def _run(self) -> None:
-        renewed = time.monotonic()
         while True:
             time.sleep(POLL_SECONDS)
             leases = self._held_leases()
             if not leases:
                 continue
-            renew = time.monotonic() - renewed >= RENEW_SECONDS
             try:
-                self._read(leases, renew=renew)
-                if renew:
-                    renewed = time.monotonic()
+                self._read(leases)
             except DatabaseError as error:
                 log.warning("lease_renewal_failed", error=str(error), leases=len(leases))
                 connection.close()
             close_old_connections()
             self._enforce(leases)
 
-    def _read(self, leases: list[Lease], *, renew: bool) -> None:
+    def _read(self, leases: list[Lease]) -> None:
+        """Take over what the rows say, and renew the leases once one of them is due."""
         ids = [lease.dialog_id for lease in leases]
         started = time.monotonic()
         current = Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "answering_seq", "stop_requested")
         rows = {pk: (epoch, answering_seq, stop) for pk, epoch, answering_seq, stop in current}
         gone: tuple[int, int | None, bool] = (-1, None, False)
-        if renew:
-            held = [lease.dialog_id for lease in leases if rows.get(lease.dialog_id, gone)[0] == lease.epoch]
-            Dialog.objects.filter(pk__in=held, lease_owner=worker_name()).update(
-                lease_until=Now() + timedelta(seconds=LEASE_SECONDS)
-            )
+        held: dict[UUID, Lease] = {}
         for lease in leases:
             epoch, answering_seq, stop = rows.get(lease.dialog_id, gone)
-            if epoch != lease.epoch:
+            if epoch == lease.epoch:
+                held[lease.dialog_id] = lease
+            else:
                 lease.lost = True
-            elif renew:
-                lease.renewed_at = started
             lease.note_stop(answering_seq, stop=stop)
+        if any(started - lease.renewed_at >= RENEW_SECONDS for lease in held.values()):
+            for dialog_id in _renew(held):
+                held[dialog_id].renewed_at = started
 
     @staticmethod
     def _enforce(leases: list[Lease]) -> None:
@@ -289,6 +285,19 @@ class Keeper:
             late = lease.deadline is not None and now > lease.deadline
             if lease.stopping or late or not lease.holds:
                 lease.interrupt()
+
+
+@transaction.atomic
+def _renew(ids: Collection[UUID]) -> Collection[UUID]:
+    """Renew this worker's leases on those of these dialogs whose rows nobody has locked, and return their ids.
+
+    The others wait for the next look. To wait for one row with the locks of others deadlocks with a change of two of
+    them, such as a report to the dialog above.
+    """
+    ours = Dialog.objects.filter(pk__in=ids, lease_owner=worker_name())
+    free = list(ours.select_for_update(skip_locked=True).values_list("pk", flat=True))
+    Dialog.objects.filter(pk__in=free).update(lease_until=Now() + timedelta(seconds=LEASE_SECONDS))
+    return free
 
 
 keeper = Keeper()

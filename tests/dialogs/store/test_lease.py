@@ -16,7 +16,7 @@ from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import LeaseLost
-from dialogs.store.lease import MAX_CRASHES, Lease, claim, free_leases_of, keeper, worker_name
+from dialogs.store.lease import MAX_CRASHES, RENEW_SECONDS, Lease, claim, free_leases_of, keeper, worker_name
 from tests.dialogs.actions.driving import Driving, in_threads, refreshed, user_turns
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import events_of
@@ -256,6 +256,25 @@ def test_a_lease_is_renewed_while_the_model_thinks(script: Script, asked: Dialog
     assert eventually(lambda: refreshed(asked).lease_until > first, seconds=10)
     messages.stop(asked.pk)
     driving.end()
+
+
+def test_a_row_that_is_held_keeps_no_other_lease_from_its_renewal(asked: Dialog) -> None:
+    """Else the keeper, with the locks of the others, and a report that goes from one of them to another wait for each
+    other."""
+    other = make_dialog()
+    messages.post_message(other.pk, "Ho")
+    with claim(asked.pk) as lease, claim(other.pk) as free:
+        assert lease is not None
+        assert free is not None
+        before = refreshed(other).lease_until
+        with connection.cursor() as cursor, transaction.atomic():
+            cursor.execute("SELECT 1 FROM dialogs_dialog WHERE id = %s FOR UPDATE", [asked.pk])
+            due = time.monotonic() - RENEW_SECONDS
+            lease.renewed_at = free.renewed_at = due
+            eventually(lambda: free.renewed_at > due)
+            assert lease.renewed_at == due
+        assert Dialog.objects.filter(pk=other.pk, lease_until__gt=before).exists()
+        eventually(lambda: lease.renewed_at > due)
 
 
 def test_the_supervisor_frees_what_a_dead_worker_held_and_wakes_it(asked: Dialog, redis_client: Redis) -> None:
