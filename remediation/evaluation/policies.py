@@ -11,8 +11,8 @@ from remediation.similarity.embeddings import Embedder, relevance, similarity
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.importance import retain
+from remediation.strategies.outcome import with_newest
 from remediation.strategies.pruning import fallback
-from remediation.strategies.truncate import newest_fitting
 from remediation.tokens.counting import Counter
 
 TRIGGER_PERCENT, TARGET_PERCENT = 80, 50  # of the budget, for every policy alike
@@ -55,7 +55,7 @@ def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
 
 def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
     """Keep the newest units that fit, and nothing else."""
-    kept = newest_fitting(units, list(range(len(units))), room.target)
+    kept = with_newest(units, set(), range(len(units)), room.target)
     return tuple(units[index] for index in sorted(kept | {len(units) - 1}))
 
 

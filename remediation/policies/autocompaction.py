@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dominds.llm.provider import ProviderError
 from remediation.budget import STREAM_PERCENT, Budget, percent_of
-from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, Units, total_tokens, write_nothing
+from remediation.context import Context, Rewritten, Toolbox, UnitRole, Units, total_tokens, write_nothing
 from remediation.decisions import (
     Abort,
     Accept,
@@ -21,20 +21,13 @@ from remediation.decisions import (
 from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask, rewrite_due
 from remediation.strategies.cut_answer import room_for_answer, with_shorter_answer
 from remediation.strategies.hand_off import SMALLEST_ROOM
-from remediation.strategies.outcome import is_ledger
+from remediation.strategies.outcome import is_ledger, task_of
 from remediation.strategies.pruning import (
-    MOST_CALLS,
-    PRUNING,
-    PrunedReply,
-    PrunerProblem,
+    PruningFailed,
     apply_pruned,
+    ask_to_prune,
     fallback,
-    merged,
     must_stay,
-    parse_pruned,
-    pruner_prompt,
-    split_for,
-    whole_of,
 )
 
 MAX_RESTARTS = 3
@@ -104,10 +97,6 @@ def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
 # -- The rewrite -------------------------------------------------------------------------------------------------------
 
 
-class PruningFailed(Exception):
-    """Raised when the pruning agent's answer cannot be used; the fallback goes on."""
-
-
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     """Rewrite by the pruning agent; on any failure keep the system message and the last five.
 
@@ -130,7 +119,9 @@ def _compact(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
         return _fallback(task, without_model, "what must stay leaves nothing to choose from")
     pruned: Rewritten | None = None
     try:
-        pruned = _pruned_by_agent(task, may_go, aim, toolbox, toolbox.assistant)
+        window = toolbox.assistant.window() or task.limit
+        reply = ask_to_prune(may_go, task_of(task.units), aim, window, toolbox, toolbox.assistant)
+        pruned = apply_pruned(task.units, reply, toolbox, task.limit, task.target)
         if not pruned.failure and pruned.est_after <= _enough(task):
             return pruned
         reason = pruned.failure or f"the pruned conversation still has est. {pruned.est_after:,} tokens"
@@ -169,25 +160,6 @@ def _left_to_choose(task: RewriteTask) -> tuple[Units, int]:
     may_go = tuple(unit for index, unit in enumerate(task.units) if index not in stays and not is_ledger(unit))
     aim = task.target - standing
     return may_go, aim if aim >= SMALLEST_ROOM else (_enough(task) - standing) * ASKED_PERCENT // 100
-
-
-def _pruned_by_agent(task: RewriteTask, may_go: Units, aim: int, toolbox: Toolbox, assistant: Assistant) -> Rewritten:
-    """Have the agent choose from what may go. What must stay is not shown to it, and takes no room of its calls."""
-    batches = split_for(may_go, assistant.window() or task.limit)
-    if len(batches) > MOST_CALLS:
-        raise PruningFailed(f"the pruning agent's window holds the conversation only in {len(batches)} parts")
-    replies: list[PrunedReply] = []
-    wholes = whole_of(task.units, aim, batches)
-    for batch, whole in zip(batches, wholes, strict=True):
-        share = max(1, aim * total_tokens(batch) // max(1, total_tokens(may_go)))
-        prompt = pruner_prompt(batch, share, assistant.nonce(), whole, merged(replies).summary, toolbox.prompt(PRUNING))
-        reply = parse_pruned(assistant.ask(prompt.instructions, prompt.content))
-        if isinstance(reply, PrunerProblem):
-            raise PruningFailed(reply.reason)
-        replies.append(reply)
-    if not replies:
-        raise PruningFailed("no part of the conversation fits the pruning agent's own window")
-    return apply_pruned(task.units, merged(replies), toolbox, task.limit, task.target)
 
 
 POLICY = Policy(

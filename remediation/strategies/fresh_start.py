@@ -8,7 +8,15 @@ from remediation.strategies.conclusion import Attempt, conclude, fail, irreducib
 from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.outcome import STAND_INS, newest_failure, newest_user, standing, standing_tokens, task_of
+from remediation.strategies.outcome import (
+    STAND_INS,
+    newest_failure,
+    newest_user,
+    standing,
+    task_of,
+    tokens_at,
+    with_newest,
+)
 from remediation.strategies.stand_ins import (
     HANDOVER_CLOSING,
     HANDOVER_OPENING,
@@ -17,7 +25,6 @@ from remediation.strategies.stand_ins import (
     summary_heading,
     text_counter,
 )
-from remediation.strategies.truncate import newest_fitting
 from remediation.text.marks import disarm
 from remediation.text.reading import without_fenced
 
@@ -46,7 +53,7 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
     before = cut_fresh_results(attempt.before, limit // AIM_SHARE - ledger_reserve(limit, attempt.before), toolbox)
     toolbox.report("recovery", total_tokens(before), limit)
     kept = _indices_to_keep(before, limit)
-    used = sum(before[index].est_tokens for index in kept)
+    used = tokens_at(before, kept)
     room = limit - used - ledger_reserve(limit, before)
     if room < SMALLEST_HANDOVER:
         return fail(attempt, irreducible(before, limit), toolbox)
@@ -64,15 +71,15 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
 
 
 def _indices_to_keep(units: Units, limit: int) -> set[int]:
-    kept, failure = standing(units), newest_failure(units)
+    failure = newest_failure(units)
 
     def may_stay(index: int, unit: Unit) -> bool:
         is_running = index == len(units) - 1 and unit.role is UnitRole.TOOL
         is_important = unit.priority == 1 and unit.kind is not UnitKind.SUMMARY
-        return index not in kept and (is_running or is_important or index == failure)
+        return is_running or is_important or index == failure
 
     candidates = [index for index, unit in enumerate(units) if may_stay(index, unit)]
-    return kept | newest_fitting(units, candidates, limit // 2 - standing_tokens(units), skip=True)
+    return with_newest(units, standing(units), candidates, limit // 2, skip=True)
 
 
 def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening: str, limit: int) -> Unit:

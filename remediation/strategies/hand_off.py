@@ -1,8 +1,9 @@
 """The hand-off summary of units that go: asked for, judged, repaired once, else made by rule."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TypeVar
 
 from dominds.llm.messages import Message, Role
 from remediation.budget import with_its_answer
@@ -37,6 +38,8 @@ FEWEST_WORTH_ASKING = 2  # what is missing beyond this is asked for once
 PROMPT_OVERHEAD = 900  # tokens of instructions and frame, rounded up
 ANSWER_PERCENT = 25  # of the summariser's window, left for its answer
 PEOPLE_SHARE = 5  # people's messages stay whole within the limit divided by this
+
+Item = TypeVar("Item")
 
 BESIDE = (
     "Beside your summary the agent will see: the newest messages word for word, a short list of key facts, and its "
@@ -90,11 +93,14 @@ def summarised(units: Units, stays: set[int], text: str, toolbox: Toolbox, openi
 
 
 def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:
-    """Return a model's good summary, or no text and the cause if there is one."""
+    """Return a model's good summary, or its best sentences where it is longer than ``most``; no text and the cause if
+    there is one.
+    """
     if toolbox.summarise is write_nothing or most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
-    summary, note = _ask_model(gone, remaining, most, toolbox)
-    text = _within(summary, most, toolbox)
+    text, note = _ask_model(gone, remaining, most, toolbox)
+    count = text_counter(toolbox)
+    text = text if count(text) <= most else shorten(text, most, count)
     return HandOff(text, note, by_model=bool(text))
 
 
@@ -122,66 +128,56 @@ def by_rule(
 def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:
     """Ask for a summary. Returns a model's summary and a note, or no summary and the cause."""
     asked = min(room, max(FEWEST_TOKENS, min(MOST_TOKENS, total_tokens(gone) // REMOVED_SHARE)))
-    judged: tuple[Sequence[Required], Callable[[str], str]] | None = None
-    summary = ""
+    judge: _Judge | None = None
+    summary = _earlier(gone) or "none"
     requests = list(requests_for(gone, remaining, toolbox))
     for request in requests:
-        content = request.replace(EARLIER_MARK, summary or _earlier(gone) or "none")
-        written = toolbox.summarise(content, asked)
+        written = toolbox.summarise(request.replace(EARLIER_MARK, summary), asked)
         if not written.strip():
             return "", ""
-        required, problem = judged = judged or _judge_of(gone, toolbox)
-        answer = redact(disarm(without_reasoning(written)))
-        if cause := problem(answer or written):
+        judge = judge or _Judge(gone, toolbox)
+        summary = _usable(written)
+        if cause := judge.problem(summary or written):
             return "", cause
-        summary = answer
-    if not (summary and judged):
-        return "", ""
-    required, problem = judged
-    if len(requests) > 1:  # people wait for each call: what is missing goes to the ledger
+    if judge is None or len(requests) > 1:  # people wait for each call: what is missing goes to the ledger
         return summary, ""
-    return _repair(summary, required, remaining, asked, problem, toolbox)
+    return _repair(summary, judge, remaining, asked, toolbox)
 
 
-def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callable[[str], str]]:
-    """Return what a summary has to say, and a function that names what is wrong with one. It is slow to make, so it is
-    made once the model has answered.
+def _usable(written: str) -> str:
+    return redact(disarm(without_reasoning(written)))
+
+
+class _Judge:
+    """What a summary has to say, and what is wrong with one. It is slow to make, so it is made once the model has
+    answered.
     """
-    original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
-    required, count, known = required_of(said_in(gone)), text_counter(toolbox), Shown(original)
 
-    def problem(summary: str) -> str:
-        about = is_about(summary, known, required)
-        is_faithful = bool(required) and about and len(telling(summary)) >= FEWEST_TELLING
-        if cause := summary_problem(summary, original, count, count(original), lambda: is_faithful):
+    def __init__(self, gone: Units, toolbox: Toolbox) -> None:
+        self.required = required_of(said_in(gone))
+        self._original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
+        self._known, self._count = Shown(self._original), text_counter(toolbox)
+
+    def problem(self, summary: str) -> str:
+        about = is_about(summary, self._known, self.required)
+        is_faithful = bool(self.required) and about and len(telling(summary)) >= FEWEST_TELLING
+        most = self._count(self._original)
+        if cause := summary_problem(summary, self._original, self._count, most, lambda: is_faithful):
             return cause
         return "" if about else "the summary says nothing of what it stands for"
 
-    return required, problem
 
-
-def _repair(
-    summary: str,
-    required: Sequence[Required],
-    remaining: Units,
-    asked: int,
-    problem: Callable[[str], str],
-    toolbox: Toolbox,
-) -> tuple[str, str]:
+def _repair(summary: str, judge: _Judge, remaining: Units, asked: int, toolbox: Toolbox) -> tuple[str, str]:
     """Ask once more for a summary that lacks too much, and return the better of both."""
     beside = text_of(remaining)
-    missing = missing_from(Shown(f"{summary}\n{beside}"), required)
-    note = ""
-    if len(missing) >= FEWEST_WORTH_ASKING:
-        again = toolbox.summarise(_repair_request(summary, missing, toolbox), asked)
-        answer = redact(disarm(without_reasoning(again)))
-        still = missing_from(Shown(f"{answer}\n{beside}"), required)
-        if not problem(answer) and len(still) < len(missing):
-            note = f"asked once more for {len(missing)} missing facts, {len(still)} went to the ledger"
-            summary, missing = answer, still
-        else:
-            note = f"{len(missing)} missing facts went to the ledger"
-    return summary, note
+    missing = missing_from(Shown(f"{summary}\n{beside}"), judge.required)
+    if len(missing) < FEWEST_WORTH_ASKING:
+        return summary, ""
+    answer = _usable(toolbox.summarise(_repair_request(summary, missing, toolbox), asked))
+    still = missing_from(Shown(f"{answer}\n{beside}"), judge.required)
+    if judge.problem(answer) or len(still) >= len(missing):
+        return summary, f"{len(missing)} missing facts went to the ledger"
+    return answer, f"asked once more for {len(missing)} missing facts, {len(still)} went to the ledger"
 
 
 def _repair_request(summary: str, missing: Sequence[Required], toolbox: Toolbox) -> str:
@@ -192,12 +188,6 @@ def _repair_request(summary: str, missing: Sequence[Required], toolbox: Toolbox)
     return f"{render(toolbox.prompt('summary_repair'), missing=lines)}\n\nYour summary:\n{summary}"
 
 
-def _within(summary: str, room: int, toolbox: Toolbox) -> str:
-    """Return the summary, or its best sentences where it is longer than the room."""
-    count = text_counter(toolbox)
-    return summary if count(summary) <= room else shorten(summary, room, count)
-
-
 # -- what the summariser reads ----------------------------------------------------------------------------------------
 
 EARLIER_MARK = "\0earlier summary\0"
@@ -205,7 +195,11 @@ EARLIER_MARK = "\0earlier summary\0"
 
 def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[str]:
     """Write one request per model call that fits the summariser's window; later ones revise the summary."""
-    parts = _parts([entry for unit in gone for entry in entries_of(unit)], toolbox)
+    entries, count = [entry for unit in gone for entry in entries_of(unit)], text_counter(toolbox)
+    parts = [entries]
+    if window := toolbox.summariser_window or (toolbox.assistant and toolbox.assistant.window()):
+        room = max(400, with_its_answer(window, ANSWER_PERCENT) - PROMPT_OVERHEAD)
+        parts = in_parts([(entry, count(entry) + 1) for entry in entries], room) or [[]]
     nonce = sha256("\0".join(map("\n".join, parts)).encode(errors="replace")).hexdigest()[:12]
     for number, part in enumerate(parts, 1):
         which = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
@@ -217,20 +211,16 @@ def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[st
         )
 
 
-def _parts(entries: Sequence[str], toolbox: Toolbox) -> list[list[str]]:
-    window = toolbox.summariser_window or (toolbox.assistant and toolbox.assistant.window()) or 0
-    room = max(400, with_its_answer(window, ANSWER_PERCENT) - PROMPT_OVERHEAD) if window else 0
-    parts: list[list[str]] = [[]]
-    if not room:
-        return [list(entries)]
-    count, used = text_counter(toolbox), 0
-    for entry in entries:
-        size = count(entry) + 1
-        if used + size > room and parts[-1]:
+def in_parts(items: Sequence[tuple[Item, int]], room: int) -> list[list[Item]]:
+    """Split items, each beside its tokens, into parts that take at most ``room``; a larger item is one by itself."""
+    parts: list[list[Item]] = []
+    left = 0
+    for item, tokens in items:
+        if not parts or tokens > left:
             parts.append([])
-            used = 0
-        parts[-1].append(entry)
-        used += size
+            left = room
+        parts[-1].append(item)
+        left -= tokens
     return parts
 
 

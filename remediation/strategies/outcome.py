@@ -1,6 +1,6 @@
 """The outcome of a strategy, and the units that a strategy may touch at all."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
@@ -36,6 +36,11 @@ class StrategyOutcome:
     note: str = ""
     fresh_start: bool = False
     excess: int = 0
+
+
+def has_calls(units: Sequence[Unit]) -> bool:
+    """Check whether a tool was called. Where none was, all is talk: it is weighed by other words, and quoted."""
+    return any(unit.role is UnitRole.TOOL for unit in units)
 
 
 def mentions(lowered: str, words: Collection[str]) -> bool:
@@ -85,7 +90,25 @@ def newest_failure(units: Units) -> int:
 
 
 def standing_tokens(units: Units) -> int:
-    return sum(units[index].est_tokens for index in standing(units))
+    return tokens_at(units, standing(units))
+
+
+def tokens_at(units: Units, indices: Iterable[int]) -> int:
+    return sum(units[index].est_tokens for index in indices)
+
+
+def with_newest(units: Units, kept: set[int], candidates: Iterable[int], room: int, skip: bool = False) -> set[int]:
+    """Return ``kept`` and the last candidates that fit beside it into ``room`` tokens, up to the first that does not
+    unless ``skip`` is set. A ledger is none: each rewrite writes it anew.
+    """
+    chosen, left = set(kept), room - tokens_at(units, kept)
+    for index in reversed([index for index in candidates if index not in kept and not is_ledger(units[index])]):
+        if units[index].est_tokens <= left:
+            chosen.add(index)
+            left -= units[index].est_tokens
+        elif not skip:
+            break
+    return chosen
 
 
 def newest_user(units: Units) -> int:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from remediation.context import Rewritten, Toolbox, Units
+from remediation.context import Rewritten, Toolbox, total_tokens
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
-from remediation.strategies.outcome import is_ledger, standing
+from remediation.strategies.outcome import standing, tokens_at, with_newest
 
 
 def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritten:
@@ -16,29 +16,14 @@ def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritte
     """
     attempt = replace(attempt, recovered=True)
     units, limit = attempt.before, attempt.limit
-    toolbox.report("recovery", sum(unit.est_tokens for unit in units), limit)
+    toolbox.report("recovery", total_tokens(units), limit)
     kept = standing(units)
-    used = sum(units[index].est_tokens for index in kept)
-    if used > limit:
+    if tokens_at(units, kept) > limit:
         return fail(attempt, irreducible(units, limit), toolbox)
-    important = [i for i, unit in enumerate(units) if unit.priority == 1 and not is_ledger(unit) and i not in kept]
-    kept |= newest_fitting(units, important, limit - used, skip=True)
-    used = sum(units[index].est_tokens for index in kept)
-    others = [i for i, unit in enumerate(units) if i not in kept and not is_ledger(unit)]
-    kept |= newest_fitting(units, others, target_tokens - ledger_budget(limit) - used)
+    important = [index for index, unit in enumerate(units) if unit.priority == 1]
+    kept = with_newest(units, kept, important, limit, skip=True)
+    kept = with_newest(units, kept, range(len(units)), target_tokens - ledger_budget(limit))
     rewritten = conclude(attempt, tuple(units[index] for index in sorted(kept)), toolbox)
     if not rewritten.failure:
         toolbox.report("success", rewritten.est_after, limit)
     return rewritten
-
-
-def newest_fitting(units: Units, candidates: list[int], room: int, skip: bool = False) -> set[int]:
-    """Return the newest candidates within ``room`` tokens, up to the first that does not fit unless ``skip`` is set."""
-    chosen: set[int] = set()
-    for index in reversed(candidates):
-        if units[index].est_tokens <= room:
-            chosen.add(index)
-            room -= units[index].est_tokens
-        elif not skip:
-            break
-    return chosen
