@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from remediation.budget import most_filled
 from remediation.context import Toolbox, UnitKind, UnitRole, Units
-from remediation.strategies.digest import plainness
 from remediation.strategies.masking import values_of_results
-from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
+from remediation.strategies.outcome import LEDGER_PREFIX, has_calls, is_ledger, text_of
 from remediation.strategies.said import Talk, talk_of
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
@@ -41,8 +40,7 @@ def ledger_reserve(limit: int, units: Units) -> int:
     lines cut out of others: the ledger then needs room for rules and failures only.
     """
     budget = ledger_budget(limit)
-    quoted = plainness(units) if any(unit.role is UnitRole.TOOL for unit in units) else 1.0
-    return max(min(budget, TALK_LEDGER), budget - int(budget * quoted * (1 - TALK_SHARE)))
+    return budget if has_calls(units) else max(min(budget, TALK_LEDGER), int(budget * TALK_SHARE))
 
 
 def ledger_lines(units: Units) -> tuple[str, ...]:

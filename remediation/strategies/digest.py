@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress, groupby
 from operator import itemgetter
 
-from remediation.context import Toolbox, Unit, UnitRole, total_tokens
-from remediation.strategies.outcome import STAND_INS
+from remediation.context import Toolbox, Unit
+from remediation.strategies.outcome import has_calls
 from remediation.strategies.said import Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
@@ -26,12 +26,11 @@ LABEL_TOKENS = 5  # of "12 person:" and its line break
 PLAIN = 0.5  # of a sentence without a value or a rule, beside others of its text
 RECENCY = 0.6  # how much more the newest counts than the oldest
 WHOLE_TOKENS = 48  # up to which a text is not parted
-PARAGRAPH_TOKENS = 100  # the same of plain talk, whose messages are no longer
+TALK_TOKENS = 100  # the same where no tool is called: most messages of such talk are no longer
 LEAST_WORTH = 0.8  # of the agent's sentences
 # What counts where no tool is called, beside rare words.
 VALUE_BONUS, MOST_VALUES = 4.0, 2  # what a rare value, name or date adds, and how many do: most answers hold one
 QUESTION = 0.5  # of its worth that a question has
-SPREAD = 0.7  # of the worth of a text's better sentence that its next has, in paragraphs
 
 
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int, remaining: Sequence[Unit] = ()) -> str:
@@ -43,16 +42,11 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     count = text_counter(toolbox)
     talk = talk_of(units, remaining)
     statements = talk.lost_statements
-    plain = plainness(units)
-    has_calls = any(unit.role is UnitRole.TOOL for unit in units)
-    talk_share = plain if has_calls else (1 + plain) / 2
-    worths = _worths(statements, talk_share)
+    is_talk = not has_calls(units)
+    worths = _worths_in_talk(statements) if is_talk else [statement.worth for statement in statements]
     prices = [count(statement.marked) + 1 for statement in statements]
-    whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
-    spread = 1 - (1 - SPREAD) * (0.0 if has_calls else 1 - plain)
-    order = _in_order(
-        statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room), spread
-    )
+    candidates = _candidates(statements, prices, TALK_TOKENS if is_talk else WHOLE_TOKENS)
+    order = _in_order(statements, worths, prices, candidates, min(people_room, room))
     priced = [(places, LABEL_TOKENS + sum(prices[place] for place in places)) for places in order]
     chosen = fill(priced, room, lambda chosen: count(_account(talk, statements, chosen)))
     return _account(talk, statements, chosen) if chosen else ""
@@ -106,30 +100,9 @@ def _join(statements: Sequence[Statement], chosen: Collection[int]) -> Iterator[
         yield source, " ".join(parts)
 
 
-def plainness(units: Sequence[Unit]) -> float:
-    """Return 1 where all is plain talk (short messages without calls), falling to 0 where half of the tokens is not."""
-    talk = [unit for unit in units if unit.role is not UnitRole.SYSTEM and unit.kind not in STAND_INS]
-    short = (unit.est_tokens for unit in talk if unit.role is not UnitRole.TOOL and unit.est_tokens <= PARAGRAPH_TOKENS)
-    return max(0.0, 2 * sum(short) / max(1, total_tokens(talk)) - 1)
-
-
-def _worths(statements: Sequence[Statement], talk_share: float) -> list[float]:
-    """Weigh statements, by their rare words as far as the text is talk. The average stays, and no rule loses."""
-    own = [statement.worth for statement in statements]
-    talk = _worths_in_talk(statements) if talk_share else own
-    scale = sum(own) / (sum(talk) or 1.0)
-    return [
-        max(
-            worth + talk_share * (scale * in_talk - worth),
-            worth if statement.kind is Kind.RULE or statement.corrects else 0.0,
-        )
-        for worth, in_talk, statement in zip(own, talk, statements, strict=True)
-    ]
-
-
 def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
     """Weigh a statement by its words that others do not say, the rarest most; names, values and dates add to it.
-    A question passes its words on to its answer.
+    The average stays as it was, and no rule loses.
     """
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
@@ -141,7 +114,13 @@ def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
         weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         return weight * (QUESTION if asks(statement.bare) else 1.0)
 
-    return [worth(*row) for row in zip(statements, stems, strict=True)]
+    own = [statement.worth for statement in statements]
+    talk = [worth(*row) for row in zip(statements, stems, strict=True)]
+    scale = sum(own) / (sum(talk) or 1.0)
+    return [
+        max(scale * in_talk, one.worth if one.kind is Kind.RULE or one.corrects else 0.0)
+        for one, in_talk in zip(statements, talk, strict=True)
+    ]
 
 
 def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
@@ -158,13 +137,11 @@ def _in_order(
     prices: Sequence[int],
     candidates: Sequence[list[int]],
     people_room: int,
-    spread: float,
 ) -> list[list[int]]:
     """List what may enter the account, the best first.
 
     People's words come first, in their order, if all of them fit into ``people_room``; then what is worth most
-    for its price. Each further sentence of one text counts ``spread`` times the one before, so that no text takes
-    all the room.
+    for its price.
     """
     people = [
         [place]
@@ -188,14 +165,6 @@ def _in_order(
         return max(worths[place] for place in places) >= LEAST_WORTH
 
     ranked = sorted(candidates, key=lambda places: (rank(places), places[0]))
-    if spread < 1:
-        taken: Counter[int] = Counter()
-        scored = []
-        for places in ranked:
-            source = statements[places[0]].source
-            scored.append((rank(places) * spread ** taken[source], places))
-            taken[source] += 1
-        ranked = [places for _, places in sorted(scored)]
     best = [*filter(may_stand, ranked)]
     if not first and not best:  # nothing that was said is worth much: the newest then
         says = (any(_says_something(statements[place]) for place in places) for places in candidates)

@@ -16,7 +16,15 @@ from remediation.strategies.exchanges import exchanges
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import handed_over
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import FAILURE_WORDS, in_units, is_ledger, mentions, newest_failure, standing
+from remediation.strategies.outcome import (
+    FAILURE_WORDS,
+    has_calls,
+    in_units,
+    is_ledger,
+    mentions,
+    newest_failure,
+    standing,
+)
 from remediation.strategies.said import find_void
 from remediation.strategies.stand_ins import COUNTS_LINE
 
@@ -238,7 +246,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)
     light = tuple(unit for unit in masked if not _is_account(unit))
     stays = sum(light[index].est_tokens for index in indispensable(light))
-    share = HAND_OFF_SHARE if any(unit.role is UnitRole.TOOL for unit in units) else TALK_SHARE
+    share = HAND_OFF_SHARE if has_calls(units) else TALK_SHARE
     for_hand_off = max(COUNTS_TOKENS, int((room - stays) * share))
     pruned = prune(light, max(1, room - for_hand_off), weights)
     if pruned.failure and pruned.tokens + COUNTS_TOKENS > limit:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.strategies.outcome import standing, touchable
+from remediation.strategies.outcome import has_calls, standing, touchable
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import Shown
 from remediation.text.ledger import Result
@@ -29,7 +29,7 @@ ARGUMENT_HEAD = 80
 
 def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
     """Mask tool results, oldest first, until ``target_tokens`` is reached."""
-    if not any(unit.role is UnitRole.TOOL for unit in units):
+    if not has_calls(units):
         return units
     known = Shown("\n".join(unit.text for unit in units if unit.role is not UnitRole.TOOL))
     return shorten_oldest(units, target_tokens, lambda unit: mask(unit, toolbox, known))

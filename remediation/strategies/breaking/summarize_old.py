@@ -4,10 +4,10 @@ from dataclasses import replace
 from math import ceil
 
 from remediation.config import SummarizeOld
-from remediation.context import Toolbox, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import Toolbox, UnitKind, Units, total_tokens
 from remediation.strategies.carrying import MESSAGE_TOKENS
 from remediation.strategies.hand_off import PEOPLE_SHARE, HandOff, by_model, by_rule, hand_off, summarised
-from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable, without
+from remediation.strategies.outcome import StrategyOutcome, has_calls, in_units, text_of, touchable, without
 from remediation.strategies.stand_ins import heading_tokens
 
 TOO_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
@@ -38,7 +38,7 @@ def summarize_old(
     most = most_tokens - total_tokens(without(units, chosen)) - MESSAGE_TOKENS
     handed = by_model(_those(units, chosen), without(units, chosen), max(room, most), toolbox)
     if not handed.by_model:
-        if not any(unit.role is UnitRole.TOOL for unit in units):
+        if not has_calls(units):
             chosen |= _least_important(units, len(units) - ceil(len(units) * recent_share), excess)
         room = _room(units, chosen, options, toolbox, target_tokens, 1)
         if [units[i].kind for i in chosen] == [UnitKind.SUMMARY] and total_tokens(_those(units, chosen)) <= room:

@@ -94,14 +94,6 @@ def test_in_a_models_summary_nobody_but_the_agent_speaks() -> None:
     assert next(iter(said_in(units))).turn == 0
 
 
-def test_of_long_texts_each_has_a_say_before_one_has_many() -> None:
-    units = numbered(
-        *(user(". ".join(f"Harpsichord{day}{part} {prose('x', 20)}" for part in range(12))) for day in range(8))
-    )
-    lines = digest(units, 240, toolbox(), 0).splitlines()
-    assert len(lines) >= 7
-
-
 @pytest.mark.parametrize(
     ("part", "is_kept"),
     [("/etc/pay/config.toml", True), ("error E1234", True), ("limit is 7", True), ("weather", False), ("lunch", False)],
