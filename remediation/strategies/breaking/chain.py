@@ -1,7 +1,9 @@
 """The breaking chain: one strategy after the other, each going on where the last one stopped, then recovery."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
 from remediation.context import Rewritten, StrategyStep, Toolbox, Units, step_of, total_tokens, write_nothing
@@ -17,53 +19,103 @@ from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import StrategyOutcome, is_ledger, task_of
 from remediation.strategies.truncate import truncate
 
+Strategy = Callable[[Units, Any, Toolbox, int], StrategyOutcome]  # units, its options, toolbox, aim
 
-class LastingRelevance:
-    """Stands in for a toolbox's ``relevance`` during a chain: each unit is judged once, by its full text and against
-    the task as it stood. Later strategies see shortened texts.
 
-    Embedding is the costliest step of a rewrite, and a shorter text is no better witness of what a unit is about.
+@dataclass
+class _Chain:
+    """A chain under way. ``limit`` is where it counts as done, ``aim`` what it goes on for while it can: in tokens,
+    ledger apart.
+
+    Each unit's relevance is judged once, by its full text and against the ``task`` as it stood: embedding is the
+    costliest step of a rewrite, and a shorter text is no better witness of what a unit is about.
     """
 
-    def __init__(self, relevance: Callable[[Sequence[str], str], Sequence[float]], task: str) -> None:
-        self._relevance, self._task = relevance, task
-        self._known: dict[str, float] = {}
-
-    def __call__(self, texts: Sequence[str], query: str) -> Sequence[float]:
-        missing = list(dict.fromkeys(text for text in texts if text not in self._known))
-        if missing:
-            self._known |= dict(zip(missing, self._relevance(missing, self._task or query), strict=True))
-        return [self._known[text] for text in texts]
-
-    def inherit(self, before: Units, after: Units) -> None:
-        """A unit that was shortened keeps the score of its longer text."""
-        former = {unit.id: unit.text for unit in before}
-        for unit in after:
-            text = former.get(unit.id)
-            if text is not None and text in self._known:
-                self._known.setdefault(unit.text, self._known[text])
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """``limit`` is where the chain counts as done, ``aim`` what it goes on for while it can. Tokens, ledger apart."""
-
+    units: Units
+    options: BreakingStrategy
+    toolbox: Toolbox
     limit: int
     aim: int
-    toolbox: Toolbox
-    relevance: LastingRelevance  # also the toolbox's
-
-
-@dataclass(frozen=True, slots=True)
-class _Progress:
-    units: Units
+    task: str
     steps: tuple[StrategyStep, ...] = ()
     fresh_start: bool = False  # everything is relevant: no strategy is to choose
-    excess: int = 0  # tokens that a model's summary takes beyond the aim
+
+    def __post_init__(self) -> None:
+        self._relevance: dict[str, float] = {}
+        self._judge = self.toolbox.relevance
+        self.toolbox = replace(self.toolbox, relevance=self._lasting_relevance)
+        recent = self.options.prioritize_recent.recent_bias
+        self._strategies: Mapping[str, Strategy] = {
+            "summarize_old": partial(summarize_old, most_tokens=most_of_account(self.limit), recent_share=recent),
+            "prioritize_recent": prioritize_recent,
+            "content_type_chunking": content_type_chunking,
+            "discard_low_rel": discard_low_rel,
+        }
 
     @property
     def tokens(self) -> int:
         return total_tokens(self.units)
+
+    @property
+    def is_done(self) -> bool:
+        return self.fresh_start or self.tokens <= self.aim
+
+    def mask(self) -> None:
+        """Mask old tool output, before any strategy takes words away."""
+        masked = mask_old_output(cut_fresh_results(self.units, self.aim, self.toolbox), self.aim, self.toolbox)
+        if masked != self.units:
+            self._go_on_with("mask", masked, "masked old tool output")
+
+    def run(self, order: Sequence[str]) -> None:
+        for name in order:
+            if self.is_done:
+                break
+            if name == "hybrid":
+                self._run_hybrid()
+            else:
+                self._run_strategy(name)
+
+    def _run_hybrid(self) -> None:
+        """Run the other strategies again, pass after pass, while that makes the context smaller. For headroom below
+        the limit one pass is enough, since each costs facts and time. A model that has written a summary is not asked
+        for another one.
+        """
+        self.toolbox.report("hybrid", self.tokens, self.limit)
+        others = tuple(name for name in self.options.chain_order if name != "hybrid") or STRATEGY_NAMES[:-1]
+        passes = self.options.hybrid.max_iterations if self.tokens > self.limit else 1
+        for _ in range(passes):
+            earlier = self.tokens
+            if any(step.strategy == "summarize_old" for step in self.steps):
+                self.toolbox = replace(self.toolbox, summarise=write_nothing)
+            self.run(others)
+            if self.is_done or self.tokens >= earlier:
+                break
+
+    def _run_strategy(self, name: str) -> None:
+        before = self.tokens
+        self.toolbox.report(name, before, self.limit)
+        if name not in self._strategies:
+            self._go_on_with(name, self.units, f"unknown strategy {name!r}; skipped")
+            return
+        outcome = self._strategies[name](self.units, getattr(self.options, name), self.toolbox, self.aim)
+        self._go_on_with(name, outcome.units, outcome.note)
+        self.fresh_start = outcome.fresh_start and before > self.limit
+        self.aim += outcome.excess
+
+    def _go_on_with(self, name: str, units: Units, note: str) -> None:
+        """Record a step. A unit that it shortened keeps the relevance of its longer text."""
+        former = {unit.id: unit.text for unit in self.units}
+        for unit in units:
+            if (text := former.get(unit.id)) in self._relevance:
+                self._relevance.setdefault(unit.text, self._relevance[text])
+        self.steps += (step_of(name, self.units, units, note),)
+        self.units = units
+
+    def _lasting_relevance(self, texts: Sequence[str], query: str) -> Sequence[float]:
+        missing = list(dict.fromkeys(text for text in texts if text not in self._relevance))
+        if missing:
+            self._relevance |= dict(zip(missing, self._judge(missing, self.task or query), strict=True))
+        return [self._relevance[text] for text in texts]
 
 
 def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: int, target: int) -> Rewritten:
@@ -75,92 +127,18 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target)
     toolbox.report("detection", total_tokens(units), limit)
-    run = _run_of(units, toolbox, limit, target)
-    start = _mask_output(_Progress(tuple(unit for unit in units if not is_ledger(unit))), run)
-    broken = _run_chain(start, config.breaking_strategy, run)
-    attempt = replace(attempt, steps=broken.steps)
-    if broken.tokens <= limit and not broken.fresh_start:
-        rewritten = conclude(attempt, broken.units, toolbox)
+    aim = max(1, min(target, limit) - ledger_reserve(limit, units))
+    talk = tuple(unit for unit in units if not is_ledger(unit))
+    chain = _Chain(talk, config.breaking_strategy, toolbox, limit, aim, task_of(units))
+    chain.mask()
+    chain.run(config.breaking_strategy.chain_order)
+    attempt = replace(attempt, steps=chain.steps)
+    if chain.tokens <= limit and not chain.fresh_start:
+        rewritten = conclude(attempt, chain.units, toolbox)
         if not rewritten.failure:
             toolbox.report("success", rewritten.est_after, limit)
         return rewritten
-    return _recover(attempt, config.recovery_mode, toolbox, target)
-
-
-def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
-    relevance = LastingRelevance(toolbox.relevance, task_of(units))
-    aim = max(1, min(target, limit) - ledger_reserve(limit, units))
-    return _Run(limit, aim, replace(toolbox, relevance=relevance), relevance)
-
-
-def _mask_output(progress: _Progress, run: _Run) -> _Progress:
-    """Mask old tool output, before any strategy takes words away."""
-    masked = mask_old_output(cut_fresh_results(progress.units, run.aim, run.toolbox), run.aim, run.toolbox)
-    if masked == progress.units:
-        return progress
-    run.relevance.inherit(progress.units, masked)
-    step = step_of("mask", progress.units, masked, "masked old tool output")
-    return _Progress(masked, (*progress.steps, step))
-
-
-def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
-    for name in strategy.chain_order:
-        if progress.fresh_start or progress.tokens <= run.aim + progress.excess:
-            break
-        if name == "hybrid":
-            progress = _run_hybrid(progress, strategy, run)
-        else:
-            progress = _run_step(progress, name, strategy, run)
-    return progress
-
-
-def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
-    """Run the other strategies again, pass after pass, while that makes the context smaller. For headroom below
-    the limit one pass is enough, since each costs facts and time. A model that has written a summary is not asked for
-    another one.
-    """
-    run.toolbox.report("hybrid", progress.tokens, run.limit)
-    others = tuple(name for name in strategy.chain_order if name != "hybrid") or STRATEGY_NAMES[:-1]
-    passes = strategy.hybrid.max_iterations if progress.tokens > run.limit else 1
-    for _ in range(passes):
-        earlier = progress.tokens
-        if any(step.strategy == "summarize_old" for step in progress.steps):
-            run = replace(run, toolbox=replace(run.toolbox, summarise=write_nothing))
-        progress = _run_chain(progress, replace(strategy, chain_order=others), run)
-        if progress.fresh_start or progress.tokens <= run.aim + progress.excess or progress.tokens >= earlier:
-            break
-    return progress
-
-
-def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _Run) -> _Progress:
-    before = progress.tokens
-    run.toolbox.report(name, before, run.limit)
-    outcome = _apply(progress.units, name, strategy, run, run.aim + progress.excess)
-    run.relevance.inherit(progress.units, outcome.units)
-    step = step_of(name, progress.units, outcome.units, outcome.note)
-    is_full = outcome.fresh_start and before > run.limit
-    return _Progress(outcome.units, (*progress.steps, step), is_full, max(progress.excess, outcome.excess))
-
-
-def _apply(units: Units, name: str, strategy: BreakingStrategy, run: _Run, aim: int) -> StrategyOutcome:
-    toolbox = run.toolbox
-    match name:
-        case "summarize_old":
-            most = most_of_account(run.limit)
-            recent = strategy.prioritize_recent.recent_bias
-            return summarize_old(units, strategy.summarize_old, toolbox, aim, most, recent)
-        case "prioritize_recent":
-            return prioritize_recent(units, strategy.prioritize_recent, toolbox, aim)
-        case "content_type_chunking":
-            return content_type_chunking(units, strategy.content_type_chunking, toolbox, aim)
-        case "discard_low_rel":
-            return discard_low_rel(units, strategy.discard_low_rel, toolbox, aim)
-        case _:
-            return StrategyOutcome(units, f"unknown strategy {name!r}; skipped")
-
-
-def _recover(attempt: Attempt, mode: str, toolbox: Toolbox, target: int) -> Rewritten:
-    match mode:
+    match config.recovery_mode:
         case "truncate":
             return truncate(attempt, target, toolbox)
         case "error":
