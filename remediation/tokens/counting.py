@@ -26,6 +26,7 @@ CALL_OVERHEAD = 4  # tokens that set a tool call apart from text, such as <tool_
 TOOLS_OVERHEAD = 60  # the template's own words before a list of tools: 50 in Llama 3.1's, 70 in Qwen 2.5's
 
 CACHE_ENTRIES = 16_384
+MOST_TOOLBOXES = 64  # whose counts are remembered: an agent's tools stay the same objects from turn to turn
 LONGEST_KEY = 256  # characters; longer texts are remembered by a digest, so the cache holds at most 4 MB of text
 
 # Names that the ``tokenizer`` of ``context.yaml`` takes, beside the vocabularies' own.
@@ -126,6 +127,7 @@ class Counter:
         self._message_overhead = MESSAGE_OVERHEAD[family]
         self._encode = encode
         self._known = Bounded[int](entries)
+        self._tools = Bounded[tuple[int, Sequence[ToolSpec]]](MOST_TOOLBOXES)
 
     def count(self, text: str) -> int:
         key = text if len(text) <= LONGEST_KEY else _digest(text)
@@ -151,7 +153,11 @@ class Counter:
         """Count the tools as chat templates print them: a JSON object each, under the template's own words."""
         if not tools:
             return 0
-        return TOOLS_OVERHEAD + sum(self.count(_schema_text(tool)) for tool in tools)
+        key = tuple(map(id, tools))  # what is known holds its tools, so that no others get their ids
+        if (known := self._tools.get(key)) is None:
+            known = TOOLS_OVERHEAD + sum(self.count(_schema_text(tool)) for tool in tools), tuple(tools)
+            self._tools.put(key, known, weight=1)
+        return known[0]
 
     def _count_afresh(self, text: str) -> int:
         try:
@@ -182,7 +188,9 @@ _shared = threading.Lock()
 
 def _counter(name: str, family: Family, encode: Encode) -> Counter:
     with _shared:
-        return _counters.setdefault((name, family), Counter(name, family, encode))
+        if (name, family) not in _counters:
+            _counters[name, family] = Counter(name, family, encode)
+        return _counters[name, family]
 
 
 def _log_once(name: str, text: str) -> None:

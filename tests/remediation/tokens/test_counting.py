@@ -228,6 +228,13 @@ def recorder() -> tuple[list[str], Callable[[str], int]]:
     return seen, record
 
 
+def test_tools_that_are_gone_leave_no_count_to_others() -> None:
+    """Counts are found by the identity of tools, which Python gives anew to an object that follows another."""
+    counter = counter_for("gpt-4o")
+    counts = [counter.count_tools([ToolSpec("search", "word " * number, {})]) for number in range(200)]
+    assert counts == sorted(set(counts))
+
+
 def test_a_text_is_counted_once_while_it_is_remembered() -> None:
     seen, record = recorder()
     counter = Counter("seen", Family.GPT, record)
