@@ -64,8 +64,9 @@ class PushRecall:
         pinned = [seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED]
         hidden = _in_sight(self._view) | dismissed
         query = query_of(self._view.units)
+        compares_meanings = sizes.config.relevance == "minilm"
         with TURNS.at_once(dialog_id, hidden, pinned) as index:
-            if index.knows_meaning:
+            if compares_meanings and index.knows_meaning:
                 query = replace(query, meaning=MEANINGS.of(query.newest))
             result = recall(
                 index,
@@ -75,7 +76,7 @@ class PushRecall:
                 pinned=pinned,
                 since_clear=self._since_clear(),
             )
-            if MEANINGS.is_started and sizes.config.relevance == "minilm":
+            if compares_meanings and MEANINGS.is_started:
                 MEANINGS.note(dialog_id, index.lacking_meaning(hidden))
         est_tokens = math.ceil(result.est_tokens * sizes.factor)
         return Recall(result.text, result.turns, result.passages, est_tokens, result.est_tokens)

@@ -29,7 +29,8 @@ import psycopg
 from websockets.sync.client import connect
 
 from tests.benchmarks.fanout import opened, prepare, warm_up
-from tests.benchmarks.frameworks.course import children, processor_ns
+from tests.benchmarks.frameworks.course import children
+from tests.benchmarks.frameworks.meter import processor_ns
 from tests.benchmarks.overhead import Product, conninfo
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
 from tests.benchmarks.seeding import USER_CHARS, dialog_at, text_of

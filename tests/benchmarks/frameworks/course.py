@@ -4,14 +4,19 @@ frameworks from the call in their own process, and the floor.
 ``make frameworks``, or ``python -m tests.benchmarks.frameworks [--depths 1,100,500] [--rounds 60] [--window-rounds
 120]``. One PostgreSQL with fsync, a database for each; one model server on loopback that streams 400 characters at
 once; 100 characters are asked. All take turns, a message each, so that a noisy minute is everybody's. Depth counts
-answered messages; "window" sends the newest 40 turns of them, and Dominds what its retention policy keeps of a window
-of 8,000 tokens, its rewrites included.
+answered messages; "window" sends the newest 40 turns of them, and Dominds what its policy keeps of a window of 8,000
+tokens, with its rewrites and what it recalls.
 
 wall     a framework's from the call to its return, when all is stored; Dominds' from the POST until the row is idle
-CPU      of all processes that take part, from the first message to the last, less what they take at rest, and of
-         PostgreSQL's that serve their database (not of those that write for all). Of Dominds the web process, worker,
-         sweeper and Redis; of a framework the process that calls it; not the model server's, nor the client's
+CPU      of all processes that take part, from each message to the next that they get, less what they take at rest, and
+         of PostgreSQL's that serve their database (not of those that write for all). Of Dominds the web process,
+         worker, sweeper and Redis; of a framework the process that calls it; not the model server's, nor the client's
 stored   growth of the tables and indexes, divided by the messages; pages have 8 kB, so small figures are 10 % off
+
+With a window two more dialogs of Dominds take part, one that sends 40 turns and all since without a policy and one
+without recall: by what they differ, the parts of a turn are told. Before, all rest until the vectors of what is out of
+sight are made, so that recall compares meanings where MiniLM is installed; what that took is told apart. After the
+run, further messages are answered by words alone.
 
 What a framework needs beside itself to be reached by people (a web server, a queue, sockets) is not in its figures.
 """
@@ -21,7 +26,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +39,7 @@ import httpx2
 import psycopg
 
 from tests.benchmarks.frameworks.adapter import MODEL
+from tests.benchmarks.frameworks.meter import Measured, Meter
 from tests.benchmarks.overhead import WINDOW, Product, conninfo
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
 from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, dialog_at, text_of
@@ -50,6 +56,9 @@ INSTALLED = ROOT / "var" / "frameworks"
 WARM_UP = 3  # messages of each dialog that are not counted
 SETTLE_SECONDS = 0.02  # so that what one does after the answer is stored takes nothing of the next one's time
 REST_SECONDS = 5.0
+WORDS_MESSAGES = 20  # whose recall goes by words alone
+QUIET_SECONDS, MOST_SECONDS = 4, 180  # of a rest: without work, and in all
+QUIET_MS = 20.0  # of processor in a second, beyond what is done at rest
 
 
 class Contestant(Protocol):
@@ -63,21 +72,29 @@ class Contestant(Protocol):
     def ask(self, dialog: UUID, text: str, window: int | None) -> float:
         """Ask one message and return the milliseconds until its answer is stored."""
 
-    def processes(self) -> list[int]:
-        """Return the ids of all processes that take part, but for PostgreSQL's."""
+    def processes(self) -> dict[int, str]:
+        """Return the ids of all processes that take part, but for PostgreSQL's, each with its kind."""
 
 
 @dataclass
 class Dominds:
+    """One dialog of Dominds, which sends the newest turns of a window where it has no policy."""
+
     rig: Rig
     product: Product
     name: str = "**Dominds**"
+    policy: str = "none"
+    recalls: bool = False
     database: str = "bench"
     models: tuple[str, ...] = ("prose-whole", "prose-small")
 
     def begin(self, depth: int, window: int | None) -> UUID:
-        model = ("prose-whole", "none") if window is None else ("prose-small", "retention")
-        dialog_id: UUID = dialog_at(depth, self.rig.agent(*model), self.rig.people(1)[0]).pk
+        has_policy = self.policy != "none"
+        agent = self.rig.agent("prose-small" if has_policy else "prose-whole", self.policy)
+        if not self.recalls:
+            agent.pk, agent.recall = f"{agent.pk}-silent", False
+            agent.save()
+        dialog_id: UUID = dialog_at(depth, agent, self.rig.people(1)[0], None if has_policy else window).pk
         return dialog_id
 
     def ask(self, dialog: UUID, text: str, window: int | None) -> float:
@@ -87,10 +104,10 @@ class Dominds:
         assert len(answer) == ANSWER_CHARS, f"{self.name} answered {answer!r}"
         return taken
 
-    def processes(self) -> list[int]:
-        redis = self.rig.stack.redis.process
+    def processes(self) -> dict[int, str]:
+        redis, parts = self.rig.stack.redis.process, self.rig.stack.parts
         assert redis is not None
-        return [redis.pid, *(pid for part in self.rig.stack.parts for pid in (part.pid, *children(part.pid)))]
+        return {pid: part.name for part in parts for pid in (part.pid, *children(part.pid))} | {redis.pid: "Redis"}
 
 
 @dataclass
@@ -126,8 +143,8 @@ class Adapter:
         assert len(message["answer"]) == ANSWER_CHARS, f"{self.name} answered {message['answer']!r}"
         return float(message["ms"])
 
-    def processes(self) -> list[int]:
-        return [self.process.pid]
+    def processes(self) -> dict[int, str]:
+        return {self.process.pid: self.name}
 
 
 @contextmanager
@@ -159,62 +176,84 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def processor_ns(pids: list[int]) -> dict[int, int]:
-    """Of each living process, with all threads that it ever had: the kernel's clock of another
-    process has nanoseconds."""
-    result = {}
-    for pid in pids:
-        try:
-            result[pid] = time.clock_gettime_ns(~pid << 3 | 2)
-        except OSError:  # it ended meanwhile
-            continue
-    return result
-
-
-@dataclass
-class Measured:
-    wall: list[float] = field(default_factory=list)  # milliseconds
-    messages: list[int] = field(default_factory=list)  # of all requests that a message led to
-    request_bytes: list[int] = field(default_factory=list)
-    requests: list[int] = field(default_factory=list)
-    processor: float = 0.0  # milliseconds a message
-    stored: float = 0.0  # bytes a message
-
-
 @dataclass
 class Course:
     """What all run, a message each in turn."""
 
     rig: Rig
-    contestants: list[Contestant]
-    looking: "psycopg.Connection[Any]"  # not to be counted
+    meters: dict[str, Meter]  # by database: who share one take turns at its processes
     http: httpx2.Client
-    at_rest: list[float] = field(default_factory=list)  # milliseconds of processor a second, of each contestant
 
     def rest(self) -> None:
-        self._vacuum()
-        spent = self._processor()
-        time.sleep(REST_SECONDS)
-        self.at_rest = [ms / REST_SECONDS for ms in self._since(spent)]
+        for meter in self.meters.values():
+            self._vacuum(meter.database)
+            meter.rest(REST_SECONDS)
 
-    def run(self, depth: int, rounds: int, window: int | None, advance: Callable[[], None]) -> list[Measured]:
-        dialogs = [each.begin(depth, window) for each in self.contestants]
-        self._vacuum()
-        results = [Measured() for _ in self.contestants]
-        for number in range(-WARM_UP, rounds):
-            text = text_of(USER_CHARS, depth + WARM_UP + number + 1)
-            if number == 0:
-                sizes, spent, began = self._sizes(), self._processor(), time.perf_counter()
-            for each, dialog, into in zip(self.contestants, dialogs, results, strict=True):
-                self._ask(each, dialog, text, window, into if number >= 0 else Measured())
-            advance()
-        seconds = time.perf_counter() - began
-        for into, ms, rest, before, after in zip(
-            results, self._since(spent), self.at_rest, sizes, self._sizes(), strict=True
-        ):
-            into.processor = (ms - rest * seconds) / rounds
-            into.stored = (after - before) / rounds
+    def begin(self, contestants: list[Contestant], depth: int, window: int | None) -> list[UUID]:
+        """Return a new dialog for each, which has answered the messages that are not counted."""
+        dialogs = [each.begin(depth, window) for each in contestants]
+        for database in self.meters:
+            self._vacuum(database)
+        self.ask(contestants, dialogs, range(depth, depth + WARM_UP), window, lambda: None)
+        return dialogs
+
+    def run(
+        self,
+        contestants: list[Contestant],
+        dialogs: list[UUID],
+        numbers: range,
+        window: int | None,
+        advance: Callable[[], None],
+    ) -> list[Measured]:
+        """Ask messages of these numbers, and measure what they store as well."""
+        before = {database: self._size(database) for database in self.meters}
+        results = self.ask(contestants, dialogs, numbers, window, advance)
+        databases = [each.database for each in contestants]
+        for database, into in zip(databases, results, strict=True):
+            grown = self._size(database) - before[database]
+            into.stored = grown / len(numbers) / databases.count(database)
         return results
+
+    def ask(
+        self,
+        contestants: list[Contestant],
+        dialogs: list[UUID],
+        numbers: Iterable[int],
+        window: int | None,
+        advance: Callable[[], None],
+    ) -> list[Measured]:
+        """Ask messages of these numbers. What is done after an answer is charged to it, until the same processes get
+        the next message."""
+        results = [Measured() for _ in contestants]
+        asked: dict[str, Measured] = {}  # last, by database
+        for number in numbers:
+            for place, (each, dialog, into) in enumerate(zip(contestants, dialogs, results, strict=True)):
+                text = text_of(USER_CHARS, number * 10 + place)  # no two alike, or vectors would be remembered
+                self._charge(each.database, asked.get(each.database))
+                asked[each.database] = into
+                self._ask(each, dialog, text, window, into)
+            advance()
+        for database, into in asked.items():
+            self._charge(database, into)
+        return results
+
+    def _charge(self, database: str, into: Measured | None) -> None:
+        spent, by_process = self.meters[database].read()
+        if into is not None:
+            into.processor.append(spent)
+            into.by_process.update(by_process)
+
+    def rested(self, database: str) -> float:
+        """Wait until nothing is done any more, and return the milliseconds of processor until then."""
+        meter, result, quiet = self.meters[database], 0.0, 0
+        for _ in range(MOST_SECONDS):
+            spent, _ = meter.read()
+            result += spent
+            quiet = quiet + 1 if spent < QUIET_MS else 0
+            if quiet == QUIET_SECONDS:
+                break
+            time.sleep(1)
+        return result
 
     def _ask(self, each: Contestant, dialog: UUID, text: str, window: int | None, into: Measured) -> None:
         into.wall.append(each.ask(dialog, text, window))
@@ -225,39 +264,20 @@ class Course:
         into.request_bytes.append(sum(size for _, size in requests))
         into.requests.append(len(requests))
 
-    def _vacuum(self) -> None:
+    def _vacuum(self, database: str) -> None:
         """Everybody's rows that were stored in bulk, so that no autovacuum does it in the middle
         of somebody's message."""
-        for each in self.contestants:
-            with psycopg.connect(conninfo(self.rig), dbname=each.database, autocommit=True) as connection:
-                connection.execute("VACUUM ANALYZE")
+        with psycopg.connect(conninfo(self.rig), dbname=database, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
 
-    def _processor(self) -> list[dict[int, int]]:
-        """Nanoseconds by process, of each contestant."""
-        serving = "SELECT pid FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
-        results = []
-        for each in self.contestants:
-            backends = [pid for (pid,) in self.looking.execute(serving, (each.database,))]
-            results.append(processor_ns([*each.processes(), *backends]))
-        return results
-
-    def _since(self, before: list[dict[int, int]]) -> list[float]:
-        return [
-            sum(ns - then.get(pid, 0) for pid, ns in now.items()) / 1e6
-            for then, now in zip(before, self._processor(), strict=True)
-        ]
-
-    def _sizes(self) -> list[int]:
+    def _size(self, database: str) -> int:
         """Bytes of all rows and indexes, but for the maps of free pages that come with a first vacuum."""
         tables = "SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
         toasts = f"SELECT reltoastrelid FROM pg_class WHERE oid IN ({tables})"
         indexes = f"SELECT indexrelid FROM pg_index WHERE indrelid IN ({tables} UNION {toasts})"
         every = f"SELECT sum(pg_relation_size(oid)) FROM ({tables} UNION {toasts} UNION {indexes}) AS every"
-        return [self._of_database(each, every) for each in self.contestants]
-
-    def _of_database(self, each: Contestant, query: str) -> int:
-        with psycopg.connect(conninfo(self.rig), dbname=each.database, autocommit=True) as connection:
-            row = connection.execute(query).fetchone()
+        with psycopg.connect(conninfo(self.rig), dbname=database, autocommit=True) as connection:
+            row = connection.execute(every).fetchone()
         assert row is not None
         return int(row[0])
 
@@ -288,14 +308,60 @@ def row(name: str, value: Measured, floor: Measured) -> list[str]:
         f"{mean(value.wall):.1f}",
         f"{most:.0f}",
         f"{median(value.wall) / median(floor.wall):.1f}",
-        f"{value.processor:.1f}",
-        f"{value.processor / floor.processor:.1f}",
+        f"{mean(value.processor):.1f}",
+        f"{mean(value.processor) / mean(floor.processor):.1f}",
         f"{value.stored:,.0f}",
         f"{value.stored / max(1.0, floor.stored):.1f}",
         f"{mean(value.requests):.2f}",
         f"{mean(value.messages):,.0f}",
         f"{mean(value.request_bytes) / 1000:,.1f}",
     ]
+
+
+PLAIN, SILENT = "Dominds, 40 turns and all since", "Dominds, retention without recall"
+RETENTION, BREAKING = "**Dominds**, retention", "**Dominds**, breaking"
+
+
+def by_process(results: dict[str, Measured]) -> str:
+    ours = {name: of for name, of in results.items() if "Dominds" in name}
+    kinds = list(dict.fromkeys(kind for of in ours.values() for kind in of.by_process))
+    rows = [[name, *(f"{of.by_process[kind] / 1e6 / len(of.wall):.1f}" for kind in kinds)] for name, of in ours.items()]
+    return table(["CPU by process, with what it takes at rest", *kinds], rows)
+
+
+def by_part(results: dict[str, Measured], by_words: Measured) -> str:
+    """Split a turn under retention by what the dialogs that lack a part do without."""
+    plain, silent, whole = (median(results[name].processor) for name in (PLAIN, SILENT, RETENTION))
+    words, every = median(by_words.processor), mean(results[RETENTION].processor)
+    parts = {
+        "a turn without a policy": plain,
+        "figures: what is counted, and decided by it": silent - plain,
+        "recall by words": words - silent,
+        "recall by meaning beside them": whole - words,
+        "rewrites, and what else is rare: mean less median": every - whole,
+    }
+    rows = [[name, f"{ms:.1f}", f"{100 * ms / every:.0f} %"] for name, ms in parts.items()]
+    return table(["CPU by part, retention", "ms", "share"], rows)
+
+
+def rest_of_all(course: Course) -> str:
+    """Say what is done while all dialogs of Dominds rest."""
+    count = "SELECT count(*) FROM dialogs_turnvectors"
+    with psycopg.connect(conninfo(course.rig), autocommit=True) as connection:
+        before = connection.execute(count).fetchone() or (0,)
+        spent = course.rested(Dominds.database)
+        after = connection.execute(count).fetchone() or (0,)
+    made = after[0] - before[0]
+    return f"While all rested, {spent:,.0f} ms of CPU, most of it for the vectors of {made:,} turns out of sight."
+
+
+@contextmanager
+def words_alone(rig: Rig) -> Iterator[None]:
+    """Have recall compare no meanings."""
+    file = rig.stack.minds_dir / "context.yaml"
+    file.write_text("context_config: {relevance: wording}\n")
+    yield
+    file.unlink()
 
 
 def main() -> None:
@@ -325,16 +391,38 @@ def main() -> None:
             opened.enter_context(adapter(running.postgres, running.model_url, name, FRAMEWORKS.get(name, name), python))
             for name, python in pythons.items()
         )
-        course = Course(running, [floor, Dominds(running, product), *others], looking, httpx2.Client(trust_env=False))
+        whole = Dominds(running, product)
+        windowed = [
+            Dominds(running, product, PLAIN),
+            Dominds(running, product, SILENT, "retention"),
+            Dominds(running, product, RETENTION, "retention", recalls=True),
+            Dominds(running, product, BREAKING, "breaking", recalls=True),
+        ]
+        metered: tuple[Contestant, ...] = (floor, whole, *others)
+        meters = {each.database: Meter(each.name, each.database, each.processes, looking) for each in metered}
+        course = Course(running, meters, httpx2.Client(trust_env=False))
         report(f"## Frameworks ({load()})\n")
         course.rest()
         for depth, window, rounds in runs:
+            contestants: list[Contestant] = [floor, *([whole] if window is None else windowed), *others]
             named = f"depth {depth:,}, " + ("whole history" if window is None else f"window of {window} turns")
-            task = bar.add_task(named, total=rounds + WARM_UP)
-            result = course.run(depth, rounds, window, partial(bar.advance, task))
-            rows = [row(each.name, of, result[0]) for each, of in zip(course.contestants, result, strict=True)]
+            task = bar.add_task(named, total=rounds)
+            dialogs = course.begin(contestants, depth, window)
+            resting = rest_of_all(course) if window is not None else ""
+            numbers = range(depth + WARM_UP, depth + WARM_UP + rounds)
+            measured = course.run(contestants, dialogs, numbers, window, partial(bar.advance, task))
+            results = {each.name: of for each, of in zip(contestants, measured, strict=True)}
+            rows = [row(name, of, measured[0]) for name, of in results.items()]
             report(f"{named}, {rounds} messages each ({load()}):\n\n" + table(HEAD, rows))
-        at_rest = ", ".join(f"{of.name} {ms:.1f}" for of, ms in zip(course.contestants, course.at_rest, strict=True))
+            report(by_process(results))
+            if window is not None:
+                place = contestants.index(windowed[2])
+                further = range(numbers.stop, numbers.stop + WORDS_MESSAGES)
+                with words_alone(running):
+                    (by_words,) = course.ask([windowed[2]], [dialogs[place]], further, window, lambda: None)
+                report(by_part(results, by_words))
+                report(resting)
+        at_rest = ", ".join(f"{meter.name} {meter.at_rest:.1f}" for meter in meters.values())
         report(f"CPU at rest, ms a second: {at_rest}. Wall and CPU above are ms.")
         report("Versions: " + "; ".join(", ".join(each.versions) for each in others) + ".")
         connection.close()
