@@ -18,6 +18,7 @@ from remediation.similarity.minilm import WIDTH, Array, MiniLM, MiniLMUnavailabl
 log = logging.getLogger(__name__)
 
 SLOWEST_MILLIS = 100.0  # per unit; slower than this, lexical vectors take over
+JUDGED_TEXTS = 8  # that tell the pace: of single ones on an idle machine, each some 10 ms, one took 111
 RETRY_SECONDS = 300.0  # after which MiniLM gets another chance
 REMEMBERED_SECONDS = 300.0  # of the same query
 REMEMBERED_ENTRIES = 4_096  # of 1.5 KB each
@@ -129,7 +130,7 @@ class RememberingEmbedder:
 
 
 class PacedEmbedder:
-    """Uses ``preferred`` while it takes at most SLOWEST_MILLIS a text, else ``fallback`` for RETRY_SECONDS.
+    """Uses ``preferred`` while its latest texts take at most SLOWEST_MILLIS each, else ``fallback`` for RETRY_SECONDS.
 
     All vectors of one call come from the same embedder, since their numbers do not compare. ``clock`` is
     monotonic, in seconds.
@@ -140,6 +141,7 @@ class PacedEmbedder:
         self._fallback = fallback
         self._clock = clock
         self._resume_at = float("-inf")
+        self._millis = 0.0  # a text, of the latest
 
     @property
     def name(self) -> str:
@@ -150,20 +152,23 @@ class PacedEmbedder:
         started_at = self._clock()
         vectors = current.embed(texts, thorough)
         if current is self._preferred and texts and not thorough:
-            self._judge((self._clock() - started_at) * 1000 / len(texts))
+            self._judge((self._clock() - started_at) * 1000 / len(texts), len(texts))
         return vectors
 
     def _current(self) -> Embedder:
         return self._preferred if self._clock() >= self._resume_at else self._fallback
 
-    def _judge(self, millis: float) -> None:
-        if millis <= SLOWEST_MILLIS:
+    def _judge(self, millis: float, texts: int) -> None:
+        counted = min(millis, 2 * SLOWEST_MILLIS)  # a rewrite on another thread can hold up one text for a second
+        self._millis += (counted - self._millis) * min(1.0, texts / JUDGED_TEXTS)
+        if self._millis <= SLOWEST_MILLIS:
             return
         self._resume_at = self._clock() + RETRY_SECONDS
         log.warning(
             "Embedding by %s took %.0f ms a text, more than %.0f: %s vectors for the next %.0f s.",
-            *(self._preferred.name, millis, SLOWEST_MILLIS, self._fallback.name, RETRY_SECONDS),
+            *(self._preferred.name, self._millis, SLOWEST_MILLIS, self._fallback.name, RETRY_SECONDS),
         )
+        self._millis = 0.0
 
 
 _shared: list[Embedder] = []

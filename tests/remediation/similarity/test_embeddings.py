@@ -139,16 +139,30 @@ def test_a_text_is_embedded_once_in_five_minutes() -> None:
 
 def test_a_slow_model_gives_way_for_five_minutes() -> None:
     clock = Clock()
-    slow, quick = Recorded("minilm", clock, seconds=0.5), Recorded("lexical")
+    slow, quick = Recorded("minilm", clock, seconds=1.0), Recorded("lexical")
     paced = PacedEmbedder(slow, quick, clock)
-    paced.embed(["1", "2", "3", "4", "5"])  # 100 ms a text: not more than 100
+    paced.embed(list("0123456789"))  # 100 ms a text: not more than 100
     assert paced.name == "minilm"
-    paced.embed(["1", "2", "3", "4"])  # 125 ms a text
+    paced.embed(list("01234567"))  # 125 ms a text
     assert paced.name == "lexical"
     paced.embed(["5"])
     assert quick.asked == [["5"]]
     clock.now += RETRY_SECONDS
     assert paced.name == "minilm"
+
+
+def test_one_slow_text_says_nothing_of_the_model() -> None:
+    clock = Clock()
+    model = Recorded("minilm", clock, seconds=0.01)
+    paced = PacedEmbedder(model, Recorded("lexical"), clock)
+    for place in range(30):
+        model.seconds = 5 if place % 10 == 9 else 0.01
+        paced.embed([str(place)])
+    assert paced.name == "minilm"
+    model.seconds = 0.2
+    for place in range(8):
+        paced.embed([str(place)])
+    assert paced.name == "lexical"
 
 
 @given(st.text(max_size=3_000), st.integers(2, 16))
