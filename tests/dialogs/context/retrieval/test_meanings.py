@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from dialogs.context.retrieval.meanings import Meanings
 from dialogs.context.retrieval.text_index import TURNS, _Growing
 from dialogs.models import Dialog, TurnVectors
 from remediation.recall.search import search
+from remediation.similarity import embeddings
 from remediation.similarity.minilm import WIDTH, Array
+from tests.dialogs.conftest import Script
 from tests.dialogs.context.retrieval.holding import hold
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -126,3 +129,20 @@ def test_a_dialog_that_was_removed_meanwhile_keeps_none() -> None:
     assert not TurnVectors.objects.exists()
     meanings.take_in(dialog.pk, [1, 2])
     assert not TurnVectors.objects.exists()
+
+
+@pytest.mark.parametrize(("relevance", "recalled"), [("minilm", True), ("wording", False)])
+def test_who_wants_words_alone_gets_no_hit_by_meaning(
+    script: Script, tmp_path: Path, relevance: str, recalled: bool
+) -> None:
+    (tmp_path / "minds" / "context.yaml").write_text(f"context_config: {{relevance: {relevance}}}")
+    script({"match": "news", "text": "Nothing so far."}, {"text": "Noted."})
+    dialog = make_dialog()
+    for text in ("The doctor is away until Monday.", "A green kite flew.", "It rained.", "The tram was late."):
+        send(dialog, text)  # far enough from what is asked, whose neighbours come along
+    about = {"policy": "breaking", "reason": "test", "est_before": 2, "est_after": 1, "removed": []}
+    dialog.remediations.create(round_number=1, base_position=8, view=[], **about)
+    send(dialog, "Any news?")
+    Meanings(embeddings.meanings).take_in(dialog.pk, [1])
+    send(dialog, "Where is our physician?")
+    assert (1 in dialog.generations.latest("pk").recalled) is recalled
