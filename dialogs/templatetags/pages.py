@@ -1,8 +1,9 @@
 """Tags and filters of the pages: numbers, times, icons."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 from django import template
@@ -199,6 +200,14 @@ def percent(ratio: float | str | None) -> str:
 
 
 register.filter("beginning", beginning_of)
+
+
+@register.filter
+def spans(numbers: Sequence[int]) -> str:
+    """Write rising numbers, those that follow each other as a span: 1–3, 7. Behind six spans stands a mark for more."""
+    groups = [[number for _, number in group] for _, group in groupby(enumerate(numbers), lambda one: one[1] - one[0])]
+    written = [f"{group[0]}–{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups[:6]]
+    return ", ".join(written) + ("…" if len(groups) > 6 else "")
 
 
 @register.filter

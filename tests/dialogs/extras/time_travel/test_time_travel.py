@@ -14,7 +14,7 @@ from dialogs.pages.story import marks_of
 from dialogs.queries.moments import MOST, moments
 from dialogs.queries.sent_requests import next_request, sent_request
 from dialogs.runtime.driver import drive
-from dialogs.templatetags.pages import changed_lines
+from dialogs.templatetags.pages import changed_lines, spans
 from tests.dialogs.api.caller import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
@@ -182,6 +182,11 @@ def test_two_requests_beside_each_other(dialog: Dialog) -> None:
 def test_a_comparison_shows_lines_without_their_numbers() -> None:
     lines = ("@@ -1,2 +1,2 @@", "-a <b>", "+@@", "@@ -9 +9 @@", " c")
     assert changed_lines(lines) == "<del>-a &lt;b&gt;</del>\n<ins>+@@</ins>\n…\n c\n"
+
+
+def test_turns_that_follow_each_other_are_written_as_spans() -> None:
+    assert [spans(turns) for turns in ([], [4], [1, 2, 3, 7, 9, 10])] == ["", "4", "1–3, 7, 9–10"]
+    assert spans(range(1, 30, 2)) == "1, 3, 5, 7, 9, 11…"
 
 
 def test_programs_read_the_same(dialog: Dialog) -> None:
