@@ -95,10 +95,10 @@ def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> 
         return known
     a, b, c, d, e, f = known.spread
     a += SLOPE_DRIFT**2 if previous else 0.0
-    row, rows = (counted.text, counted.tools, 1.0), ((a, b, c), (b, d, e), (c, e, f))
-    shared = [sum(x * y for x, y in zip(line, row, strict=True)) for line in rows]
+    text, tools, rows = counted.text, counted.tools, ((a, b, c), (b, d, e), (c, e, f))
+    shared = [of_text * text + of_tools * tools + of_one for of_text, of_tools, of_one in rows]
     surprise = reported - known.expected(counted)
-    variance = sum(x * y for x, y in zip(shared, row, strict=True))
+    variance = shared[0] * text + shared[1] * tools + shared[2]
     variance += (REPORT_DEVIATION * reported) ** 2 + REPORT_DEVIATION_TOKENS**2
     variance *= max(1.0, abs(surprise) / (math.sqrt(variance) * MOST_DEVIATIONS))
     values = [
@@ -109,7 +109,7 @@ def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> 
     for at, (least, most) in enumerate(BOUNDS):
         values = _bound(values, spread[at], at, least, most)
     slope, tools_share, offset = values
-    upper = tuple(spread[i][j] for i in range(3) for j in range(i, 3))
+    upper = (*spread[0], *spread[1][1:], spread[2][2])
     return Calibration(_between(*BOUNDS[0], slope), tools_share, offset, cast(Spread, upper))
 
 
