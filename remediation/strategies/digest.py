@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate, chain, compress, groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from remediation.context import Toolbox, Unit
 from remediation.strategies.outcome import has_calls
@@ -17,7 +17,7 @@ from remediation.strategies.said import Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
 from remediation.text.marks import BY_RULE, OMITTED
-from remediation.text.reading import asks, paragraphs, without_fenced
+from remediation.text.reading import asks
 from remediation.text.selection import density, fill
 from remediation.text.statements import Kind, Statement, statements_of
 
@@ -54,7 +54,7 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
 
 def _account(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
     """Write a line for each text with a chosen sentence, in the order of turns."""
-    texts = _join(statements, [place for places in chosen for place in places])
+    texts = _join(statements, [place for places in chosen for place in places], attrgetter("source"))
     lines = [(said.turn, labelled(said, text)) for source, text in texts for said in (talk.texts[source][1],)]
     return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=itemgetter(0)))))
 
@@ -64,16 +64,14 @@ def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.
     beginning of the best one. Of those worth ``least`` others are taken only where there are none. Marks stand where
     sentences of a paragraph are left out.
     """
-    statements = statements_of(
-        [("assistant", paragraph) for paragraph in paragraphs(without_fenced(text.splitlines()))]
-    )
+    statements = statements_of([("assistant", text)])
     prices = [count(one.text) + 1 for one in statements]
     ranks = [(-density(one.worth + PLAIN, price), -one.order) for one, price in zip(statements, prices, strict=True)]
     telling = [one.order for one in statements if one.worth >= least and not one.leads_on]
     order = sorted(telling or range(len(statements)), key=ranks.__getitem__)
 
     def written(chosen: Sequence[int]) -> str:
-        return "\n".join(words for _, words in _join(statements, chosen))
+        return "\n".join(words for _, words in _join(statements, chosen, attrgetter("paragraph")))
 
     chosen = fill([(place, prices[place]) for place in order], room, lambda chosen: count(written(chosen)))
     return written(chosen) if chosen or not order else _cut(statements[order[0]].text, room, count)
@@ -86,9 +84,13 @@ def _cut(sentence: str, room: int, count: Callable[[str], int]) -> str:
     return f"{words[fitting - 1]} …" if fitting else ""
 
 
-def _join(statements: Sequence[Statement], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
-    """Yield the chosen sentences of each text, with its place, and marks where sentences between are left out."""
-    for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
+def _join(
+    statements: Sequence[Statement], chosen: Collection[int], part: Callable[[Statement], int]
+) -> Iterator[tuple[int, str]]:
+    """Yield the chosen sentences of each ``part``, a text or a paragraph, with its place, and marks where sentences
+    between are left out.
+    """
+    for at, group in groupby(sorted(chosen), key=lambda place: part(statements[place])):
         parts: list[str] = []
         last = -1
         for place in group:
@@ -97,7 +99,7 @@ def _join(statements: Sequence[Statement], chosen: Collection[int]) -> Iterator[
                 parts += [OMITTED] if place > last + 1 else []
             parts.append(statements[place].marked)
             last = place
-        yield source, " ".join(parts)
+        yield at, " ".join(parts)
 
 
 def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:

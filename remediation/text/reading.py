@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby, pairwise
+from itertools import count, groupby, pairwise
 
 from remediation.text.marks import disarm
 from remediation.text.secret_masking import redact
@@ -107,21 +107,25 @@ VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact,
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """``speaker`` is who is quoted; empty for the speaker's own words, a quotation mark where the
-    text does not name them."""
+    text does not name them. ``paragraph`` is the place of its paragraph or printed line in the text."""
 
     text: str
     speaker: str = ""
+    paragraph: int = 0
 
 
 def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
     """Return the sentences of what someone said, without secrets and without sentences that state nothing. Who
     ``pastes`` says only what stands between the lines that a program printed.
     """
+    places = count()
     for block in read(redact(_excerpt(text)), pastes):
         if block.kind in (Kind.PROSE, Kind.PRINTED):
             speaker = _name_of(block.speaker) if block.quotes else ""
-            for sentence in _sentences_in(block):
-                yield Sentence(disarm(sentence), speaker)
+            for paragraph in _paragraphs_of(block):
+                place = next(places)
+                for sentence in paragraph:
+                    yield Sentence(disarm(sentence), speaker, place)
 
 
 QUOTED = "somebody"
@@ -253,24 +257,27 @@ def without_fenced(lines: Sequence[str]) -> list[str]:
     return bare
 
 
-def _sentences_in(block: Block) -> Iterator[str]:
+def _paragraphs_of(block: Block) -> Iterator[Iterator[str]]:
+    """Yield the sentences of each paragraph, or of each line that a program printed."""
     if block.kind is Kind.PRINTED:
-        for line in block.lines:
-            yield from _split_long(LONG_WORD.sub(r"\1…", line))
-        return
-    for paragraph in paragraphs(block.lines):
-        held = ""
-        text = LONG_WORD.sub(r"\1…", paragraph)
-        ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
-        for begin, end in pairwise(ends):
-            held = f"{held} {text[begin:end].strip()}".strip()
-            if not (held.endswith(".") and NO_END.search(held[-LONGEST_SHORT:])):
-                yield from _split_long(held)
-                held = ""
-        yield from _split_long(held)
+        yield from (_split_long(LONG_WORD.sub(r"\1…", line)) for line in block.lines)
+    else:
+        yield from map(_sentences_in, _paragraphs(block.lines))
 
 
-def paragraphs(lines: Sequence[str]) -> Iterator[str]:
+def _sentences_in(paragraph: str) -> Iterator[str]:
+    held = ""
+    text = LONG_WORD.sub(r"\1…", paragraph)
+    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+    for begin, end in pairwise(ends):
+        held = f"{held} {text[begin:end].strip()}".strip()
+        if not (held.endswith(".") and NO_END.search(held[-LONGEST_SHORT:])):
+            yield from _split_long(held)
+            held = ""
+    yield from _split_long(held)
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
     """Join lines that were wrapped. Blank lines go."""
     held: list[str] = []
     for line in lines:

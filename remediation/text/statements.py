@@ -63,6 +63,7 @@ class Statement(NamedTuple):
     until: int = 0  # the turn that says something newer about the same thing, where it is known
     order: int = 0
     source: int = 0
+    paragraph: int = 0  # its place in the text
     turn: int = 0
     settled: bool = False
     again: bool = False  # the same words follow later
@@ -185,6 +186,7 @@ def _judge(role: str, sentence: Sentence) -> Statement:
         tokens=tokens_in(bare),
         spelled=spelled,
         speaker=speaker,
+        paragraph=sentence.paragraph,
         holds=gone is None,
         until=int(gone[1] or 0) if gone else 0,
     )
