@@ -16,11 +16,9 @@ import orjson
 import structlog
 
 from dominds.llm.json_text import NotJson, dump, parse
-from dominds.llm.messages import ANY_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec, chars_of
+from dominds.llm.messages import ANY_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Form, ModelInfo
-from dominds.llm.providers.message_json import BYTES_PER_MESSAGE, PASSING, REMEMBERED_BYTES
 from dominds.llm.providers.schemas import Unfit, close_objects, fit_schema, is_closed, original_keys
-from dominds.weighted_cache import Bounded
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +36,6 @@ LOST_RESULT = "[Result of a tool call that is not here any more]\n"
 GO_ON = "[Runtime: go on.]"
 KIMI = re.compile(r"kimi|moonshot", re.I)
 MISTRAL = re.compile(r"(mi[sx]tr|magistr|devstr|codestr|ministr|pixtr|voxtr)al", re.I)
-
-_plain = Bounded[tuple[tuple[Message, ...], int]](REMEMBERED_BYTES)  # by conversation, with their characters
 
 
 def form_of(model: ModelInfo) -> Form:
@@ -67,7 +63,7 @@ def fit(request: Request, form: Form) -> Request:
         force = wire_name(force)
     if force and not (tools if force == ANY_TOOL else [tool for tool in tools if tool.name == force]):
         force = None
-    messages = fit_history(request.messages, form, request.conversation)
+    messages = fit_history(request.messages, form)
     if (messages, tools, force) == (request.messages, request.tools, request.force):
         return request
     return replace(request, messages=messages, tools=tools, force=force)
@@ -167,35 +163,23 @@ def _digest(text: str, size: int) -> str:
 # History
 
 
-def fit_history(messages: tuple[Message, ...], form: Form, conversation: str = "") -> tuple[Message, ...]:
+def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...]:
     """Put exactly one result after every call, and a call before every result."""
-    if not form.alternates and _are_plain(conversation, messages):
+    # A long history of plain texts fits as it is. To look at each of 1,000 takes a sixth of what pairing them does, and
+    # to look up the enum's member for each would take twice as long as the rest of that look.
+    tool = Role.TOOL
+    others = [
+        each
+        for each in messages
+        if each.tool_calls or each.parts or each.role is tool or not each.text or each.text.isspace()
+    ]
+    if not (others or form.alternates):
         return messages
     results = list(_pair(messages, form))
     if form.alternates:
         results = list(_merge_same_roles(results))
     is_same = len(results) == len(messages) and all(map(_is_same, results, messages))
     return messages if is_same else tuple(results)
-
-
-def _are_plain(conversation: str, messages: tuple[Message, ...]) -> bool:
-    """Check whether all are plain texts, which fit as they are. Those that were in the conversation's last request are
-    not read again: to read 1,000 takes a sixth of what pairing them does.
-    """
-    known, chars = _plain.get(conversation) or ((), 0)
-    if messages[: len(known)] != known:
-        known, chars = (), 0
-    tool = Role.TOOL  # to look up the enum's member for each would take twice as long as the rest
-    others = [
-        each
-        for each in messages[len(known) :]
-        if each.tool_calls or each.parts or each.role is tool or not each.text or each.text.isspace()
-    ]
-    standing = messages[: max(0, len(messages) - PASSING)]
-    if not others and len(standing) > len(known):
-        chars += chars_of(standing[len(known) :])
-        _plain.put(conversation, (standing, chars), chars + BYTES_PER_MESSAGE * len(standing))
-    return not others
 
 
 def _is_same(one: Message, other: Message) -> bool:

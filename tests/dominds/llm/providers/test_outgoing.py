@@ -119,16 +119,6 @@ def test_a_history_that_begins_with_an_answer_is_taken() -> None:
     is_taken(Request("a-model", "", (greeting, Message(Role.USER, "Answer."))))
 
 
-def test_a_history_that_was_plain_is_read_again_where_it_changed() -> None:
-    plain = tuple(Message(Role.USER, f"text {number}") for number in range(6))
-    call = Message(Role.ASSISTANT, "", (ToolCall("call_1", "listing", "{}"),))
-    for place in range(len(plain) + 1):
-        assert fit_history(plain, Form(), "conversation") is plain
-        changed = (*plain[:place], call, *plain[place:])
-        sent = fit_history(changed, Form(), "conversation")
-        assert [message.role for message in sent[place : place + 2]] == [Role.ASSISTANT, Role.TOOL]
-
-
 @given(st.lists(messages, max_size=8))
 def test_a_fit_history_stays_as_it_is(history: list[Message]) -> None:
     for form in (Form(), Form(nine=True), Form(alternates=True)):
