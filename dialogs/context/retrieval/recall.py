@@ -64,8 +64,9 @@ class PushRecall:
         pinned = [seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED]
         hidden = _in_sight(self._view) | dismissed
         query = query_of(self._view.units)
-        compares_meanings = sizes.config.relevance == "minilm"
         with TURNS.at_once(dialog_id, hidden, pinned) as index:
+            may_compare = MEANINGS.is_started or index.knows_meaning  # else the configuration is not read for it
+            compares_meanings = may_compare and sizes.config.relevance == "minilm"
             if compares_meanings and index.knows_meaning:
                 query = replace(query, meaning=MEANINGS.of(query.newest))
             result = recall(
