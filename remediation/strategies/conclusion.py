@@ -24,6 +24,11 @@ class Attempt:
     # Tokens that were aimed at; a rewrite that reaches them is never refused for its small gain.
     target: int | None = None
 
+    @property
+    def aim(self) -> int:
+        """Return the tokens that are aimed at: half of the limit where nobody said otherwise."""
+        return min(self.limit, self.target or self.limit // 2)
+
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     """Finish a rewrite: put the ledger in its place and return the outcome."""
@@ -33,7 +38,7 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     talk = lost_talk(attempt.before, after)
     after = _with_marks(after, talk, toolbox)
     room = _ledger_room(attempt, after)
-    spare = _aim_of(attempt) - sum(unit.est_tokens for unit in after if not is_ledger(unit)) - room
+    spare = attempt.aim - sum(unit.est_tokens for unit in after if not is_ledger(unit)) - room
     carried = carry(attempt.before, after, talk, room, toolbox, for_values=max(0, min(room, spare)))
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
@@ -78,7 +83,7 @@ def _with_marks(units: Units, talk: Talk, toolbox: Toolbox) -> Units:
         if place != first and units[place].id in gone and len(units[place].messages) == 1
     }
     return tuple(
-        with_text(unit, gone[unit.id].text, toolbox) if place in places else unit for place, unit in enumerate(units)
+        with_text(unit, gone[unit.id], toolbox) if place in places else unit for place, unit in enumerate(units)
     )
 
 
@@ -103,22 +108,11 @@ def _with_headroom(attempt: Attempt, after: Units, est_after: int) -> tuple[Stra
 
 
 def _ledger_room(attempt: Attempt, after: Units) -> int:
-    """Return the tokens for the ledger: its share of the limit, where ``after`` leaves that much.
-
-    Beyond what an earlier ledger took, it may use half of what was saved, so that the rewrite still makes the
-    context smaller.
-    """
-    earlier = sum(unit.est_tokens for unit in attempt.before if is_ledger(unit))
+    """Return the tokens for the ledger: its share of the limit, where ``after`` leaves that much."""
     size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
-    saved = total_tokens(attempt.before) - earlier - size
     by_rule = is_by_rule(_summary_of(after, attempt.before))
     budget = ledger_reserve(attempt.limit, attempt.before) if by_rule else ledger_budget(attempt.limit)
-    return max(0, min(budget, attempt.limit - size, earlier + saved // 2))
-
-
-def _aim_of(attempt: Attempt) -> int:
-    """Return the tokens that are aimed at: half of the limit where nobody said otherwise."""
-    return min(attempt.limit, attempt.target or attempt.limit // 2)
+    return max(0, min(budget, attempt.limit - size))
 
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:

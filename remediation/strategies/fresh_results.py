@@ -1,15 +1,19 @@
 """Cutting of the newest tool results that leave too little room, to head, tail and lines that matter."""
 
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitRole, Units
-from remediation.strategies.masking import FRESH_UNITS, SMALLEST_RESULT, where_it_is, with_short_arguments
-from remediation.strategies.outcome import FAILURE_WORDS, mentions, standing_tokens, task_of
+from remediation.strategies.masking import (
+    FRESH_UNITS,
+    SMALLEST_RESULT,
+    mask_old_output,
+    where_it_is,
+    with_short_arguments,
+)
+from remediation.strategies.outcome import FAILURE_WORDS, is_ledger, mentions, standing_tokens, task_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import telling
 
@@ -19,6 +23,14 @@ PIECE_CHARS = 300  # a longer line is cut into pieces, between words if it has a
 FAILURE_WORTH = 3.0  # of a line that reports a failure, in words of the task
 MARK_TOKENS = 6  # of the mark where lines are left out
 PIECE = re.compile(rf".{{1,{PIECE_CHARS}}}(?:(?<=[\s,;])|$)|.{{{PIECE_CHARS}}}")
+
+
+def lighten(units: Units, room: int, toolbox: Toolbox, whole: int = 0) -> Units:
+    """Return the units but for the ledger, which each rewrite writes anew, with the newest results cut and old tool
+    output masked as far as ``room`` asks for it.
+    """
+    cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox, whole)
+    return mask_old_output(cut, room, toolbox)
 
 
 def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) -> Units:
@@ -95,7 +107,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:
-    """Return the places of what stays: head and tail in their share, then what matters most for its tokens."""
+    """Return the places of what stays: head and tail in their share, then what says most of the task or fails."""
     chosen: set[int] = set()
     for order in (range(len(pieces)), range(len(pieces) - 1, -1, -1)):
         left = room / END_SHARE
@@ -104,28 +116,18 @@ def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: fr
             if left < 0:
                 break
             chosen.add(place)
+    worths = {piece: _worth(piece, words) for piece in set(pieces)}  # lines of logs repeat: each is read once
+    matters = [place for place, piece in enumerate(pieces) if worths[piece] and place not in chosen]
     left = room - sum(prices[place] for place in chosen) - 2 * MARK_TOKENS
-    worth = _worths(pieces, words)
-    for place in sorted(worth, key=lambda place: (-worth[place] / (prices[place] + MARK_TOKENS), place)):
-        if place not in chosen and prices[place] + MARK_TOKENS <= left:
+    for place in sorted(matters, key=lambda place: -worths[pieces[place]]):
+        if prices[place] + MARK_TOKENS <= left:
             chosen.add(place)
             left -= prices[place] + MARK_TOKENS
     return chosen
 
 
-def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
-    """Rate pieces by the task's words in them, rare ones more, and by failures. Worthless pieces are left out."""
-    times = Counter(pieces)  # lines of logs repeat: each is read once
-    rows = {piece: words & set(telling(piece)) for piece in times}
-    seen = Counter[str]()
-    for piece, row in rows.items():
-        seen.update(dict.fromkeys(row, times[piece]))
-    worths = {
-        piece: sum(math.log(1 + len(pieces) / seen[word]) for word in row)
-        + FAILURE_WORTH * mentions(piece.lower(), FAILURE_WORDS)
-        for piece, row in rows.items()
-    }
-    return {place: worths[piece] for place, piece in enumerate(pieces) if worths[piece] > 0}
+def _worth(piece: str, words: frozenset[str]) -> float:
+    return len(words.intersection(telling(piece))) + FAILURE_WORTH * mentions(piece.lower(), FAILURE_WORDS)
 
 
 def _join(pieces: Sequence[str], chosen: set[int]) -> str:

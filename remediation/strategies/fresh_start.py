@@ -5,11 +5,11 @@ from dataclasses import replace
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
-from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.outcome import (
     STAND_INS,
+    first_user,
     newest_failure,
     newest_user,
     standing,
@@ -116,14 +116,14 @@ def _shorten(text: str, chars: int) -> str:
 
 def _first_request(units: Units, kept: set[int]) -> str:
     """Return the first request, unless it stays anyway or has gone: what stands for earlier turns tells so."""
-    first = next((index for index, unit in enumerate(units) if is_question(unit)), len(units))
-    for unit in units[:first]:
+    first = first_user(units)
+    for unit in units[: max(0, first)]:
         if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
             return unit.text.rpartition(TASK_BEGAN)[2]
-    if first == len(units) or first in kept:
+    if first < 0 or first in kept:
         return ""
-    earlier = [unit for unit in units if unit.kind in STAND_INS and unit.source[:1] < units[first].source[:1]]
-    return "" if earlier else _shorten(units[first].text, len(units[first].text))
+    has_gone = any(unit.kind in STAND_INS and unit.source[:1] < units[first].source[:1] for unit in units)
+    return "" if has_gone else _shorten(units[first].text, len(units[first].text))
 
 
 def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:

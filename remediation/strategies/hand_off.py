@@ -29,7 +29,6 @@ from remediation.text.summaries import summary_problem, without_reasoning
 REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
 FEWEST_TOKENS, MOST_TOKENS = 300, 2_000
 SMALLEST_ROOM = 24  # tokens; less says nothing
-LARGEST_ACCOUNT = 0.75  # of the tokens that an account by rule stands for; a longer one would be a copy
 RESULT_HEAD, RESULT_TAIL = 900, 500  # characters of a tool's result that the summariser reads
 ARGUMENTS_CHARS = 300
 TASK_CHARS = 600
@@ -115,9 +114,6 @@ def by_rule(
     """Choose sentences to stand in place of ``gone``. ``cause`` says why no model's summary stands there."""
     if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
-    accounts = sum(unit.est_tokens for unit in gone if unit.kind is UnitKind.SUMMARY)
-    most = accounts + int((total_tokens(gone) - accounts) * LARGEST_ACCOUNT)
-    room = min(room, max(SMALLEST_ROOM, most))
     people = room if people_room is None else people_room
     chosen = redact(digest(gone, room, toolbox, people, remaining))
     if not chosen:  # no sentence fits whole

@@ -13,9 +13,8 @@ from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Un
 from remediation.strategies.carrying import ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible, outcome_of
 from remediation.strategies.exchanges import exchanges
-from remediation.strategies.fresh_results import cut_fresh_results
+from remediation.strategies.fresh_results import lighten
 from remediation.strategies.hand_off import handed_over
-from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import (
     FAILURE_WORDS,
     has_calls,
@@ -24,8 +23,10 @@ from remediation.strategies.outcome import (
     mentions,
     newest_failure,
     standing,
+    tokens_at,
+    with_newest,
+    without,
 )
-from remediation.strategies.said import find_void
 from remediation.strategies.stand_ins import COUNTS_LINE
 
 TARGET_PERCENT = 80  # of the limit
@@ -34,7 +35,6 @@ LIMITS_BY_NAME = {"gemini-2.5-flash": 1_000_000, "claude-4-5": 200_000, "gpt-5":
 COUNTS_TOKENS = 40  # of the line of counts, rounded up
 HAND_OFF_SHARE = 0.5  # of what is free beside what must stay
 TALK_SHARE = 0.7  # the same where no tool was called, so that no failed call is to stay in sight
-TYPICAL_TOKENS = 50  # added to a price, so that a word of thanks is not the best for its tokens
 RESCUED_PERCENT = 75  # of the free room, which constraints and failures may fill before the scores decide
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
@@ -128,25 +128,20 @@ def prune(units: Units, max_tokens: int, weights: Weights) -> Pruned:
     User constraints and failures that fit are chosen before the scores decide, within three quarters of the free room:
     the score alone would drop an old "never push" for a newer pleasantry.
     """
-    sizes = [unit.est_tokens for unit in units]
-    if sum(sizes) <= max_tokens:
-        return Pruned(units, (), sum(sizes))
+    if total_tokens(units) <= max_tokens:
+        return Pruned(units, (), total_tokens(units))
     kept = indispensable(units)
-    required = sum(sizes[index] for index in kept)
-    if required > max_tokens:
-        return replace(_make_pruned(units, sizes, kept), failure=irreducible(units, max_tokens))
-    failure = newest_failure(units)
-    if failure >= 0 and failure not in kept and required + sizes[failure] <= max_tokens:
-        kept.add(failure)
-        required += sizes[failure]
-    return _make_pruned(units, sizes, kept | _best_fitting(units, sizes, kept, max_tokens - required, weights))
+    if tokens_at(units, kept) > max_tokens:
+        return replace(_make_pruned(units, kept), failure=irreducible(units, max_tokens))
+    kept = with_newest(units, kept, [newest_failure(units)], max_tokens)
+    return _make_pruned(units, kept | _best_fitting(units, kept, max_tokens - tokens_at(units, kept), weights))
 
 
-def _make_pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
+def _make_pruned(units: Units, kept: set[int]) -> Pruned:
     return Pruned(
         pruned=tuple(unit for index, unit in enumerate(units) if index in kept),
-        removed=tuple(unit for index, unit in enumerate(units) if index not in kept),
-        tokens=sum(sizes[index] for index in kept),
+        removed=without(units, kept),
+        tokens=tokens_at(units, kept),
     )
 
 
@@ -155,29 +150,25 @@ def indispensable(units: Units) -> set[int]:
     return standing(units) | ({len(units) - 1} - {-1})
 
 
-def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
+def _best_fitting(units: Units, kept: set[int], room: int, weights: Weights) -> set[int]:
     """Choose the best exchanges that fit. A question and its answer are one, rated by the better of their scores."""
     readings = {index: _read(unit, weights) for index, unit in enumerate(units) if index not in kept}
     scores = {
         index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
     }
-    void = find_void(units)
-    choices = [[i for i in group if i not in kept] for group in exchanges(units)]
-    priced = [(group, sum(sizes[i] for i in group)) for group in choices if group]
-    ranked = sorted(
-        (pair for pair in priced if not any(units[i].id in void for i in pair[0])),
-        key=lambda pair: (-max(scores[i] for i in pair[0]) / (pair[1] + TYPICAL_TOKENS), -pair[0][-1]),
-    )
-    constraints = [pair for pair in ranked if any(readings[i].forbids for i in pair[0])]
-    failures = [pair for pair in ranked if any(readings[i].fails for i in pair[0]) and pair not in constraints]
-    failed = [pair for pair in failures if any(units[i].failed for i in pair[0])]  # small, and before what speaks of it
+    groups = [[index for index in group if index not in kept] for group in exchanges(units)]
+    ranked = sorted(filter(None, groups), key=lambda group: (-max(scores[i] for i in group), -group[-1]))
+    constraints = [group for group in ranked if any(readings[i].forbids for i in group)]
+    failures = [group for group in ranked if any(readings[i].fails for i in group) and group not in constraints]
+    failed = [group for group in failures if any(units[i].failed for i in group)]  # small, and before what speaks of it
+    spoken = [group for group in failures if group not in failed]
     urgent = [
-        [i for i in group if _is_core(units[i], readings[i])]
-        for group, _ in (*failed, *constraints, *(pair for pair in failures if pair not in failed))
+        [index for index in group if _is_core(units[index], readings[index])]
+        for group in (*failed, *constraints, *spoken)
     ]
-    rescued, used = _fill(((core, sum(sizes[i] for i in core)) for core in urgent), room * RESCUED_PERCENT // 100)
-    chosen, _ = _fill((pair for pair in ranked if not rescued & set(pair[0])), room - used)
-    return rescued | chosen
+    rescued = _fitting(units, urgent, room * RESCUED_PERCENT // 100)
+    others = [group for group in ranked if not rescued & set(group)]
+    return rescued | _fitting(units, others, room - tokens_at(units, rescued))
 
 
 def _is_core(unit: Unit, reading: _Reading) -> bool:
@@ -185,15 +176,15 @@ def _is_core(unit: Unit, reading: _Reading) -> bool:
     return unit.role is UnitRole.USER or unit.failed or reading.forbids or (reading.fails and not reading.is_long)
 
 
-def _fill(ranked: Iterable[tuple[list[int], int]], room: int) -> tuple[set[int], int]:
-    """Take the exchanges that fit into ``room`` when tried one after the other, and return them and their size."""
+def _fitting(units: Units, ranked: Iterable[list[int]], room: int) -> set[int]:
+    """Return the exchanges that fit into ``room`` when tried one after the other."""
     chosen: set[int] = set()
-    used = 0
-    for group, size in ranked:
-        if used + size <= room:
+    for group in ranked:
+        size = tokens_at(units, group)
+        if size <= room:
             chosen |= set(group)
-            used += size
-    return chosen, used
+            room -= size
+    return chosen
 
 
 def describe(units: Sequence[Unit]) -> str:
@@ -239,13 +230,12 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     if total_tokens(units) <= target_tokens:
         return _nothing_to_prune(attempt, toolbox)
     room = max(1, target_tokens - ledger_reserve(limit, units))
-    cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
-    masked = mask_old_output(cut, room, toolbox)
+    masked = lighten(units, room, toolbox)
     if total_tokens(masked) <= room:
         step = step_of("mask", units, masked, "masked old tool output")
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)
     light = tuple(unit for unit in masked if not _is_account(unit))
-    stays = sum(light[index].est_tokens for index in indispensable(light))
+    stays = tokens_at(light, indispensable(light))
     share = HAND_OFF_SHARE if has_calls(units) else TALK_SHARE
     for_hand_off = max(COUNTS_TOKENS, int((room - stays) * share))
     pruned = prune(light, max(1, room - for_hand_off), weights)

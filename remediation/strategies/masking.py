@@ -16,13 +16,10 @@ from remediation.text.listing import arguments_in_short, listing
 from remediation.text.marks import disarm
 
 OPENING = "[Result of "
-VALUES = " In it: "
 LEFT_OUT = "[Left out of this one request, to make room.]"
 LEFT_OUT_MESSAGES = "[Earlier messages are left out of this one request, to make room.]"
 FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with
 SMALLEST_RESULT = 60  # tokens; the line that would stand for less is not much shorter
-VALUES_SHARE = 5  # values of a result may take its tokens divided by this
-MOST_VALUE_TOKENS = 100  # for the values of one masked result
 LONG_ARGUMENT = 240  # characters, from which an old call's argument is cut
 ARGUMENT_HEAD = 80
 
@@ -31,8 +28,7 @@ def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units
     """Mask tool results, oldest first, until ``target_tokens`` is reached."""
     if not has_calls(units):
         return units
-    known = Shown("\n".join(unit.text for unit in units if unit.role is not UnitRole.TOOL))
-    return shorten_oldest(units, target_tokens, lambda unit: mask(unit, toolbox, known))
+    return shorten_oldest(units, target_tokens, lambda unit: mask(unit, toolbox))
 
 
 def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
@@ -47,18 +43,16 @@ def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], U
     return tuple(result)
 
 
-def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
-    """Mask the unit's results and cut its long arguments, unless that gains nothing.
-
-    Identifiers and values that only the result holds are named, within a fifth of its size; source code names
-    none.
+def mask(unit: Unit, toolbox: Toolbox) -> Unit:
+    """Mask the unit's results and cut its long arguments, unless that gains nothing. The ledger tells what values the
+    results held.
     """
     if unit.role is not UnitRole.TOOL:
         return unit
     count = text_counter(toolbox)
     names = {call.id: call.name for message in unit.messages for call in message.tool_calls}
     messages = tuple(
-        _masked_result(message, names.get(message.tool_call_id, "a tool"), unit, count, known)
+        _masked_result(message, names.get(message.tool_call_id, "a tool"), unit, count)
         if message.role is Role.TOOL
         else with_short_arguments(message)
         for message in unit.messages
@@ -127,29 +121,25 @@ def _without_results(unit: Unit) -> Unit:
     return replace(unit, messages=tuple(messages))
 
 
-def _masked_result(
-    message: Message, name: str, unit: Unit, count: Callable[[str], int], known: Shown | None
-) -> Message:
+def _masked_result(message: Message, name: str, unit: Unit, count: Callable[[str], int]) -> Message:
     size = count(message.text)
     if size < SMALLEST_RESULT or message.text.startswith(OPENING):
         return message
-    note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failure_note(unit)}"
-    room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
-    values = "" if unit.kind is UnitKind.CODE else listing(message.text, room, count, known)
-    return replace(message, text=f"{note}{VALUES}{values}.]" if values else f"{note}]")
+    failed = " It failed." if unit.failed else ""
+    note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{failed}]"
+    return replace(message, text=note)
 
 
 def values_of_results(units: Units, toolbox: Toolbox, known: Shown) -> Iterator[Result]:
-    """Return the values that only results among ``units`` hold, whether these were masked before or not."""
+    """Return the values that only results among ``units`` hold. The ledger has those of results masked before."""
     count = text_counter(toolbox)
     for unit in units:
         calls = {call.id: call for message in unit.messages for call in message.tool_calls}
         for message in unit.messages:
-            if message.role is not Role.TOOL or unit.kind is UnitKind.CODE:
+            if message.role is not Role.TOOL or unit.kind is UnitKind.CODE or message.text.startswith(OPENING):
                 continue
-            text = message.text.partition(VALUES)[2] if message.text.startswith(OPENING) else message.text
             call = calls.get(message.tool_call_id)
-            values = partial(listing, text, count=count, known=known)
+            values = partial(listing, message.text, count=count, known=known)
             yield Result((unit.source or (0,))[-1], _heading(call) if call else "a tool()", values)
 
 
@@ -162,10 +152,6 @@ def where_it_is(source: Sequence[int]) -> str:
     if not source:
         return "search_archive finds it"
     return f"search_archive and read_archive show it (turn {source[-1]})"
-
-
-def _failure_note(unit: Unit) -> str:
-    return " It failed." if unit.failed else ""
 
 
 def with_short_arguments(message: Message) -> Message:

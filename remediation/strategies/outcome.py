@@ -99,10 +99,11 @@ def tokens_at(units: Units, indices: Iterable[int]) -> int:
 
 def with_newest(units: Units, kept: set[int], candidates: Iterable[int], room: int, skip: bool = False) -> set[int]:
     """Return ``kept`` and the last candidates that fit beside it into ``room`` tokens, up to the first that does not
-    unless ``skip`` is set. A ledger is none: each rewrite writes it anew.
+    unless ``skip`` is set. A ledger is none, since each rewrite writes it anew, nor is an index below 0.
     """
     chosen, left = set(kept), room - tokens_at(units, kept)
-    for index in reversed([index for index in candidates if index not in kept and not is_ledger(units[index])]):
+    open_to_choice = [i for i in candidates if i >= 0 and i not in kept and not is_ledger(units[i])]
+    for index in reversed(open_to_choice):
         if units[index].est_tokens <= left:
             chosen.add(index)
             left -= units[index].est_tokens

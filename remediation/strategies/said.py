@@ -15,13 +15,6 @@ from remediation.text.supersession import mark_superseded
 ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|instructions): (.*)", re.S)
 
 
-class Stale(NamedTuple):
-    """A message some of which no longer holds: its text with the marks, and whether anything of it holds."""
-
-    text: str
-    holds: bool
-
-
 class Talk(NamedTuple):
     """What was said in some units: each text beside its unit, and their statements, marked where they no longer hold.
 
@@ -52,7 +45,7 @@ def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[
     ``ledger``, and decide what of it still holds: only people's words supersede.
     """
     gone = [(unit, said) for unit in lost for said in _said_by(unit)]
-    stays = _said_by_people(beside)
+    stays = [(unit, said) for unit in beside for said in _said_by(unit) if said.role == Role.USER]
     statements = (
         *ledger,
         *statements_of([said for _, said in gone]),
@@ -61,33 +54,18 @@ def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[
     return Talk([*gone, *stays], mark_superseded(statements), len(gone))
 
 
-def find_void(units: Sequence[Unit]) -> set[str]:
-    """Return the ids of units nothing of which holds."""
-    texts = _said_by_people(units)
-    talk = Talk(texts, mark_superseded(statements_of([said for _, said in texts])), 0)
-    return {unit_id for unit_id, stale in find_superseded(talk).items() if not stale.holds}
-
-
-def find_superseded(talk: Talk) -> dict[str, Stale]:
-    """Map units that are not lost to their messages that no longer hold. Stand-ins bear their marks already."""
-    stale: dict[str, Stale] = {}
-    holding: set[str] = set()
+def find_superseded(talk: Talk) -> dict[str, str]:
+    """Map units that are not lost and say what no longer holds to their text with the marks. Stand-ins bear their marks
+    already.
+    """
+    marked: dict[str, str] = {}
     for statement in talk.statements:
-        if statement.source < talk.lost:
+        if statement.source < talk.lost or statement.holds:
             continue
         unit, said = talk.texts[statement.source]
-        if unit.kind is UnitKind.SUMMARY:
-            continue
-        if statement.holds:
-            holding.add(unit.id)
-        elif statement.text in said.text:
-            text = stale[unit.id].text if unit.id in stale else said.text
-            stale[unit.id] = Stale(text.replace(statement.text, statement.marked, 1), False)
-    return {unit_id: one._replace(holds=unit_id in holding) for unit_id, one in stale.items()}
-
-
-def _said_by_people(units: Sequence[Unit]) -> list[tuple[Unit, Said]]:
-    return [(unit, said) for unit in units for said in _said_by(unit) if said.role == Role.USER]
+        if unit.kind is not UnitKind.SUMMARY and statement.text in said.text:
+            marked[unit.id] = marked.get(unit.id, said.text).replace(statement.text, statement.marked, 1)
+    return marked
 
 
 def _said_by(unit: Unit) -> Sequence[Said]:

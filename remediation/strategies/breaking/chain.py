@@ -13,9 +13,8 @@ from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
 from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail
-from remediation.strategies.fresh_results import cut_fresh_results
+from remediation.strategies.fresh_results import lighten
 from remediation.strategies.fresh_start import recover
-from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import StrategyOutcome, is_ledger, task_of
 from remediation.strategies.truncate import truncate
 
@@ -62,7 +61,7 @@ class _Chain:
 
     def mask(self) -> None:
         """Mask old tool output, before any strategy takes words away."""
-        masked = mask_old_output(cut_fresh_results(self.units, self.aim, self.toolbox), self.aim, self.toolbox)
+        masked = lighten(self.units, self.aim, self.toolbox)
         if masked != self.units:
             self._go_on_with("mask", masked, "masked old tool output")
 
