@@ -139,6 +139,9 @@ def story(page: Page, address: str) -> None:
     record.take(4 * SECOND)
     record.write(FOLDER / "story.gif")
     page.screenshot(path=FOLDER / "dialog-light.png")
+    page.goto(f"{page.url}context/")
+    expect(page.locator("#moment")).to_be_visible()
+    page.screenshot(path=FOLDER / "context.png")
 
 
 def team(page: Page, address: str) -> None:
