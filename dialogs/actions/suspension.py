@@ -44,6 +44,8 @@ def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
     size = f"{len(message.text):,} characters"
     if message.seq == dialog.answering_seq:
         lines.append(f"Message {message.seq} ({size}) still waits for its answer.")
+        if decision.kind == Question.Kind.CRITICAL and _is_most_of_request(dialog, message):
+            lines.append("It is most of the request: edit it to shorten it, or choose a model with a larger context.")
     if (
         decision.kind == Question.Kind.CRITICAL
         and dialog.failed_clears >= MAX_FORCED_CLEARS
@@ -53,3 +55,9 @@ def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
             f"Message {message.seq} alone ({size}) does not fit: the context stayed critical in a fresh round with it."
         )
     return " ".join(lines)
+
+
+def _is_most_of_request(dialog: Dialog, message: Turn) -> bool:
+    """Check whether a message has over half of the characters of the last request, so that no clear makes it fit."""
+    last = dialog.generations.order_by("-pk").values_list("request_chars", flat=True).first()
+    return last is not None and 2 * len(message.text) > last

@@ -20,6 +20,7 @@ FORMS = (
     "{number} forced attempts to clear the mind failed.",
     "Last reported prompt: {number} tokens.",
     "Message {number} ({size} characters) still waits for its answer.",
+    "It is most of the request: edit it to shorten it, or choose a model with a larger context.",
     "Message {number} alone ({size} characters) does not fit: the context stayed critical in a fresh round with it.",
     "The forced clear was refused:",
     "The forced clear itself is too long:",

@@ -9,9 +9,10 @@ from django.db import connection
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import messages
+from dialogs.actions import forks, messages
 from dialogs.errors import Conflict, TooLarge
 from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
 from tests.doubles.brains import Reply
 from tests.doubles.local_servers import LMStudioDouble
@@ -162,3 +163,19 @@ def test_a_message_is_answered_or_refused_unstored_up_to_the_windows_end(
             else:
                 assert dialog.turns.filter(role="user").latest("seq").status == "answered", percent
     assert 105 in refused and 55 not in refused
+
+
+def test_a_person_reads_that_the_message_itself_is_too_long_and_edits_it(serve: Serve) -> None:
+    """The server's window is smaller than the metadata say, as with a tokenizer that takes more tokens than ours."""
+    server = serve(window=3_000, context_length=4_096, refuses="too long")
+    server.brain = lambda _: Reply("ok")
+    dialog = dialog_with(server)
+    say(dialog, "Hello")
+    say(dialog, "The shelf holds books on bees and boats. " * 290)
+    question = dialog.questions.get(state="open")
+    assert question.text.endswith(
+        "It is most of the request: edit it to shorten it, or choose a model with a larger context."
+    )
+    made = forks.edit(forks.Branch(dialog.pk, 3, dialog.owner), "Which books are there?")
+    drive(made.pk)
+    assert list(made.turns.filter(role="user").order_by("seq").values_list("status", flat=True)) == ["answered"] * 2
