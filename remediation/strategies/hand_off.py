@@ -1,6 +1,6 @@
 """The hand-off summary of units that go: asked for, judged, repaired once, else made by rule."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeVar
@@ -12,7 +12,7 @@ from remediation.prompts import render
 from remediation.strategies.carrying import most_of_account
 from remediation.strategies.digest import digest, shorten
 from remediation.strategies.outcome import is_ledger, task_of, text_of
-from remediation.strategies.said import said_in
+from remediation.strategies.said import labelled, said_in
 from remediation.strategies.stand_ins import (
     heading_tokens,
     own_text,
@@ -22,7 +22,7 @@ from remediation.strategies.stand_ins import (
     text_counter,
 )
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
-from remediation.text.marks import SPEAKERS, disarm, fenced
+from remediation.text.marks import BY_RULE, SPEAKERS, disarm, fenced
 from remediation.text.secret_masking import redact
 from remediation.text.summaries import summary_problem, without_reasoning
 
@@ -115,10 +115,18 @@ def by_rule(
     if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     people = room if people_room is None else people_room
-    chosen = redact(digest(gone, room, toolbox, people, remaining))
-    if not chosen:  # no sentence fits whole
-        chosen = shorten("\n\n".join(one.text for one in said_in(gone)), room, text_counter(toolbox))
+    chosen = redact(digest(gone, room, toolbox, people, remaining)) or _beginning(gone, room, text_counter(toolbox))
     return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
+
+
+def _beginning(gone: Units, room: int, count: Callable[[str], int]) -> str:
+    """Begin what a person said last, or else the agent, where no sentence fits whole."""
+    if not (said := said_in(gone)):
+        return ""
+    last = next((one for one in reversed(said) if one.role == Role.USER), said[-1])
+    label = f"{BY_RULE}\n{labelled(last, '')}"
+    words = shorten(last.text, max(0, room - count(label)), count)
+    return f"{label}{words}" if words else ""
 
 
 def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:

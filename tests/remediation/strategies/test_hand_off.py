@@ -7,9 +7,10 @@ from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
 from remediation.strategies.digest import digest
 from remediation.strategies.exchanges import exchanges, with_answers
-from remediation.strategies.hand_off import hand_off
+from remediation.strategies.hand_off import by_rule, hand_off
 from remediation.strategies.masking import OPENING, mask, mask_old_output
-from remediation.strategies.stand_ins import SUMMARY_HEADING
+from remediation.strategies.stand_ins import SUMMARY_HEADING, text_counter
+from remediation.text.marks import BY_RULE
 from tests.remediation.building import count, ids, model, numbered, prose, system, toolbox, user, words
 
 
@@ -146,6 +147,14 @@ def test_without_a_model_people_are_quoted_whole_and_agents_briefly() -> None:
     assert "1 person: The booking service falls over every evening." in text
     assert "4 person: fine. please raise POOL_SIZE to 12 after the gala, not before" in text
     assert "max_size is 4" in text
+
+
+def test_where_no_sentence_fits_a_person_still_speaks_in_their_own_name() -> None:
+    asked = "Keep the pool at four connections and leave the printers as they are, whatever the night shift asks for."
+    gone = numbered(user(asked))
+    text = by_rule(gone, 30, toolbox()).text
+    assert text.startswith(f"{BY_RULE}\n1 person: Keep the pool at four")
+    assert text_counter(toolbox())(text) <= 30
 
 
 def test_without_a_model_no_tools_result_stands_as_said() -> None:
