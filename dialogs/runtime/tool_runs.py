@@ -1,5 +1,6 @@
 """Runs of the tool calls of a kept reply, each result of which is stored in a transaction of its own."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -40,6 +41,7 @@ LOOK_AGAIN_SECONDS = 60  # after which a run that waits for results is woken eve
 
 
 EDITED = "[A person changed the arguments before they allowed the call, to: {}]"
+OF_PERSONS = re.compile(r"\[(?=(?:The tool was not run\. A person|A person changed the arguments))")
 CUT = (
     "Not run: the output that you may make ended inside this call, after {:,} characters of its arguments. "
     "Make it shorter, or do it in parts."
@@ -166,6 +168,7 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
         if tool.repeatable:
             return _store(lease, call, Result(STOPPED, failed=True))
         return _store(lease, call, Result(STOPPED_UNKNOWN, failed=True), status=Turn.Status.UNKNOWN)
+    result = replace(result, text=OF_PERSONS.sub("(", result.text))  # a tool must not speak as a person
     if edited:
         result = replace(result, text=f"{EDITED.format(edited)}\n{result.text}")
     return _store(lease, call, oversized_results.fit(dialog, call.id, result))

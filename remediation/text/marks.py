@@ -29,7 +29,7 @@ MARKS = re.compile(
     r"|(?P<bracket>[\[［](?:(?=(?:turn )?\d{1,9}\s{1,4}[^\W\d]|turn \d)"
     # Notices in place of what is left out.
     r"|(?=(?:Result of|Omitted|Summary of|Cut, since|Recalled by|… [\d,]+ (?:lines|characters)|I answered this"
-    r"|Left out of|Earlier messages|The beginning of this))))"
+    r"|Left out of|Earlier messages|The beginning of this|The tool was not run|A person changed))))"
     rf"|(?P<rule>(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))(?:[{BLANK}>|*•-]*\brule:)+[{BLANK}]*)"
     r"|(?P<notice>\(Quoted by rule;|Key facts from messages that are no longer shown|Previous \d{1,9} turns?(?=: \d)"
     r"|Drafted by the runtime|Resuming from overflow:|Continue task:|– begun with:)",
