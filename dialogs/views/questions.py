@@ -173,6 +173,8 @@ def answer_by_form(request: PersonRequest, question: Question) -> Question:
     """Answer with what a form holds. Raises ``Refusal``."""
     if request.POST.get("instead"):
         return questions.answer_instead(question.pk, request.user, request.POST.get("result", "").replace("\r\n", "\n"))
+    if request.POST.get("result", "").strip():  # it stands in one form with the choices
+        raise Invalid(_("You wrote a result in the tool’s place. Press “Give this result”, or empty its field first."))
     text = typed_answer(request)
     if question.approves and request.POST.get("refuse"):  # the button beside a reason, which may be left out
         text = text if text.strip() else REFUSE

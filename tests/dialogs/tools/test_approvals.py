@@ -136,6 +136,9 @@ class TestInADialog:
         question, client = open_question(asking), browser_of(asking.owner)
         path = f"/q4h/{question.pk}/answer/"
         assert client.post(path, {"instead": "yes", "result": " "}).status_code == 400
+        kept = client.post(path, {"text": "Allow", "result": "Booked <by> hand.", "arguments": "{}"})
+        assert kept.status_code == 400 and "Booked &lt;by&gt; hand.</textarea>" in kept.content.decode()
+        assert open_question(asking).pk == question.pk and results(asking) == []
         assert client.post(path, {"instead": "yes", "result": "Always allow in this dialog"}).status_code == 302
         drive(asking.pk)
         told = "[The tool was not run. A person answered in its place:]\nAlways allow in this dialog"
