@@ -60,7 +60,6 @@ FEWEST_PRINTED = 3  # such lines, and half of a paragraph, that make it a paste
 BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}\\?[.)])\s+")
 # "Anna: > quoted", where a name was put before a message.
 LABELLED_QUOTE = re.compile(r"[A-Z][\w.-]{0,30}: (?=> ?(?:\d{1,3}\\?\. )?[^\W\d]|> ?>)")
-BLANKS = re.compile(r"\s+")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
 # It begins with a class of signs, which are looked for without trying the rest at each place.
 SENTENCE_END = re.compile(r"[.!?;。！？；](?:(?<=[。！？；])|[\"'”’)\]]{0,2}(?=\s+(?:[\"'“(\[„]?[^\W_]|[`*-])))")
