@@ -24,6 +24,9 @@ class UnitKind(StrEnum):
     OTHER = "other"
 
 
+STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand where others stood
+
+
 class UnitRole(StrEnum):
     SYSTEM = "system"
     USER = "user"

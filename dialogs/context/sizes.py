@@ -27,10 +27,9 @@ from remediation.budget import (
     percent_of,
 )
 from remediation.config import ContextConfig
-from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import STAND_INS, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
-from remediation.strategies.outcome import STAND_INS
 from remediation.text.classify import kind_of, priority_of
 from remediation.tokens.calibration import (
     DENSEST,

@@ -7,8 +7,7 @@ from typing import Any
 from dialogs.context.units import group
 from dialogs.models import Turn
 from dominds.llm.messages import Message, Role, chars_of
-from remediation.context import Unit, Units
-from remediation.strategies.outcome import STAND_INS
+from remediation.context import STAND_INS, Unit, Units
 
 REMEMBERED_CHARS = 40_000_000  # of all heads of this process
 _CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of it

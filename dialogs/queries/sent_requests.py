@@ -29,11 +29,10 @@ from dominds.llm.models.traits import kind_in, version_in, with_traits
 from dominds.llm.provider import AuthFailed, ProviderError
 from dominds.llm.providers.kinds import kind_named
 from dominds.version import VERSION
-from remediation.context import Unit, Units
+from remediation.context import STAND_INS, Unit, Units
 from remediation.prompts import PromptError, Use, refill
 from remediation.recall.recall import render
 from remediation.strategies.masking import LeftOut, without
-from remediation.strategies.outcome import STAND_INS
 
 NOT_KEPT = "this call was made before Dominds kept what its requests are made of"
 SIDE_CALL = "it was a call to shorten texts; what it was shown is not kept with the call, only its hash"

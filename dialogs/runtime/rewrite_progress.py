@@ -9,9 +9,8 @@ from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds.llm.messages import Message
-from remediation.context import Toolbox, UnitRole, Units
+from remediation.context import STAND_INS, Toolbox, UnitRole, Units
 from remediation.decisions import AT_MILESTONE, BY_HAND
-from remediation.strategies.outcome import STAND_INS
 from remediation.text.classify import tags_of
 
 SUMMARY_AIM = 300

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from remediation.context import UnitKind, UnitRole, Units
+from remediation.context import STAND_INS, UnitRole, Units
 from remediation.similarity.minilm import Array
 from remediation.text.words import words
 
@@ -11,7 +11,6 @@ CONTEXT_WEIGHT = 0.3  # of a word of the exchange, beside 1 for one of the newes
 CONTEXT_CHARS = 4_000  # of the exchange that are read, its end
 NEWEST_CHARS = 8_000  # of the newest message, and of the newest tool result, that are read: both ends
 EARLIER_UNITS = 2  # before the newest user message, that belong to the exchange
-STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})
 
 
 @dataclass(frozen=True, slots=True)

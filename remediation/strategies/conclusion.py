@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 
 from remediation.budget import LEAST_GAIN, most_filled
-from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import STAND_INS, Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, lost_talk, removed_from
 from remediation.strategies.exchanges import with_answers
-from remediation.strategies.outcome import STAND_INS, first_user, is_ledger, standing_tokens, touchable
+from remediation.strategies.outcome import first_user, is_ledger, standing_tokens, touchable
 from remediation.strategies.said import Talk, find_superseded, is_by_rule
 from remediation.strategies.stand_ins import with_text
 

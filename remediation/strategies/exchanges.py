@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dominds.llm.messages import Message, Role
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, UnitRole, Units
 from remediation.strategies.digest import LEAST_WORTH, shorten
-from remediation.strategies.outcome import STAND_INS
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.marks import CUT
 

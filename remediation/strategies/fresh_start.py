@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import STAND_INS, Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import ledger_reserve, most_of_account
 from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.outcome import (
-    STAND_INS,
     first_user,
     newest_failure,
     newest_user,

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from dominds.llm.messages import Message, Role
 from remediation.budget import with_its_answer
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens, write_nothing
+from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens, write_nothing
 from remediation.prompts import render
 from remediation.strategies.carrying import most_of_account
 from remediation.strategies.digest import digest, shorten
@@ -230,7 +230,7 @@ def in_parts(items: Sequence[tuple[Item, int]], room: int) -> list[list[Item]]:
 
 def entries_of(unit: Unit) -> Iterator[str]:
     """Return the unit as a summariser reads it: turn, speaker, and of a tool's result its beginning and end."""
-    if is_ledger(unit) or unit.kind in (UnitKind.SUMMARY, UnitKind.PLACEHOLDER):
+    if is_ledger(unit) or unit.kind in STAND_INS:
         return
     names = {call.id: call.name for message in unit.messages for call in message.tool_calls}
     for place, message in enumerate(unit.messages):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import STAND_INS, Unit, UnitKind, UnitRole, Units, total_tokens
 
 LEDGER_PREFIX = "ledger-"  # of the id of the unit that holds the key facts
 FAILURE_SHARE = 8  # the newest failure stays if it takes at most the whole divided by this
@@ -21,7 +21,6 @@ FAILURE_WORDS = (
     "denied",
     "timed out",
 )
-STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand where others stood
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """The breaking chain's third strategy: make each unit shorter in the way that suits its type."""
 
 from remediation.config import ContentTypeChunking
-from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
+from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.breaking.minify import minify_code
 from remediation.strategies.digest import shorten
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, touchable
+from remediation.strategies.outcome import StrategyOutcome, in_units, touchable
 from remediation.strategies.stand_ins import text_counter, with_text
 
 SMALLEST_TEXT = 24  # tokens; shortening less saves nothing

@@ -3,10 +3,10 @@
 from itertools import groupby
 
 from remediation.config import DiscardLowRel
-from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
+from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.breaking.prioritize_recent import removal_order, score_units, until_freed
 from remediation.strategies.breaking.summarize_old import replace_by_summary
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, text_of, touchable
+from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable
 from remediation.strategies.stand_ins import placeholder
 
 MIN_SIMILARITY = 0.6  # of what is left to what there was; below it the discarding is undone

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from math import ceil
 
 from remediation.config import PrioritizeRecent
-from remediation.context import Toolbox, UnitKind, Units, total_tokens
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, task_of, touchable, without
+from remediation.context import STAND_INS, Toolbox, UnitKind, Units, total_tokens
+from remediation.strategies.outcome import StrategyOutcome, in_units, task_of, touchable, without
 
 MIN_JUDGED = 3  # that fewer units are all relevant says nothing about the dialog
 
