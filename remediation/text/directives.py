@@ -49,12 +49,12 @@ _BINDS = re.compile(
     rf".{{0,40}}\b{_ANSWERS}\b",
 )
 GERMAN = re.compile(
-    r"\b(?:niemals|keinesfalls|auf keinen fall|verboten|untersagt|ab (?:jetzt|sofort)"
+    r"\b(?:niemals|keinesfalls|auf keinen fall|unter keinen umständen|verboten|untersagt|ab (?:jetzt|sofort)"
     r"|(?<!\bich )(?<!\bwir )(?:darf|darfst|dürfen) (?!ich\b|wir\b)(?:\w+ ){0,4}(?:nichts?|kein\w*)"
-    r"|bitte (?:\w+ )?(?:nicht|kein\w*|nur|immer)|finger (?:weg|von))\b",
+    r"|bitte (?:\w+ )?(?:nicht(?! falsch\b)|kein\w*|nur|immer)|finger (?:weg|von))\b",
 )
 _CHINESE = re.compile(
-    "(?<!我)(?<!我们)(?:不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|必须|务必|从现在起|以后都)"
+    "(?<!我)(?<!我们)(?:不要(?!紧(?!贴))|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|绝对不能|任何时候都不能|别直接|别[再动改删用碰]|必须|务必|从现在起|以后都)"
 )
 _ORDER = re.compile(r"(?:^|[.:!] )STOP \w")  # "###STOP###" ends a recorded dialog
 # What the two long patterns cannot be without. Looking for these takes a tenth of their time.

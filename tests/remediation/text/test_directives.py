@@ -29,12 +29,19 @@ Auf keinen Fall die Datenbank neu starten.
 Am Vertrag darf vor Mai nichts geändert werden.
 Finger von der Steuerung!
 不要重启数据库。
-千万别重启邮件服务器。"""
+千万别重启邮件服务器。
+绝对不能清空生产库。
+任何时候都不能跳过测试。
+别直接推到 main 分支。
+Ändere unter keinen Umständen die Rechnung.
+按钮不要紧贴窗口边缘。"""
 # Public talk holds many idioms, reports of one's own and ends of dialogs. Who may or must not do what in the first
 # person tells of that person.
 TALK = """I don't know yet.
 Should we never do that?
 not tonight
+Bitte nicht falsch verstehen, der Entwurf gefällt mir.
+晚一天不要紧，周五前给我就行。
 Let's not modify the draft until the meeting.
 No errors were found.
 The load test passed with no errors on the small cluster.
@@ -67,7 +74,7 @@ PARTS = st.sampled_from(
     "please do not don't don’t never avoid stop refrain from under no circumstances hands off before until leave alone "
     "as they are you must should mustn't only always stay be tested is strictly forbidden prohibited off-limits no "
     "longer allowed deploys without niemals keinesfalls auf keinen fall verboten untersagt ab jetzt darf dürfen nichts "
-    "keine bitte nicht immer finger weg von".split()
+    "keine unter umständen falsch bitte nicht immer finger weg von".split()
 )
 
 
