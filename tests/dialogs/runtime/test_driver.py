@@ -1,7 +1,8 @@
 """The driver in this process, against real rows: what a message leaves behind."""
 
 import threading
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from django.db import connection
@@ -137,42 +138,42 @@ def test_a_reminder_is_added_and_the_answer_follows(script: Script) -> None:
     ]
 
 
+@contextmanager
+def at_read(number: int, act: Callable[[], object]) -> Iterator[None]:
+    """Have something happen behind one of the block's reads of a dialog outside of transactions."""
+    countdown = iter(range(number, 0, -1))
+
+    def hear(**_: object) -> None:
+        if not connection.in_atomic_block and next(countdown, 0) == 1:
+            act()
+
+    post_init.connect(hear, Dialog)
+    try:
+        yield
+    finally:
+        post_init.disconnect(hear, Dialog)
+
+
+REMINDS = {"tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}]}
+
+
 @pytest.mark.parametrize("reads", [1, 2, 3])
 def test_a_dialog_that_is_erased_between_two_reads_of_a_step_ends_the_run(script: Script, reads: int) -> None:
-    script(
-        {"match": "Remember", "tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}]},
-        {"text": "Remembered."},
-    )
-    dialog, countdown = make_dialog(), iter(range(reads, 0, -1))
-
-    def erase(**_: object) -> None:
-        if not connection.in_atomic_block and next(countdown, 0) == 1:
-            expiry.erase_now(dialog.pk)
-
+    script({"match": "Remember", **REMINDS}, {"text": "Remembered."})
+    dialog = make_dialog()
     messages.post_message(dialog.pk, "Remember x")
-    post_init.connect(erase, Dialog)
-    try:
+    with at_read(reads, lambda: expiry.erase_now(dialog.pk)):
         drive(dialog.pk)
-    finally:
-        post_init.disconnect(erase, Dialog)
     assert not Dialog.objects.filter(pk=dialog.pk).exists()
 
 
 @pytest.mark.parametrize("reads", [1, 2, 3])
 def test_no_call_begins_after_a_stop_that_comes_while_it_is_prepared(script: Script, reads: int) -> None:
-    script({"tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}]}, {"text": "Never said."})
-    dialog, countdown = make_dialog(), iter(range(reads, 0, -1))
-
-    def stop(**_: object) -> None:
-        if not connection.in_atomic_block and next(countdown, 0) == 1:
-            Dialog.objects.filter(pk=dialog.pk).update(stop_requested=True)
-
+    script(REMINDS, {"text": "Never said."})
+    dialog = make_dialog()
     messages.post_message(dialog.pk, "Remember x")
-    post_init.connect(stop, Dialog)
-    try:
+    with at_read(reads, lambda: Dialog.objects.filter(pk=dialog.pk).update(stop_requested=True)):
         drive(dialog.pk)
-    finally:
-        post_init.disconnect(stop, Dialog)
     assert [turn[:2] for turn in turns(dialog)] == [("user", "stopped"), ("assistant", "complete"), ("tool", "ok")]
     assert Generation.objects.filter(dialog=dialog).count() == 1
 
