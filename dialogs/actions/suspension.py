@@ -58,6 +58,6 @@ def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
 
 
 def _is_most_of_request(dialog: Dialog, message: Turn) -> bool:
-    """Check whether a message has over half of the characters of the last request, so that no clear makes it fit."""
+    """Check whether a message has over half of the characters of the last request, where a clear gains little."""
     last = dialog.generations.order_by("-pk").values_list("request_chars", flat=True).first()
     return last is not None and 2 * len(message.text) > last

@@ -252,14 +252,14 @@ class Keeper:
             if not leases:
                 continue
             try:
-                self._read(leases)
+                self._follow_rows(leases)
             except DatabaseError as error:
                 log.warning("lease_renewal_failed", error=str(error), leases=len(leases))
                 connection.close()
             close_old_connections()
             self._enforce(leases)
 
-    def _read(self, leases: list[Lease]) -> None:
+    def _follow_rows(self, leases: list[Lease]) -> None:
         """Take over what the rows say, and renew the leases once one of them is due."""
         ids = [lease.dialog_id for lease in leases]
         started = time.monotonic()

@@ -211,8 +211,7 @@ def fallback(
         return fail(attempt, irreducible(units, limit), toolbox)
     kept = with_newest(units, kept, range(len(units))[-1:], limit)
     half = (aim + tokens_at(units, kept)) // 2
-    failure = newest_failure(units)
-    kept = with_newest(units, kept, [failure] if failure >= 0 else [], half)
+    kept = with_newest(units, kept, [newest_failure(units)], half)
     view = tuple(unit if index in kept else mask(unit, toolbox) for index, unit in enumerate(units))
     half = (aim + tokens_at(view, kept)) // 2
     first = first_user(units)
