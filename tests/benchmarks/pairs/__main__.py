@@ -26,15 +26,14 @@ WORK = (
 )
 UNTIMED = 3  # rounds in which caches fill
 COUNTED = 5
-Figures = dict[str, list[float]]
+Figures = dict[str, dict[str, list[float]]]  # by work, then by measure
 
 
 class Side:
-    """A checkout that does what it is asked for."""
+    """A checkout's servers, which do what they are asked for. What that took is added to ``figures``."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-        self.figures: dict[str, Figures] = defaultdict(lambda: defaultdict(list))  # by work, then by measure
+    def __init__(self, process: "subprocess.Popen[str]", figures: Figures) -> None:
+        self.process, self.figures = process, figures
 
     def ask(self, how: str, work: str) -> dict[str, float]:
         assert self.process.stdin is not None
@@ -54,7 +53,7 @@ class Side:
 
 
 @contextmanager
-def side(checkout: Path, further_paths: str, *, in_here: bool) -> Iterator[Side]:
+def side(checkout: Path, figures: Figures, further_paths: str, *, in_here: bool) -> Iterator[Side]:
     paths = os.pathsep.join(filter(None, (str(checkout), further_paths)))
     with subprocess.Popen(
         [sys.executable, "-P", str(Path(__file__).with_name("side.py")), *(["in-here"] if in_here else [])],
@@ -64,7 +63,7 @@ def side(checkout: Path, further_paths: str, *, in_here: bool) -> Iterator[Side]
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        result = Side(process)
+        result = Side(process, figures)
         result.answer()
         yield result  # it ends its servers when its input ends
 
@@ -74,7 +73,8 @@ def measure(sides: Sequence[Side], work: Sequence[str], rounds: int) -> None:
         for what in work:
             task = bar.add_task(what, total=UNTIMED + rounds + COUNTED)
             for number in range(UNTIMED + rounds):
-                for each in sides if number % 2 else reversed(sides):
+                first = number % len(sides)  # none is asked twice in a row: what it left in the caches would help it
+                for each in (*sides[first:], *sides[:first]):
                     answer = each.ask("timed", what)
                     if number >= UNTIMED:
                         each.keep(what, answer)
@@ -85,9 +85,9 @@ def measure(sides: Sequence[Side], work: Sequence[str], rounds: int) -> None:
                 bar.advance(task)
 
 
-def cells(what: str, sides: Sequence[Side]) -> Iterator[list[str]]:
+def cells(what: str, figures: Sequence[Figures]) -> Iterator[list[str]]:
     """Give a row for each measure: this checkout's median, its quartiles, and what it is to each other's."""
-    mine, *others = (each.figures[what] for each in sides)
+    mine, *others = (each[what] for each in figures)
     for name, values in mine.items():
         if not any(values):
             continue
@@ -105,16 +105,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--work", default=",".join(WORK))
     parser.add_argument("--path", default="", help="of packages that only other checkouts need")
+    parser.add_argument("--starts", type=int, default=1, help="of the servers: the same code differs by 3 %% between two")
     asked = parser.parse_args()
     work = asked.work.split(",")
-    with ExitStack() as opened:
-        folders = [ROOT, *(folder.resolve() for folder in asked.checkouts)]
-        in_here = all(what.startswith(("turn", "rewrite")) for what in work)
-        sides = [opened.enter_context(side(folder, asked.path, in_here=in_here)) for folder in folders]
-        measure(sides, work, asked.rounds)
-    report(f"## Pairs ({load()}; medians of {asked.rounds}, in turns)\n")
+    folders = [ROOT, *(folder.resolve() for folder in asked.checkouts)]
+    figures: list[Figures] = [defaultdict(lambda: defaultdict(list)) for _ in folders]
+    in_here = all(what.startswith(("turn", "rewrite")) for what in work)
+    for _ in range(asked.starts):
+        with ExitStack() as opened:
+            sides = [
+                opened.enter_context(side(folder, taken, asked.path, in_here=in_here))
+                for folder, taken in zip(folders, figures, strict=True)
+            ]
+            measure(sides, work, asked.rounds)
+    report(f"## Pairs ({load()}; medians of {asked.starts} x {asked.rounds}, in turns)\n")
     head = ["work", "of", "here", "quartiles", *(folder.name for folder in folders[1:])]
-    report(table(head, [row for what in work for row in cells(what, sides)]))
+    report(table(head, [row for what in work for row in cells(what, figures)]))
 
 
 if __name__ == "__main__":
