@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--work", default=",".join(WORK))
     parser.add_argument("--path", default="", help="of packages that only other checkouts need")
-    parser.add_argument("--starts", type=int, default=1, help="of the servers: the same code differs by 3 %% between two")
+    parser.add_argument("--starts", type=int, default=1, help="of the servers: two differ by 3 %% with the same code")
     asked = parser.parse_args()
     work = asked.work.split(",")
     folders = [ROOT, *(folder.resolve() for folder in asked.checkouts)]
