@@ -19,7 +19,7 @@ from remediation.text.coverage import stems_of
 from remediation.text.marks import BY_RULE, OMITTED
 from remediation.text.reading import asks
 from remediation.text.selection import density, fill
-from remediation.text.statements import Kind, Statement, statements_of
+from remediation.text.statements import Statement, statements_of
 
 ENDED = re.compile(r"[.!?;:,…。！？；：，”][\"'”’)\]*_`]{0,4}$")
 LABEL_TOKENS = 5  # of "12 person:" and its line break
@@ -120,7 +120,7 @@ def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
     talk = [worth(*row) for row in zip(statements, stems, strict=True)]
     scale = sum(own) / (sum(talk) or 1.0)
     return [
-        max(scale * in_talk, one.worth if one.kind is Kind.RULE or one.corrects else 0.0)
+        max(scale * in_talk, one.worth if one.is_rule or one.corrects else 0.0)
         for one, in_talk in zip(statements, talk, strict=True)
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from remediation.text.statements import STRONG, RoleText, Statement, is_request, statements_of
+from remediation.text.statements import RoleText, Statement, is_request, statements_of
 from remediation.text.words import FUNCTION_WORDS
 
 STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"
@@ -141,7 +141,7 @@ def required_of(texts: Sequence[RoleText]) -> list[Required]:
 
 def _required_by(statement: Statement) -> Required | None:
     by_person = statement.role != "assistant"
-    whole = statement.strength >= STRONG or (by_person and is_request(statement.text))
+    whole = statement.is_rule or (by_person and is_request(statement.text))
     if not whole and not by_person and not DECIDES.search(statement.text):
         return None
     values = tuple(dict.fromkeys(statement.tokens.exact))

@@ -14,7 +14,7 @@ from remediation.text.marks import KEY_FACTS as HEADING
 from remediation.text.marks import ROLES, RULE, SPEAKERS
 from remediation.text.reading import asks
 from remediation.text.selection import ALONE, density, fill
-from remediation.text.statements import Kind, RoleText, Said, Statement, is_request, statement_of, statements_of
+from remediation.text.statements import LIMITS, RoleText, Said, Statement, is_request, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
 
 Count = Callable[[str], int]  # tokens of a text
@@ -35,16 +35,6 @@ class Result(NamedTuple):
     turn: int
     call: str
     values: Callable[[int], str]
-
-
-class _Fact(NamedTuple):
-    """A line that may enter the ledger. ``order`` is its place in the removed texts, ``worth`` per line."""
-
-    line: str
-    kind: Kind
-    leads: bool  # a rule or a correction
-    worth: float
-    order: int
 
 
 def key_facts(
@@ -75,7 +65,7 @@ def facts_of(
     and so is what no longer holds. The values of ``results`` come last, and may take ``for_values`` tokens beside.
     """
     facts = [
-        _fact_of(one)
+        one
         for one in removed
         if one.holds
         and one.worth >= LEAST_WORTH
@@ -106,8 +96,7 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
     role = ROLES[said[2]] if said else "assistant"
     statement = statement_of(Said(role, _words_of(line), int(said[1]) if said else 0, settled=True), order)
     worth = worth_of_values(statement.tokens.worths, {})
-    kind = Kind.RULE if line.startswith(RULE) else Kind.FACT
-    return statement._replace(kind=kind, strength=0.0, worth=(1.0 + worth) * float(alike**-0.5))
+    return statement._replace(is_rule=line.startswith(RULE), worth=(1.0 + worth) * float(alike**-0.5))
 
 
 def _asks(statement: Statement) -> bool:
@@ -126,8 +115,9 @@ def _is_of_the_moment(statement: Statement) -> bool:
         return True  # a date above a message, or what is done beside speaking
     if statement.role == "assistant":
         return is_request(statement.bare)
-    names_nothing = not statement.tokens.worths and not statement.strength and not statement.corrects
-    return names_nothing and len(statement.bare) < SHORTEST_PLAIN
+    if statement.tokens.worths or statement.is_rule or statement.corrects or LIMITS.search(statement.bare.lower()):
+        return False
+    return len(statement.bare) < SHORTEST_PLAIN
 
 
 def _words_of(line: str) -> str:
@@ -140,33 +130,23 @@ def render_ledger(facts: Sequence[str]) -> str:
     return "\n".join((HEADING, *(f"- {fact}" for fact in facts))) if facts else ""
 
 
-def _fact_of(statement: Statement) -> _Fact:
-    is_rule = statement.kind is Kind.RULE
+def _line_of(statement: Statement) -> str:
     when = f" [{statement.turn} {SPEAKERS[statement.role]}]" if statement.turn else ""
-    return _Fact(
-        line=f"{RULE if is_rule else ''}{statement.text.rstrip(';；')}{when}",
-        kind=statement.kind,
-        leads=is_rule or statement.corrects,
-        worth=statement.worth,
-        order=statement.order,
-    )
+    return f"{RULE if statement.is_rule else ''}{statement.text.rstrip(';；')}{when}"
 
 
-def _fitting(facts: Sequence[_Fact], budget_tokens: int, count: Count) -> list[str]:
-    """Choose the best lines within the budget: what leads, then what is worth most for its tokens."""
-    each_once = {fact.line: fact for fact in facts}.values()
+def _fitting(facts: Sequence[Statement], budget_tokens: int, count: Count) -> list[str]:
+    """Choose the best lines within the budget: rules and corrections, then what is worth most for its tokens."""
+    lines = {_line_of(fact): fact for fact in facts}
 
-    def rank(fact: _Fact) -> tuple[bool, float, int]:
-        return not fact.leads, -density(fact.worth, len(fact.line) / 4, ALONE), -fact.order
+    def rank(line: str) -> tuple[bool, float, int]:
+        fact = lines[line]
+        return not (fact.is_rule or fact.corrects), -density(fact.worth, len(line) / 4, ALONE), -fact.order
 
-    order = sorted(each_once, key=rank)
-    may_fit = order[: CANDIDATES * (max(0, budget_tokens) // 8 + 8)]
-    priced = [(fact, count(f"\n- {fact.line}")) for fact in may_fit]
-    return _lines_of(fill(priced, budget_tokens, lambda chosen: count(render_ledger(_lines_of(chosen)) or HEADING)))
-
-
-def _lines_of(facts: Sequence[_Fact]) -> list[str]:
-    return [fact.line for fact in sorted(facts, key=lambda fact: (fact.kind, fact.order))]
+    may_fit = sorted(lines, key=rank)[: CANDIDATES * (max(0, budget_tokens) // 8 + 8)]
+    priced = [(line, count(f"\n- {line}")) for line in may_fit]
+    chosen = fill(priced, budget_tokens, lambda chosen: count(render_ledger(chosen) or HEADING))
+    return sorted(chosen, key=lambda line: (not lines[line].is_rule, lines[line].order))
 
 
 def _fit_values(lines: Sequence[str], results: Sequence[Result], room: int, count: Count) -> list[str]:

@@ -7,7 +7,6 @@ The work is linear in the text: statements are of bounded length. What tools pri
 import re
 from collections import Counter
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 from dominds.weighted_cache import Bounded
@@ -33,18 +32,11 @@ RoleText = tuple[str, str] | Said
 REMEMBERED_CHARS = 40_000_000
 SENTENCE_CHARS = 1_000  # for a remembered statement, which takes 780 bytes in LoCoMo and 1,280 in tau-bench
 
-STRONG = 3.0  # the strength from which a rule is marked as one
-WEAK = 2.5  # of "write it without recursion"
+RULE_WORTH = 6.0
+LIMIT_WORTH = 2.5  # of "write it without recursion"
 REQUEST_WORTH = 2.0  # of what a person asks for
 PERSON_WORTH = 1.0  # of any sentence of a person that says something
 PERSON_TRUST = 1.6  # what a person said matters more than what the agent said
-
-
-class Kind(IntEnum):
-    """The kind of a statement, in the order of its claim on a ledger's budget."""
-
-    RULE = 0
-    FACT = 1
 
 
 class Statement(NamedTuple):
@@ -53,9 +45,8 @@ class Statement(NamedTuple):
     role: str
     text: str
     bare: str  # the same without the mark of a quote
-    kind: Kind
+    is_rule: bool
     worth: float
-    strength: float  # of a rule; 0 of what is none
     tokens: Tokens
     spelled: bool  # it names a number, a day or a time in words
     speaker: str = ""  # whom it quotes; empty for the own words of who speaks
@@ -174,15 +165,16 @@ def _judge(role: str, sentence: Sentence) -> Statement:
     earlier = QUOTED.match(said)
     speaker = sentence.speaker or (earlier[1] if earlier else "")
     bare = earlier[2] if earlier else said
-    strength = 0.0 if speaker or gone else rule_strength(role, bare)
+    is_own = role != "assistant" and not speaker and gone is None
+    is_rule = is_own and is_directive(bare)
+    limits = RULE_WORTH if is_rule else LIMIT_WORTH * (is_own and not asks(bare) and bool(LIMITS.search(bare.lower())))
     spelled = bool(SPELLED.search(bare.lower()))
     return Statement(
         role=role,
         text=_quote(speaker, bare) if speaker else bare,
         bare=bare,
-        kind=Kind.RULE if strength >= STRONG else Kind.FACT,
-        worth=_worth_of_words("tool" if speaker == PASTED else role, bare, strength, spelled),
-        strength=strength,
+        is_rule=is_rule,
+        worth=limits + spelled + (0 if speaker == PASTED else _worth_of_words(role, bare)),
         tokens=tokens_in(bare),
         spelled=spelled,
         speaker=speaker,
@@ -196,23 +188,11 @@ def _quote(speaker: str, words: str) -> str:
     return f"(quoting {speaker}) “{words.replace('”', '’')}”"
 
 
-def _worth_of_words(role: str, text: str, strength: float, spelled: bool) -> float:
-    """Return what the words are worth, apart from the values in them."""
-    worth = strength + spelled
-    if role == "assistant" and is_directive(text):
-        worth += WEAK  # what it told itself is no rule, and is missed like one
+def _worth_of_words(role: str, text: str) -> float:
+    """Return what the words are worth, apart from values in them and from what they limit."""
     if role == "user":
-        worth += PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * is_request(text)
-    return worth
-
-
-def rule_strength(role: str, text: str) -> float:
-    """Return how much a text of a person or of the instructions reads as a rule; 0 for none."""
-    if role not in ("user", "system") or asks(text):
-        return 0.0
-    if is_directive(text):
-        return 2 * STRONG
-    return WEAK if LIMITS.search(text.lower()) else 0.0
+        return PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * is_request(text)
+    return LIMIT_WORTH * (role == "assistant" and is_directive(text))  # what it told itself is missed like a rule
 
 
 def is_request(text: str) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from remediation.text.coverage import stems_of
 from remediation.text.exact_tokens import tokens_in
 from remediation.text.reading import asks
-from remediation.text.statements import Kind, Statement
+from remediation.text.statements import Statement
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
 LEAST_SHARED = 0.15  # of the words around the newer value, that stand around the older one as well
@@ -93,23 +93,13 @@ def mark_superseded(statements: Sequence[Statement]) -> list[Statement]:
     ]
     newer = _find_superseded(statements)
     for older, place in newer.items():
-        results[older] = statements[older]._replace(
-            kind=Kind.FACT,
-            strength=0.0,
-            worth=FADED * statements[older].worth,
-            until=statements[place].turn,
-            holds=False,
-        )
+        worth, until = FADED * statements[older].worth, statements[place].turn
+        results[older] = statements[older]._replace(is_rule=False, worth=worth, until=until, holds=False)
     for older, place in newer.items():
         if results[place].holds:
             one, former = results[place], statements[older]
-            is_rule = former.kind is Kind.RULE
-            results[place] = one._replace(
-                worth=max(one.worth, former.worth) + PASSED_ON,
-                kind=Kind.RULE if is_rule else one.kind,
-                strength=max(one.strength, former.strength) if is_rule else one.strength,
-                corrects=True,
-            )
+            worth = max(one.worth, former.worth) + PASSED_ON
+            results[place] = one._replace(worth=worth, is_rule=one.is_rule or former.is_rule, corrects=True)
     return results
 
 
@@ -189,7 +179,7 @@ def _find_reset(statements: Sequence[Statement], readings: Mapping[int, _Reading
     """Pair directives that set the same axis of the answers, such as their time zone, to another value."""
     last: dict[str, tuple[int, str]] = {}
     for place, reading in readings.items():
-        if statements[place].kind is not Kind.RULE:
+        if not statements[place].is_rule:
             continue
         for value in reading.values:
             if value.kind in AXES:
