@@ -162,7 +162,7 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
         return
     live = LiveAnswer(lease.dialog_id, attempt.generation.pk) if call.streams else None
     with tracing.trace_generation(attempt.generation) as traced:
-        reply = traced(stream_reply(lease, stream, live, call.watch))
+        reply = traced(stream_reply(lease, stream, live, call.watch, window=served.thresholds.context_limit))
         circuits.note(served.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         delay = outcomes.store_outcome(lease, attempt, reply)
     wait(lease, delay)

@@ -25,18 +25,20 @@ from dominds.llm.stream import (
 )
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from dominds.worker.seats import seats
+from remediation.budget import LEAST_ANSWER
 from remediation.decisions import Abort, Continue, Interrupt
 
 TOTAL_SECONDS = 30 * 60
 WATCH_EVERY_CHARS = 200
 
 # Notices to people about an answer that ended otherwise than by its own last word. It is kept as it came.
-MORE_OUTPUT = "output_length of its model, or max_tokens of the agent, allows more."
+LONGEST_OUTPUT = "The settings of its agent, its model or its server say how long it may be."
+WINDOW_IS_FULL = "The model's context window is full."
 NOTICES: dict[str, str] = {
-    FinishReason.LENGTH: f"The answer was cut off where the output that was asked for ended. {MORE_OUTPUT}",
+    FinishReason.LENGTH: f"The answer was cut off at the longest output that is allowed. {LONGEST_OUTPUT}",
     FinishReason.THOUGHT_ONLY: (
-        "The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer; "
-        f"{MORE_OUTPUT}"
+        "The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer. "
+        f"{LONGEST_OUTPUT}"
     ),
     FinishReason.WINDOW_EXCEEDED: "The answer was cut off: the model's context window is full.",
     FinishReason.REFUSAL: "The model, or a filter of its provider, refused to answer.",
@@ -44,9 +46,10 @@ NOTICES: dict[str, str] = {
     FinishReason.COMPACTION: "The provider shortened the conversation, and ended there. Send a message to go on.",
     FinishReason.OTHER: "The answer was cut off, or ended in a way that is not known here.",
 }
+OF_LENGTH = (FinishReason.LENGTH, FinishReason.THOUGHT_ONLY)
 SILENT = "The model ended without a word."
 UNKNOWN_END = "The provider ended the answer with “{}”, which is not known here: it may not be whole."
-CUT_CALL = f"The call of {{}} was cut off where the output ended, and was not run. {MORE_OUTPUT}"
+CUT_CALL = "The call of {} was cut off where the output ended, and was not run. {}"
 
 
 @dataclass
@@ -84,7 +87,8 @@ class Reply:
         if self.finish_reason == FinishReason.OTHER:
             return UNKNOWN_END.format(self.end)
         if self.tool_calls:
-            return CUT_CALL.format(self.tool_calls[-1].name) if self.has_cut_call else ""
+            why = WINDOW_IS_FULL if self.finish_reason == FinishReason.WINDOW_EXCEEDED else LONGEST_OUTPUT
+            return CUT_CALL.format(self.tool_calls[-1].name, why) if self.has_cut_call else ""
         return NOTICES.get(self.finish_reason, "" if self.text.strip() else SILENT)
 
 
@@ -94,8 +98,12 @@ def stream_reply(
     live: LiveAnswer | None,
     watch: StreamWatch | None = None,
     seconds: float = TOTAL_SECONDS,
+    window: int | None = None,
 ) -> Reply:
-    """Read one answer to its end, with text and reasoning sent to ``live``. A stop or a lost lease ends it."""
+    """Read one answer to its end, with text and reasoning sent to ``live``. A stop or a lost lease ends it.
+
+    Most servers say "length" for the end of the model's ``window`` too, which the report tells apart.
+    """
     connection.close()  # back to the pool: a model call takes minutes
     reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds
@@ -115,9 +123,16 @@ def stream_reply(
     is_cut = reply.is_complete and reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls
     if watch is not None and is_cut and isinstance(reply.usage, Usage):
         reply.interrupted = watch.filled_by(reply.usage.total_tokens)
+    if reply.is_complete and reply.finish_reason in OF_LENGTH and _fills(reply.usage, window):
+        reply.finish_reason = FinishReason.WINDOW_EXCEEDED
     if reply.is_complete and not reply.finish_reason:
         reply.error = MalformedStream("The provider's stream ended without its explicit end.")
     return reply
+
+
+def _fills(usage: UsageReport, window: int | None) -> bool:
+    """Check whether less than the shortest answer was left of the window, so that no setting had allowed more."""
+    return window is not None and isinstance(usage, Usage) and window - usage.total_tokens < LEAST_ANSWER
 
 
 class _Reading:

@@ -68,10 +68,15 @@ FORMS = (
     "Check the provider's key: the one typed under Models, or that of the server's configuration.",
     "Check the account, or choose another model.",
     "Check the model under Models, or in the server's configuration.",
-    # notices beside answers
+    # notices beside answers; the first three only in rows of earlier versions
     "The answer was cut off where the output that was asked for ended.",
     "output_length of its model, or max_tokens of the agent, allows more.",
     "The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer;",
+    "The answer was cut off at the longest output that is allowed.",
+    "The settings of its agent, its model or its server say how long it may be.",
+    "The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer.",
+    "The model's context window is full.",
+    "The call of {name} was cut off where the output ended, and was not run.",
     "The answer was cut off: the model's context window is full.",
     "The model, or a filter of its provider, refused to answer.",
     "The provider paused before the answer was whole. Send a message to go on.",

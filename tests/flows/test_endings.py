@@ -1,13 +1,14 @@
 """Answers that end otherwise than by their own last word: kept as they came, and said to be so."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dialogs.runtime.stream_reply import NOTICES, SILENT
+from dialogs.runtime.stream_reply import LONGEST_OUTPUT, NOTICES, SILENT, WINDOW_IS_FULL
 from dominds.llm.stream import FinishReason
-from tests.doubles.brains import Reply, Scripted
-from tests.flows.conftest import Minds, say
+from tests.doubles.brains import Call, Reply, Scripted
+from tests.flows.conftest import Minds, Serve, dialog_with, say
 from tests.flows.doubled import dialog_at, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,3 +42,22 @@ def test_an_answer_that_is_not_whole_says_why(minds: Minds, monkeypatch: Any, cl
     client.force_login(dialog.owner)
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert "refused to answer." in page and "ended without a word." in page
+
+
+@pytest.mark.parametrize(
+    ("reply", "notice"),
+    [
+        (Reply("Half an", finish="length"), NOTICES[FinishReason.WINDOW_EXCEEDED]),
+        (Reply("", reasoning="Hm.", finish="length"), NOTICES[FinishReason.WINDOW_EXCEEDED]),
+        (Reply(calls=(Call("clear_mind", '{"cle'),), finish="length"), WINDOW_IS_FULL),
+    ],
+)
+@pytest.mark.parametrize("total", [1_700, 2_047])
+def test_a_server_that_says_length_at_its_windows_end(serve: Serve, reply: Reply, notice: str, total: int) -> None:
+    """Most servers have one word for both ends; only where the window has room do settings allow more."""
+    server = serve(context_length=2_048)
+    server.brain = Scripted(replace(reply, usage=(total - 30, 30)), Reply("Whole."), Reply("Whole."))
+    dialog = dialog_with(server)
+    say(dialog, "Go on")
+    told = dialog.turns.filter(role="notice").values_list("text", flat=True)[0]
+    assert told.endswith(notice if total > 2_000 else LONGEST_OUTPUT)
