@@ -48,10 +48,8 @@ LOG_LEVEL = re.compile(r"\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICA
 STACK_LINE = re.compile(
     r"File \"[^\"\n]{1,300}\", line \d|at [\w$.<>]{1,200}\(|Traceback \(most recent|\w{1,80}(?:Error|Exception): "
 )
-LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:\t|[|:→] ?|  )")  # as ``cat -n`` and reading tools set before each line
 
 DATA = re.compile(r"\"[^\"]*\"(?:\s*:|,?$)|[\[\]{}],?$")  # a line of JSON
-DOCSTRING = re.compile(r"[rRbBuU]{0,2}(?:\"\"\"|''')")
 
 # A tag stands alone at the beginning or the end of a message, or is all that its first or last line says.
 TAG = r"(?:\[p([123])\]|(?<![\w#])#p([123])\b|\bpriority {0,3}[:=] {0,3}([123])\b(?=\s*(?:$|[.,;:)\]–—-])))"
@@ -88,25 +86,17 @@ def classify(text: str, role: UnitRole) -> UnitKind:
     lines = _lines_of(text)
     if not lines:
         return UnitKind.OTHER
-    if role is UnitRole.TOOL:
-        return UnitKind.CODE if _is_tools_code(lines) else UnitKind.LOG
     if _is_log(lines):
         return UnitKind.LOG
-    if _is_plan(lines):
+    if role is not UnitRole.TOOL and _is_plan(lines):
         return UnitKind.PLAN_REF
-    return UnitKind.CODE if _is_code(lines) else UnitKind.MESSAGE
+    if _is_code(lines):
+        return UnitKind.CODE
+    return UnitKind.LOG if role is UnitRole.TOOL else UnitKind.MESSAGE
 
 
 def _lines_of(text: str) -> list[str]:
-    return [line.strip() for line in _without_numbers(text[:INSPECTED_CHARS]).splitlines() if line.strip()]
-
-
-def _without_numbers(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    numbered = sum(bool(LINE_NUMBER.match(line)) for line in lines)
-    if len(lines) > 2 and numbered > 0.8 * len(lines):
-        lines = [LINE_NUMBER.sub("", line, count=1) for line in lines]
-    return "\n".join(lines)
+    return [line.strip() for line in text[:INSPECTED_CHARS].splitlines() if line.strip()]
 
 
 def _reads_code(call: ToolCall) -> bool:
@@ -129,14 +119,6 @@ def _is_plan(lines: Sequence[str]) -> bool:
     if sum(bool(PLAN_ENTRY.match(line)) for line in lines) >= min(2, len(lines)):
         return True
     return sum(bool(STEP.match(line.lstrip("-*# 0123456789."))) for line in lines) >= 2
-
-
-def _is_tools_code(lines: Sequence[str]) -> bool:
-    """A file may begin with a docstring, or be comments for the most part."""
-    if _is_log(lines):
-        return False
-    bare = [line for line in lines if not line.startswith("# ")]
-    return bool(DOCSTRING.match(lines[0])) or _is_code(lines) or (len(bare) > 1 and _is_code(bare))
 
 
 def _is_code(lines: Sequence[str]) -> bool:

@@ -88,8 +88,7 @@ def test_what_commands_print_is_no_code(printed: str) -> None:
     assert classify(printed, UnitRole.TOOL) is UnitKind.LOG
 
 
-@pytest.mark.parametrize("number", ["", "     7\t", "7: "])
-def test_an_excerpt_of_code_is_code_with_line_numbers_and_without(number: str) -> None:
+def test_an_excerpt_of_code_is_code() -> None:
     lines = [
         "from a.b import c",
         "",
@@ -99,7 +98,7 @@ def test_an_excerpt_of_code_is_code_with_line_numbers_and_without(number: str) -
         "        y = [x]",
         "    return y",
     ]
-    assert classify("\n".join(number + line for line in lines), UnitRole.TOOL) is UnitKind.CODE
+    assert classify("\n".join(lines), UnitRole.TOOL) is UnitKind.CODE
 
 
 def test_what_a_program_printed_is_no_code_despite_source_lines() -> None:
