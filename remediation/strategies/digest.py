@@ -108,16 +108,16 @@ def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
     """
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
-    rarity_of_value = _rarities([statement.tokens.folded for statement in statements])
+    values_of = [{token for token, _, _ in statement.tokens.worths} for statement in statements]
+    rarity_of_value = _rarities(values_of)
 
-    def worth(statement: Statement, row: Collection[str]) -> float:
-        values = sum(map(rarity_of_value.__getitem__, statement.tokens.folded))
-        values += statement.spelled
+    def worth(statement: Statement, row: Collection[str], own: Collection[str]) -> float:
+        values = sum(map(rarity_of_value.__getitem__, own)) + statement.spelled
         weight = sum(map(rarity.__getitem__, row)) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         return weight * (QUESTION if asks(statement.bare) else 1.0)
 
     own = [statement.worth for statement in statements]
-    talk = [worth(*row) for row in zip(statements, stems, strict=True)]
+    talk = [worth(*row) for row in zip(statements, stems, values_of, strict=True)]
     scale = sum(own) / (sum(talk) or 1.0)
     return [
         max(scale * in_talk, one.worth if one.is_rule or one.corrects else 0.0)

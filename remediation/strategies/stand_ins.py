@@ -13,7 +13,6 @@ SUMMARY_HEADING = "[Summary of earlier turns]\n"  # where it is not known of whi
 HANDOVER_OPENING = "Resuming from overflow: "
 HANDOVER_CLOSING = "\nContinue task: "
 TASK_BEGAN = " – begun with: "  # before the first request, in a handover's closing
-OPENING = re.compile(rf"\A(?:{HANDOVER_OPENING}|Resuming [^\n]*\n)")
 SUMMARY_LINE = re.compile(r"\[Summary of (?:earlier turns|turns (\d{1,9})-(\d{1,9}))\]\n?")
 BEFORE_HEADING = re.compile(rf"{HANDOVER_OPENING}|[^\n]*\n")  # why an agent starts afresh, or how much was said
 # The line that ``retention`` writes.
@@ -76,18 +75,10 @@ def sources_of(units: Sequence[Unit]) -> tuple[int, ...]:
 
 def placeholder(replaced: Sequence[Unit], detail: str, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
     """Write that text stood here. ``linked`` names the turns, so that the agent can read them in the archive."""
-    text = BRIEF_PLACEHOLDER if detail == "brief" else _link_turns(sources_of(replaced))
+    source = sources_of(replaced)
+    turns = f", turns {source[0]}-{source[-1]}" if source else ""
+    text = BRIEF_PLACEHOLDER if detail == "brief" else f"[Omitted – see archive{turns}]"
     return stand_in(UnitKind.PLACEHOLDER, text, replaced, toolbox, taken)
-
-
-def _link_turns(source: tuple[int, ...]) -> str:
-    match source:
-        case ():
-            return "[Omitted – see archive]"
-        case (only,):
-            return f"[Omitted – see archive, turn {only}]"
-        case _:
-            return f"[Omitted – see archive, turns {source[0]}-{source[-1]}]"
 
 
 def own_text(unit: Unit) -> str:
@@ -104,9 +95,9 @@ def own_text(unit: Unit) -> str:
 
 
 def without_heading(text: str) -> str:
-    """Return a summary without the frame that the model sees. A handover of an earlier version has no heading."""
+    """Return a summary without the frame that the model sees."""
     named = _heading_of(text)
-    return text[named.end() :] if named else OPENING.sub("", text)
+    return text[named.end() :] if named else text
 
 
 def with_text(unit: Unit, text: str, toolbox: Toolbox) -> Unit:

@@ -103,7 +103,6 @@ NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
 REMEMBERED = 8_192  # sentences whose tokens a process remembers: they stay from one rewrite to the next
 DIGITS = re.compile(r"\d+")
 INSIDE = " .,;:"  # signs that belong to a token only within it
-NONE: frozenset[str] = frozenset()  # shared, since each empty set takes 216 bytes and most sentences have two
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,8 @@ class Tokens:
 
     shape: str  # of the text
     worths: tuple[tuple[str, str, float], ...]
-    folded: frozenset[str]
     exact: tuple[str, ...]  # identifiers, values and quantities as written, without those that lie inside others
     places: tuple[tuple[str, int, int], ...]  # the names of all their shapes, each with its beginning and end
-    shapes: frozenset[str]  # these names
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -123,14 +120,11 @@ def tokens_in(text: str) -> Tokens:
     """Find all tokens of a sentence in one pass over it, since that pass is most of the work."""
     found = [(match.group(), str(match.lastgroup), *match.span()) for match in places_of_tokens(text)]
     folded = [(token.strip().lower(), WORTH[key]) for token, key, *_ in found]
-    worths = tuple([(token, shape_of(token), worth) for token, worth in folded if REDACTED not in token])
     return Tokens(
         shape=shape_of(text),
-        worths=worths,
-        folded=frozenset([token for token, _, _ in worths]) or NONE,
+        worths=tuple([(token, shape_of(token), worth) for token, worth in folded if REDACTED not in token]),
         exact=tuple([token.strip(INSIDE) for token, key, *_ in found if key in EXACT]),
         places=tuple([(NAMES[key], start, end) for _, key, start, end in found]),
-        shapes=frozenset([NAMES[key] for _, key, *_ in found]) or NONE,
     )
 
 

@@ -20,21 +20,11 @@ WRAPPED_CHARS = 50  # of a line that may go on in the next one: mails are wrappe
 
 
 class Kind(StrEnum):
+    """The kind of a line of a message."""
+
     PROSE = "prose"
-    CODE = "code"
     PRINTED = "printed"  # by a program, and pasted: lines are no sentences
-    FURNITURE = "furniture"  # who wrote what is quoted, and where a file begins
-    MARK = "mark"  # the runtime's own
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Lines of one kind. ``quotes`` says that somebody else said them, ``speaker`` who, where the text tells."""
-
-    kind: Kind
-    lines: tuple[str, ...]
-    quotes: bool = False
-    speaker: str = ""
+    SILENT = "silent"  # code, the runtime's own marks, who wrote what is quoted, and where a file begins
 
 
 ATTACHED = re.compile(r'<file name="([^"]{1,120})">$')  # from here to its end a message is what files say
@@ -117,14 +107,17 @@ def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
     """Return the sentences of what someone said, without secrets and without sentences that state nothing. Who
     ``pastes`` says only what stands between the lines that a program printed.
     """
+    lines = redact(_excerpt(text)).splitlines()
+    reader = _Reader(_find_printed(lines), _find_pasted(lines) if pastes else frozenset())
+    for place, (line, following) in enumerate(pairwise([*lines, ""])):
+        reader.take(line, place, following)
     places = count()
-    for block in read(redact(_excerpt(text)), pastes):
-        if block.kind in (Kind.PROSE, Kind.PRINTED):
-            speaker = _name_of(block.speaker) if block.quotes else ""
-            for paragraph in _paragraphs_of(block):
-                place = next(places)
-                for sentence in paragraph:
-                    yield Sentence(disarm(sentence), speaker, place)
+    for (kind, quotes, name), block in reader.blocks:
+        speaker = _name_of(name) if quotes else ""
+        for paragraph in _paragraphs_of(kind, block):
+            place = next(places)
+            for sentence in paragraph:
+                yield Sentence(disarm(sentence), speaker, place)
 
 
 QUOTED = "somebody"
@@ -137,20 +130,13 @@ def _name_of(speaker: str) -> str:
     return disarm(speaker).translate(PARENTHESES)[:NAME_CHARS].strip() or QUOTED
 
 
-def read(text: str, pastes: bool = False) -> tuple[Block, ...]:
-    """Split what a person or an agent said into blocks, in order."""
-    lines = text.splitlines()
-    reader = _Reader(_find_printed(lines), _find_pasted(lines) if pastes else frozenset())
-    for place, (line, following) in enumerate(pairwise([*lines, ""])):
-        reader.take(line, place, following)
-    return tuple(Block(kind, tuple(taken), quotes, speaker) for (kind, quotes, speaker), taken in reader.runs)
-
-
 @dataclass
 class _Reader:
+    """The blocks of what a person or an agent said: lines of one kind, whether somebody else said them, and who."""
+
     printed: Collection[int]  # places of lines of a numbered file
     pasted: Collection[int]  # the same of other lines that a program printed
-    runs: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
+    blocks: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
     fenced: bool = False
     speaker: str = ""  # whom the next quote quotes
     file: str = ""  # that all further lines stand in
@@ -163,45 +149,42 @@ class _Reader:
             self.file = attached[1]
         if self.fenced:
             self.fenced = not FENCE.match(bare)
-            self._put(Kind.CODE, line)
+            self._put(Kind.SILENT, line)
             return
         quote = QUOTE.match(line)
         if quote and place not in self.printed:
             self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
             return
-        kind = Kind.CODE if place in self.printed else self._kind(bare, following)
+        kind = Kind.SILENT if place in self.printed else self._kind(bare, following)
         if kind is Kind.PROSE and place in self.pasted:
             self._put(Kind.PRINTED, line, quotes=True, speaker=PASTED)
             return
-        if kind is Kind.FURNITURE and (wrote := WROTE.match(bare)):
-            self.speaker = wrote[1]
-        elif bare and kind is Kind.PROSE:
-            self.speaker = self.speaker if not self.runs or not self.runs[-1][0][1] else ""
+        if bare and kind is Kind.PROSE:
+            self.speaker = self.speaker if not self.blocks or not self.blocks[-1][0][1] else ""
         self._put(kind, line)
 
     def _kind(self, bare: str, following: str) -> Kind:
         if FENCE.match(bare):
             self.fenced = True
-            return Kind.CODE
-        if MARK.match(bare):
-            return Kind.MARK
-        names_speaker = bare.endswith(":") and len(bare) <= LINE_CHARS and WROTE.match(bare)
-        is_source = names_speaker and following.strip()[:1] in ("", ">")
-        if is_source or ATTACHED.match(bare) or (self.file and bare == "</file>"):
-            return Kind.FURNITURE
-        return Kind.CODE if is_code_line(bare) else Kind.PROSE
+            return Kind.SILENT
+        names_speaker = bare.endswith(":") and len(bare) <= LINE_CHARS and following.strip()[:1] in ("", ">")
+        if wrote := WROTE.match(bare) if names_speaker else None:
+            self.speaker = wrote[1]
+            return Kind.SILENT
+        is_frame = MARK.match(bare) or ATTACHED.match(bare) or (self.file and bare == "</file>")
+        return Kind.SILENT if is_frame or is_code_line(bare) else Kind.PROSE
 
     def _put(self, kind: Kind, line: str, quotes: bool = False, speaker: str = "") -> None:
         key = kind, quotes or bool(self.file), self.file or speaker or (self.speaker if quotes else "")
-        if self.runs and self.runs[-1][0] == key:
-            self.runs[-1][1].append(line)
+        if self.blocks and self.blocks[-1][0] == key:
+            self.blocks[-1][1].append(line)
         else:
-            self.runs.append((key, [line]))
+            self.blocks.append((key, [line]))
 
 
 def _kind_of_quote(line: str) -> Kind:
     """A quote within a quote stands where it was said first."""
-    return Kind.FURNITURE if QUOTE.match(line) or WROTE.match(line.strip()) else Kind.PROSE
+    return Kind.SILENT if QUOTE.match(line) or WROTE.match(line.strip()) else Kind.PROSE
 
 
 def _find_printed(lines: Sequence[str]) -> set[int]:
@@ -256,12 +239,12 @@ def without_fenced(lines: Sequence[str]) -> list[str]:
     return bare
 
 
-def _paragraphs_of(block: Block) -> Iterator[Iterator[str]]:
+def _paragraphs_of(kind: Kind, lines: Sequence[str]) -> Iterator[Iterator[str]]:
     """Yield the sentences of each paragraph, or of each line that a program printed."""
-    if block.kind is Kind.PRINTED:
-        yield from (_split_long(LONG_WORD.sub(r"\1…", line)) for line in block.lines)
-    else:
-        yield from map(_sentences_in, _paragraphs(block.lines))
+    if kind is Kind.PRINTED:
+        yield from (_split_long(LONG_WORD.sub(r"\1…", line)) for line in lines)
+    elif kind is Kind.PROSE:
+        yield from map(_sentences_in, _paragraphs(lines))
 
 
 def _sentences_in(paragraph: str) -> Iterator[str]:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable
 
+from remediation.text.reading import SENTENCE_END
+
 Count = Callable[[str], int]  # tokens of a text
 
 OVERSHOOT = 1.25  # how far a model's summary may exceed what it was asked for
-
-SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|(?<=[。！？])(?=\S)")
 
 PROTOCOL = re.compile(
     r"</?tool_call|<function[=_s]|<\|python_tag\||\[TOOL_CALLS\]|\"?\bfunction_call\"?\s*[:(={]"

@@ -145,7 +145,7 @@ def _may_take_part(one: Statement) -> bool:
         and not one.speaker
         and not one.again
         and not asks(one.bare)
-        and (not NO_VALUES.issuperset(one.tokens.shapes) or bool(WRITTEN.search(one.text)))
+        and (any(shape not in NO_VALUES for shape, *_ in one.tokens.places) or bool(WRITTEN.search(one.text)))
     )
 
 

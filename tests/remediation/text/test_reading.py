@@ -13,7 +13,7 @@ import pytest
 
 from remediation.text.ledger import key_facts
 from remediation.text.marks import RULE
-from remediation.text.reading import Kind, Sentence, read, sentences_of
+from remediation.text.reading import Sentence, sentences_of
 from remediation.text.statements import statements_of
 from remediation.tokens.counting import characters_per_four as count
 
@@ -110,7 +110,6 @@ def test_our_own_marks_state_nothing() -> None:
         "it.]\nDone."
     )
     assert list(sentences_of(text)) == [Sentence("Done.")]
-    assert {block.kind for block in read(text)} == {Kind.MARK, Kind.PROSE}
 
 
 def test_what_an_attached_file_says_is_the_files_and_no_rule() -> None:

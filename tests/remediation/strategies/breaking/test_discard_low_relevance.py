@@ -57,7 +57,7 @@ def test_placeholders_stand_where_the_text_stood() -> None:
     ("units", "options", "text"),
     [
         (scored(0.1, 0.9, 0.9), OPTIONS, "[Omitted low-relevance prior context]"),
-        (scored(0.1, 0.9, 0.9), LINKED, "[Omitted – see archive, turn 2]"),
+        (scored(0.1, 0.9, 0.9), LINKED, "[Omitted – see archive, turns 2-2]"),
         (scored(0.1, 0.1, *(0.9,) * 5), LINKED, "[Omitted – see archive, turns 2-3]"),
         (tuple(replace(unit, source=()) for unit in scored(0.1, 0.9, 0.9)), LINKED, "[Omitted – see archive]"),
     ],
