@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from dialogs.context.connected import share_learned
+from dialogs.context.images import unseen_images
 from dialogs.context.limits import model_of, policy_of
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.provider_cursor import cursor_of
@@ -26,6 +27,7 @@ from dominds.llm.provider import (
     AccessDenied,
     AuthFailed,
     ForcingRefused,
+    ImagesRefused,
     OutputAboveMaximum,
     OutputBudgetTooLarge,
     ProviderError,
@@ -35,12 +37,13 @@ from dominds.llm.provider import (
     SystemRefused,
     TooLargeForRate,
 )
+from dominds.llm.providers.parts import ends_with_files
 from remediation.policies.retention import PRUNE
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
 ROOM_SHARE = 0.9  # share of the room by a provider's own numbers, some of which name the least size of a prompt
 RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
-UNFORCED, OUTPUT, STALE, SYSTEM, SHORTER = "unforced", "output", "stale", "system", "shorter"
+UNFORCED, OUTPUT, STALE, SYSTEM, UNSEEN, SHORTER = "unforced", "output", "stale", "system", "unseen", "shorter"
 REFUSALS = tuple(
     error.kind
     for error in (
@@ -50,6 +53,7 @@ REFUSALS = tuple(
         RefusedForGood,
         ForcingRefused,
         SystemRefused,
+        ImagesRefused,
         StaleReasoning,
     )
 )
@@ -71,6 +75,10 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case SystemRefused() if attempt.prepared.system and SYSTEM not in dialog.repeats:
             _without_system.add((attempt.generation.provider, attempt.generation.model))
             dialog.repeats = {**dialog.repeats, SYSTEM: True}
+        case ImagesRefused() if ends_with_files(request):
+            return False  # who attached an image is told that the model did not see it
+        case ImagesRefused() if UNSEEN not in dialog.repeats and unseen_images(model_of(dialog)):
+            dialog.repeats = {**dialog.repeats, UNSEEN: True}
         case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (less := less_output(request, error)):
             dialog.repeats = {**dialog.repeats, OUTPUT: less}
         case OutputAboveMaximum(most=most) if OUTPUT not in dialog.repeats and most and most >= LEAST_OUTPUT_TOKENS:

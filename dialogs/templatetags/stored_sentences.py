@@ -68,6 +68,7 @@ FORMS = (
     "Check the provider's key: the one typed under Models, or that of the server's configuration.",
     "Check the account, or choose another model.",
     "Check the model under Models, or in the server's configuration.",
+    "Choose a model that sees images, or go on without them.",
     # notices beside answers; the first three only in rows of earlier versions
     "The answer was cut off where the output that was asked for ended.",
     "output_length of its model, or max_tokens of the agent, allows more.",
@@ -241,6 +242,7 @@ FAILURES = {
     "overloaded": "The provider cannot answer just now.",
     "context_overflow": "This is too long for the model.",
     "refused": "The provider refused this request.",
+    "images_refused": "The model sees no images.",
     "refused_for_good": "The provider refuses such requests.",
     "network": "The provider could not be reached.",
     "unreachable": "The provider could not be reached.",

@@ -6,6 +6,7 @@ from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
     ForcingRefused,
+    ImagesRefused,
     MalformedStream,
     OutputAboveMaximum,
     OutputBudgetTooLarge,
@@ -45,6 +46,7 @@ from dominds.llm.refusal_words import (
     RATE_LIMIT_TEXT,
     RATE_SIZE_TEXT,
     REFUSAL_CODES,
+    SIGHT_TEXT,
     STALE_CODES,
     STALE_TEXT,
     SYSTEM_TEXT,
@@ -66,6 +68,7 @@ ADVICE: dict[type[ProviderError], str] = {
     RefusedForGood: "Check the account, or choose another model.",
     ForcingRefused: "Choose another model, or set supports_tool_choice to false for it in the server's configuration.",
     SystemRefused: "It is sent again with these as the user's.",
+    ImagesRefused: "Choose a model that sees images, or go on without them.",
     StaleReasoning: "It is sent again without what the model thought before.",
     RequestRefused: "Check the model under Models, or in the server's configuration.",
 }
@@ -158,6 +161,8 @@ def _maximum_in(text: str) -> int | None:
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
     """Tell a refusal that says what must change from a failure. Servers mistake each for the other."""
     text, codes = complaint.text[:READ_CHARS], complaint.codes
+    if SIGHT_TEXT.search(text):
+        return ImagesRefused
     if codes & GARBLED_CODES or GARBLED_TEXT.search(text):
         return MalformedStream
     if UNLOADED_TEXT.search(text):

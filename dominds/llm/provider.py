@@ -153,6 +153,12 @@ class SystemRefused(RequestRefused):
     kind = "system_refused"
 
 
+class ImagesRefused(RequestRefused):
+    """The model sees no images. The same conversation with a line in place of each may succeed."""
+
+    kind = "images_refused"
+
+
 class StaleReasoning(RequestRefused):
     """The provider does not take earlier reasoning back, or misses it. The same request in a new epoch may succeed."""
 

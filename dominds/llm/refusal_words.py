@@ -78,6 +78,13 @@ CONVERSATION = re.compile(
     r"(\[\d+\]|\.\d+)?(\.(content|parts|output|text|input_text)(\[\d+\]|\.\d+)?(\.\w*text)?)?$"
 )
 IMAGE_TEXT = re.compile(r"\bimages?\b.{0,80}(exceed|too large|too big|maximum|larger)|too much media", re.I | re.S)
+# A model that sees no images: vLLM (twice), OpenAI, LM Studio and Ollama, OpenRouter, llama.cpp (twice), DeepSeek.
+SIGHT_TEXT = re.compile(
+    r"at most 0 image|is not a multi-?modal model|image_url is only supported by certain models"
+    r"|does not support images?( inputs?)?(?= *($|[.,;:()\"'`\\}]))|no endpoints found that support image input"
+    r"|image input is not supported|unsupported content part type: *\W*image_url|unknown variant .?image_url",
+    re.I,
+)
 # An answer that is longer than the model ever gives; the number is its greatest.
 MAXIMUM_TEXTS = tuple(
     re.compile(pattern, re.I | re.S)

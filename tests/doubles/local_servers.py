@@ -268,7 +268,14 @@ class LlamaCppDouble(LocalDouble):
 class VLLMDouble(LocalDouble):
     """Prompt and output must fit the window together."""
 
-    kind = _local("vllm", "Qwen/Qwen3-14B", rules=VLLM_RULES, reasoning="reasoning", error=_numbered_error)
+    kind = _local(
+        "vllm",
+        "Qwen/Qwen3-14B",
+        rules=VLLM_RULES,
+        reasoning="reasoning",
+        error=_numbered_error,
+        words={"unseen image": "At most 0 image(s) may be provided in one prompt."},
+    )
 
     def model_fields(self) -> Mapping[str, Any]:
         return {"owned_by": "vllm", "max_model_len": self.family.window}

@@ -1,5 +1,6 @@
 """Images of messages, on their way to each dialect's strict double."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,16 +10,24 @@ from dialogs.actions.attachments import check_files
 from dialogs.context.view import view_of
 from dialogs.errors import Invalid
 from dialogs.models import Dialog
+from dominds.llm.models import learned
 from health.models import HealthSnapshot
 from remediation.models import RemediationRun
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.images import images_in
 from tests.doubles.serving import Double
 from tests.flows.conftest import Minds, go_on, say
-from tests.flows.doubled import chat, dialog_at, start
+from tests.flows.doubled import chat, dialog_at, name_server, start
 from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_learned() -> Iterator[None]:
+    yield
+    learned.forget()
+
 
 SEEING = [
     "anthropic/claude-opus-5-5",
@@ -91,6 +100,37 @@ def test_a_local_server_says_whether_its_model_sees(name: str, minds: Minds, mon
         assert "this model sees no images" in str(blind.bodies[-1]["messages"])
         stated = dialog_at(blind, minds, monkeypatch, name, SEES)
         messages.post_message(stated.pk, "what is this?", attached=check_files([("a.png", picture())]))
+
+
+def test_a_refusal_tells_that_a_model_is_blind(minds: Minds, monkeypatch: Any, client: Any) -> None:
+    """A server that does not say so beforehand fails the message that shows an image, and none after it."""
+    name = "vllm/qwen3-14b"
+    with start(name, answer, sees=False) as blind:
+        dialog = dialog_at(blind, minds, monkeypatch, name)
+        send(dialog, "what is this?", ("a.png", picture()))
+        assert (dialog.state, len(blind.bodies)) == ("failed", 1)
+        client.force_login(dialog.owner)
+        page = client.get(f"/d/{dialog.pk}/").content.decode()
+        assert "The model sees no images." in page and "Choose a model that sees images" in page
+        say(dialog, "never mind: what is two and two?")
+        assert (dialog.state, len(blind.bodies)) == ("idle", 2)
+        assert "“a.png” (64 × 48 pixels) is not shown, since this model sees no images" in str(blind.bodies[-1])
+        with pytest.raises(Invalid, match="takes no image"):
+            send(dialog, "and this?", ("b.png", picture()))
+        name_server(blind, minds, monkeypatch, name, SEES)  # as these words advise where another model is loaded
+        messages.post_message(dialog.pk, "and this?", attached=check_files([("b.png", picture())]))
+
+
+def test_a_dialog_moves_to_a_model_that_turns_out_blind(minds: Minds, monkeypatch: Any) -> None:
+    name = "vllm/qwen3-14b"
+    with start(name, answer) as seeing:
+        dialog = dialog_at(seeing, minds, monkeypatch, name)
+        send(dialog, "what is this?", ("a.png", picture()))
+    with start(name, answer, sees=False) as blind:
+        name_server(blind, minds, monkeypatch, name)
+        say(dialog, "and what colour?")
+        assert (dialog.state, len(blind.bodies)) == ("idle", 2)
+        assert "this model sees no images" in str(blind.bodies[-1])
 
 
 def test_a_model_without_sight_gets_a_line_for_each_image(minds: Minds, monkeypatch: Any, client: Any) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import structlog
 
-from dominds.llm.models.model import Echo, ModelInfo
-from dominds.llm.provider import OutputAboveMaximum, ProviderError
+from dominds.llm.models.model import MODALITIES, Echo, ModelInfo
+from dominds.llm.provider import ImagesRefused, OutputAboveMaximum, ProviderError
 
 log = structlog.get_logger(__name__)
 
@@ -42,9 +42,14 @@ def _is_bound(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
+def _are_modalities(value: Any) -> bool:
+    return isinstance(value, list | tuple) and set(value) <= set(MODALITIES)
+
+
 SOUND: Mapping[str, Callable[[Any], bool]] = {
     "echo": lambda value: value in list(Echo),
     **dict.fromkeys(("is_bound", "alternates", "nine_ids"), lambda value: value is True),
+    "modalities": _are_modalities,
     **dict.fromkeys(("output_length", "description_chars", "most_tools"), _is_bound),
 }
 _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
@@ -57,6 +62,8 @@ def learn(model: ModelInfo, error: ProviderError) -> bool:
     if isinstance(error, OutputAboveMaximum) and error.most:
         lessons["output_length"] = error.most
     known = with_learned(model)
+    if isinstance(error, ImagesRefused) and not model.states_modalities:
+        lessons["modalities"] = tuple(one for one in known.modalities if one != "image")
     new = {trait: value for trait, value in lessons.items() if getattr(known, trait) != value}
     if new:
         key = (model.provider_id, model.model_id)
@@ -66,13 +73,16 @@ def learn(model: ModelInfo, error: ProviderError) -> bool:
 
 
 def with_learned(model: ModelInfo) -> ModelInfo:
+    """Return the model with what its refusals taught, but for the modalities that an operator states."""
     traits = _traits.get((model.provider_id, model.model_id))
     return _with(model, traits) if traits else model
 
 
 @lru_cache(maxsize=256)
 def _with(model: ModelInfo, traits: tuple[tuple[str, Any], ...]) -> ModelInfo:
-    return replace(model, **dict(traits))
+    return replace(
+        model, **{name: value for name, value in traits if name != "modalities" or not model.states_modalities}
+    )
 
 
 def traits_of(model: ModelInfo) -> dict[str, Any]:
@@ -85,6 +95,8 @@ def restore(provider_id: str, model_id: str, traits: Mapping[str, Any]) -> None:
     sound = {name: value for name, value in traits.items() if (is_sound := SOUND.get(name)) and is_sound(value)}
     if isinstance(echo := sound.get("echo"), str):
         sound["echo"] = Echo(echo)
+    if "modalities" in sound:
+        sound["modalities"] = tuple(sound["modalities"])
     if sound:
         _traits[provider_id, model_id] = tuple(sound.items())
 

@@ -20,6 +20,7 @@ VLLM = ProviderKind(
     is_local=True,
     takes_several_system=True,
     embeds=True,
+    modalities=("text", "image"),
     loaded_window=loaded_limit,
     can_force=True,
 )

@@ -10,7 +10,14 @@ import pytest
 from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models import learned
 from dominds.llm.models.model import Echo, ModelInfo
-from dominds.llm.provider import OutputAboveMaximum, Overloaded, ProviderError, RequestRefused, StaleReasoning
+from dominds.llm.provider import (
+    ImagesRefused,
+    OutputAboveMaximum,
+    Overloaded,
+    ProviderError,
+    RequestRefused,
+    StaleReasoning,
+)
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from tests.dominds.llm.asking import ask, info
 from tests.doubles.brains import Call, Prompt, Reply
@@ -54,6 +61,7 @@ TOO_LONG = (
             True,
         ),
         (OutputAboveMaximum("max_tokens is too large", most=8_192), "output_length", 8_192),
+        (ImagesRefused("this model does not support image input"), "modalities", ("text",)),
         (RequestRefused(TOO_LONG.format("tools[13].function.description")), "description_chars", 1_024),
         (RequestRefused(TOO_LONG.format("tools[0].description")), "description_chars", 1_024),
         (
@@ -72,7 +80,7 @@ TOO_LONG = (
     ],
 )
 def test_a_refusal_teaches_a_trait_once(error: ProviderError, trait: str, value: Any) -> None:
-    model = info(OPENAI_COMPATIBLE)
+    model = replace(info(OPENAI_COMPATIBLE), modalities=("text", "image"), states_modalities=False)
     assert learned.learn(model, error)
     assert getattr(learned.with_learned(model), trait) == value
     assert not learned.learn(model, error)
@@ -165,11 +173,13 @@ def test_a_template_that_wants_turns_gets_them() -> None:
 
 
 def test_what_was_learned_is_taken_over_as_json() -> None:
-    model = info(OPENAI_COMPATIBLE)
+    model = replace(info(OPENAI_COMPATIBLE), modalities=("text", "image"), states_modalities=False)
     learned.learn(model, StaleReasoning("The reasoning_content in the thinking mode must be passed back."))
+    learned.learn(model, ImagesRefused("At most 0 image(s) may be provided in one prompt."))
     learned.learn(model, OutputAboveMaximum("too large", most=8_192))
     stored = json.loads(json.dumps(learned.traits_of(model)))
     learned.forget()
     learned.restore(model.provider_id, model.model_id, {**stored, "context_length": 9, "alternates": "yes"})
     known = learned.with_learned(model)
     assert (known.echo, known.output_length, known.alternates) == (Echo.CALLS, 8_192, False)
+    assert known.modalities == ("text",)
