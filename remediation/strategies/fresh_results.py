@@ -13,14 +13,12 @@ from remediation.strategies.masking import (
     where_it_is,
     with_short_arguments,
 )
-from remediation.strategies.outcome import FAILURE_WORDS, is_ledger, mentions, standing_tokens, task_of
+from remediation.strategies.outcome import FAILURE_WORDS, is_ledger, mentions, standing_tokens
 from remediation.strategies.stand_ins import text_counter
-from remediation.text.coverage import telling
 
 FRESH_SHARE = 2  # of the room beside what must stay; one result may take that divided by this
 END_SHARE = 4  # of a cut result: its head and its tail take that divided by this, each
 PIECE_CHARS = 300  # a longer line is cut into pieces, between words if it has any
-FAILURE_WORTH = 3.0  # of a line that reports a failure, in words of the task
 MARK_TOKENS = 6  # of the mark where lines are left out
 PIECE = re.compile(rf".{{1,{PIECE_CHARS}}}(?:(?<=[\s,;])|$)|.{{{PIECE_CHARS}}}")
 
@@ -42,7 +40,7 @@ def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) 
     """
     room = max(SMALLEST_RESULT, (aim - standing_tokens(units)) // FRESH_SHARE)
     return tuple(
-        _cut(unit, room, _words_of(units, unit), toolbox)
+        _cut(unit, room, toolbox)
         if index >= len(units) - FRESH_UNITS and unit.est_tokens > max(room, whole) and _may_be_cut(unit)
         else unit
         for index, unit in enumerate(units)
@@ -53,14 +51,7 @@ def _may_be_cut(unit: Unit) -> bool:
     return unit.role is UnitRole.TOOL and not unit.pinned and unit.priority != 1
 
 
-def _words_of(units: Units, unit: Unit) -> frozenset[str]:
-    """Return the words that say what a result was for: of the task, the text beside the call, its arguments."""
-    asked = " ".join(call.arguments for message in unit.messages for call in message.tool_calls)
-    words = " ".join(message.text for message in unit.messages if message.role is not Role.TOOL)
-    return frozenset(telling(f"{task_of(units)} {words} {asked}"))
-
-
-def _cut(unit: Unit, room: int, words: frozenset[str], toolbox: Toolbox) -> Unit:
+def _cut(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
     """Cut the unit's longest results, each to its share of ``room``."""
     count = text_counter(toolbox)
     messages = tuple(
@@ -70,7 +61,7 @@ def _cut(unit: Unit, room: int, words: frozenset[str], toolbox: Toolbox) -> Unit
     frame = toolbox.count(messages) - sum(sizes)
     most = _fair_share(sizes, room - frame)
     cut = tuple(
-        _cut_result(message, most, words, unit, count) if size > most else message
+        _cut_result(message, most, unit, count) if size > most else message
         for message, size in zip(messages, sizes, strict=True)
     )
     candidate = replace(unit, messages=cut, est_tokens=toolbox.count(cut))
@@ -89,15 +80,15 @@ def _fair_share(sizes: Sequence[int], room: int) -> int:
     return max(SMALLEST_RESULT, share)
 
 
-def _cut_result(message: Message, room: int, words: frozenset[str], unit: Unit, count: Callable[[str], int]) -> Message:
+def _cut_result(message: Message, room: int, unit: Unit, count: Callable[[str], int]) -> Message:
     total = count(message.text)
     says = (
-        f"[Cut, since it has est. {total:,} tokens: its beginning, its end and lines that seem to matter. "
+        f"[Cut, since it has est. {total:,} tokens: its beginning, its end and lines that tell of failures. "
         f"{where_it_is(unit.source)}.]"
     )
     pieces = _pieces(message.text)
     density = total / max(1, len(message.text))  # counting each line would take longer than all else
-    chosen = _choose(pieces, [len(piece) * density + 1 for piece in pieces], room - count(says), words)
+    chosen = _choose(pieces, [len(piece) * density + 1 for piece in pieces], room - count(says))
     text = f"{says}\n{_join(pieces, chosen)}"
     return replace(message, text=text) if count(text) < total else message
 
@@ -106,8 +97,8 @@ def _pieces(text: str) -> list[str]:
     return [piece for line in text.splitlines() for piece in PIECE.findall(line) or ("",)]
 
 
-def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:
-    """Return the places of what stays: head and tail in their share, then what says most of the task or fails."""
+def _choose(pieces: Sequence[str], prices: Sequence[float], room: int) -> set[int]:
+    """Return the places of what stays: head and tail in their share, then what tells of a failure."""
     chosen: set[int] = set()
     for order in (range(len(pieces)), range(len(pieces) - 1, -1, -1)):
         left = room / END_SHARE
@@ -116,18 +107,12 @@ def _choose(pieces: Sequence[str], prices: Sequence[float], room: int, words: fr
             if left < 0:
                 break
             chosen.add(place)
-    worths = {piece: _worth(piece, words) for piece in set(pieces)}  # lines of logs repeat: each is read once
-    matters = [place for place, piece in enumerate(pieces) if worths[piece] and place not in chosen]
     left = room - sum(prices[place] for place in chosen) - 2 * MARK_TOKENS
-    for place in sorted(matters, key=lambda place: -worths[pieces[place]]):
-        if prices[place] + MARK_TOKENS <= left:
+    for place, piece in enumerate(pieces):
+        if prices[place] + MARK_TOKENS <= left and place not in chosen and mentions(piece.lower(), FAILURE_WORDS):
             chosen.add(place)
             left -= prices[place] + MARK_TOKENS
     return chosen
-
-
-def _worth(piece: str, words: frozenset[str]) -> float:
-    return len(words.intersection(telling(piece))) + FAILURE_WORTH * mentions(piece.lower(), FAILURE_WORDS)
 
 
 def _join(pieces: Sequence[str], chosen: set[int]) -> str:
