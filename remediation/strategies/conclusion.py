@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from remediation.budget import LEAST_GAIN, most_filled
+from remediation.budget import LEAST_GAIN
 from remediation.context import STAND_INS, Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, lost_talk, removed_from
 from remediation.strategies.exchanges import with_answers
@@ -50,7 +50,6 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
         return fail(attempt, f"The rewrite would gain too little to be worth what it loses: {says}", toolbox)
     return replace(
         outcome_of(attempt, carried.units, toolbox),
-        steps=_with_headroom(attempt, carried.units, est_after),
         summary=_summary_of(carried.units, attempt.before),
         ledger=carried.ledger,
     )
@@ -90,21 +89,6 @@ def _with_marks(units: Units, talk: Talk, toolbox: Toolbox) -> Units:
 def _is_forced(attempt: Attempt) -> bool:
     """Check whether the context exceeds the limit. Any gain counts then, since nothing could be sent without it."""
     return total_tokens(attempt.before) > attempt.limit
-
-
-def _with_headroom(attempt: Attempt, after: Units, est_after: int) -> tuple[StrategyStep, ...]:
-    """Return the steps, the last of which says why less than a quarter of the window is free, where that is so."""
-    if est_after <= most_filled(attempt.limit) or not attempt.steps:
-        return attempt.steps
-    standing = [unit for unit in after if unit.role is UnitRole.SYSTEM or unit.pinned or unit.priority == 1]
-    newest = after[-1:] if after and after[-1] not in standing else ()
-    size = total_tokens((*standing, *newest))
-    note = (
-        f"less than a quarter of {attempt.limit:,} tokens is free: instructions, pinned messages, priority 1 and the "
-        f"newest message take est. {size:,}"
-    )
-    *earlier, last = attempt.steps
-    return (*earlier, replace(last, note="; ".join(part for part in (last.note, note) if part)))
 
 
 def _ledger_room(attempt: Attempt, after: Units) -> int:

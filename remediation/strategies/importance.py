@@ -4,7 +4,7 @@ All sizes are estimated tokens. A unit is a message, or a tool call with its res
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from dominds.llm.messages import Role
@@ -25,7 +25,6 @@ from remediation.strategies.outcome import (
     standing,
     tokens_at,
     with_newest,
-    without,
 )
 from remediation.strategies.stand_ins import COUNTS_LINE
 
@@ -64,13 +63,10 @@ class Score(NamedTuple):
         return self.recency + self.role + self.keywords + self.length
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """``failure`` says why even the indispensable units do not fit; then ``pruned`` holds just those."""
+class Pruned(NamedTuple):
+    """``failure`` says why even the indispensable units do not fit; then ``kept`` holds just those."""
 
-    pruned: Units
-    removed: Units
-    tokens: int  # of what is kept
+    kept: Units
     failure: str = ""
 
 
@@ -129,20 +125,13 @@ def prune(units: Units, max_tokens: int, weights: Weights) -> Pruned:
     the score alone would drop an old "never push" for a newer pleasantry.
     """
     if total_tokens(units) <= max_tokens:
-        return Pruned(units, (), total_tokens(units))
+        return Pruned(units)
     kept = indispensable(units)
-    if tokens_at(units, kept) > max_tokens:
-        return replace(_make_pruned(units, kept), failure=irreducible(units, max_tokens))
-    kept = with_newest(units, kept, [newest_failure(units)], max_tokens)
-    return _make_pruned(units, kept | _best_fitting(units, kept, max_tokens - tokens_at(units, kept), weights))
-
-
-def _make_pruned(units: Units, kept: set[int]) -> Pruned:
-    return Pruned(
-        pruned=tuple(unit for index, unit in enumerate(units) if index in kept),
-        removed=without(units, kept),
-        tokens=tokens_at(units, kept),
-    )
+    failure = irreducible(units, max_tokens) if tokens_at(units, kept) > max_tokens else ""
+    if not failure:
+        kept = with_newest(units, kept, [newest_failure(units)], max_tokens)
+        kept |= _best_fitting(units, kept, max_tokens - tokens_at(units, kept), weights)
+    return Pruned(tuple(units[index] for index in sorted(kept)), failure)
 
 
 def indispensable(units: Units) -> set[int]:
@@ -239,12 +228,12 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     share = HAND_OFF_SHARE if has_calls(units) else TALK_SHARE
     for_hand_off = max(COUNTS_TOKENS, int((room - stays) * share))
     pruned = prune(light, max(1, room - for_hand_off), weights)
-    if pruned.failure and pruned.tokens + COUNTS_TOKENS > limit:
+    if pruned.failure and total_tokens(pruned.kept) + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)
-    if not pruned.removed:
+    if len(pruned.kept) == len(light):
         return _nothing_to_prune(attempt, toolbox)
-    after = with_account(units, pruned.pruned, room, toolbox, limit)
-    step = step_of("prune", units, after, f"removed {in_units(len(pruned.removed))}")
+    after = with_account(units, pruned.kept, room, toolbox, limit)
+    step = step_of("prune", units, after, f"removed {in_units(len(light) - len(pruned.kept))}")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 
@@ -266,13 +255,13 @@ def remove(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     pruned = prune(left, target_tokens, weights)
     if pruned.failure:
         pruned = prune(units, target_tokens, weights)
-    if pruned.failure and pruned.tokens > limit:
+    if pruned.failure and total_tokens(pruned.kept) > limit:
         return fail(attempt, pruned.failure, toolbox)
-    if not pruned.removed:
+    if len(pruned.kept) == len(units):
         return _nothing_to_prune(attempt, toolbox)
-    kept = {unit.id for unit in pruned.pruned}
+    kept = {unit.id for unit in pruned.kept}
     after = tuple(unit for unit in units if unit.id in kept)
-    step = step_of("prune", units, after, f"removed {in_units(len(pruned.removed))}")
+    step = step_of("prune", units, after, f"removed {in_units(len(units) - len(after))}")
     return outcome_of(replace(attempt, steps=(step,)), after, toolbox)
 
 
