@@ -74,12 +74,13 @@ def _read(body: bytes, host: str) -> Listing:
     return Listing(models) if models else Listing(failure=f"{host} answered, but lists no model that chats.")
 
 
-# What each software answers at an address of its own, and nobody else there.
+# What each software answers, and nobody else there: mostly at an address of its own.
 SIGNS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("lmstudio", "/api/v1/models", lambda body: _holds(body, "models", "loaded_instances")),
     ("lmstudio", "/api/v0/models", lambda body: _holds(body, "data", "max_context_length")),
     ("llamacpp", "/props", lambda body: "default_generation_settings" in body or body.get("role") == "router"),
     ("ollama", "/api/tags", lambda body: _holds(body, "models", "digest")),
+    ("vllm", "/v1/models", lambda body: _holds(body, "data", "max_model_len")),
 )
 
 

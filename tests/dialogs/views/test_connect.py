@@ -21,7 +21,7 @@ from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make
 from tests.dialogs.html_tree import in_one_line
 from tests.doubles.brains import Reply
 from tests.doubles.chat import ChatDouble
-from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble, OllamaDouble
+from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble, OllamaDouble, VLLMDouble
 from tests.doubles.serving import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -320,12 +320,13 @@ def test_the_offer_goes_once_a_model_answers(browser: Client, ollama: OllamaDoub
     assert "prepared scripts" not in notice_of(browser.get("/"))
 
 
-def test_a_typed_address_is_taken_for_the_server_that_answers(browser: Client) -> None:
-    with LlamaCppDouble(window=4_096) as double:
+@pytest.mark.parametrize(("kind", "of"), [("llamacpp", LlamaCppDouble), ("vllm", VLLMDouble)])
+def test_a_typed_address_is_taken_for_the_server_that_answers(browser: Client, kind: str, of: Any) -> None:
+    with of(window=4_096) as double:
         browser.post(USE, typed(double, model=double.model, key=""))
         row, agent = ConnectedProvider.objects.get(), Agent.objects.get()
         dialog = make_dialog(provider=agent.provider, model=agent.model, context_policy="")
-        assert row.kind == "llamacpp"
+        assert row.kind == kind
         assert limits.thresholds_of(dialog).context_limit == 4_096
         assert limits.policy_of(dialog).policy.rewrite is not None, "a local model has a policy that rewrites"
 

@@ -205,10 +205,12 @@ def test_a_router_of_llamacpp_tells_the_window_of_the_model(is_loaded: bool) -> 
         ("llamacpp", LlamaCppDouble()),
         ("llamacpp", LlamaCppDouble(is_router=True)),
         ("ollama", OllamaDouble()),
-        ("", VLLMDouble()),
+        ("vllm", VLLMDouble()),
+        ("vllm", SGLangDouble()),
         ("", LiteLLMDouble()),
+        ("", OpenRouterDouble()),
     ],
-    ids=["lmstudio", "llamacpp", "router", "ollama", "vllm", "litellm"],
+    ids=["lmstudio", "llamacpp", "router", "ollama", "vllm", "sglang", "litellm", "openrouter"],
 )
 def test_a_server_is_known_by_what_only_it_answers(kind: str, double: ChatDouble) -> None:
     with double:
