@@ -41,6 +41,7 @@ from dominds.llm.refusal_words import (
     OVERFLOW_CODES,
     OVERFLOW_TEXT,
     OVERLOAD_CODES,
+    PROMPT_TEXTS,
     QUOTA_TEXT,
     RATE_LIMIT_CODES,
     RATE_LIMIT_TEXT,
@@ -87,6 +88,9 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
         return kind(message, retry_after_seconds=complaint.retry_after_seconds, most=_maximum_in(complaint.text))
     if budget:
         return OutputBudgetTooLarge(message, retry_after_seconds=complaint.retry_after_seconds, **budget)
+    if kind is ContextOverflow:
+        told = _prompt_in(complaint.text)
+        return ContextOverflow(message, retry_after_seconds=complaint.retry_after_seconds, prompt_tokens=told)
     return kind(message, retry_after_seconds=complaint.retry_after_seconds)
 
 
@@ -115,6 +119,12 @@ def _budget_in(text: str) -> dict[str, int] | None:
     if output == 0 or window - prompt < LEAST_ROOM:
         return None
     return {"window": window, "prompt_tokens": prompt, "output_tokens": output}
+
+
+def _prompt_in(text: str) -> int | None:
+    """Return the tokens that a request too long has, if its refusal tells them."""
+    result = next((match for pattern in PROMPT_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
+    return int(result["prompt"].replace(",", "")) if result else None
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:

@@ -78,9 +78,17 @@ class Overloaded(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The provider says that the request is too long for the model. Never retried as it is."""
+    """The provider says that the request is too long for the model, and perhaps how many tokens its prompt has. Never
+    retried as it is.
+    """
 
     kind = "context_overflow"
+
+    def __init__(
+        self, message: str, *, retry_after_seconds: float | None = None, prompt_tokens: int | None = None
+    ) -> None:
+        super().__init__(message, retry_after_seconds=retry_after_seconds)
+        self.prompt_tokens = prompt_tokens
 
 
 class OutputBudgetTooLarge(ContextOverflow):
@@ -100,9 +108,8 @@ class OutputBudgetTooLarge(ContextOverflow):
         prompt_tokens: int | None = None,
         output_tokens: int | None = None,
     ) -> None:
-        super().__init__(message, retry_after_seconds=retry_after_seconds)
+        super().__init__(message, retry_after_seconds=retry_after_seconds, prompt_tokens=prompt_tokens)
         self.window = window
-        self.prompt_tokens = prompt_tokens
         self.output_tokens = output_tokens
 
     @property

@@ -235,3 +235,24 @@ BUDGET_TEXTS = tuple(
         rf"`max_new_tokens` must be <= {WINDOW}\. Given: {PROMPT} `inputs` tokens and {OUTPUT} `max_new_tokens`",
     )
 )
+# Refusals that name the prompt alone.
+PROMPT_TEXTS = tuple(
+    re.compile(pattern, re.I)
+    for pattern in (
+        rf"prompt is too long: {PROMPT} tokens",  # Anthropic
+        rf"exceed context limit: {PROMPT} \+ \d",  # Anthropic, whose prompt alone is too long
+        rf"input token count (?:is |\(){PROMPT}",  # Google
+        rf"n_keep:? ?\(?{PROMPT}\)? ?>= n_ctx",  # LM Studio
+        rf"keep the first {PROMPT} tokens when context the overflows",  # LM Studio
+        rf"(?:request|input) \({PROMPT} tokens\) (?:exceeds|is longer)",  # llama.cpp; SGLang
+        rf"{PROMPT} tokens from the input messages",  # SGLang
+        rf"passed {PROMPT} input tokens",  # vLLM
+        rf"prompt \(length {PROMPT}\) is longer",  # vLLM
+        rf"prompt contains {PROMPT} tokens",  # Mistral
+        rf"the request contains {PROMPT}\b",  # xAI
+        rf"prompt tokens \(?{PROMPT}\)? exceeds? context length",  # Databricks, AI21
+        rf"prompt token count of {PROMPT} exceeds",  # GitHub Copilot
+        rf"input length {PROMPT} exceeds the maximum length",  # gateways
+        rf"must have less than \d+ tokens\. Given: {PROMPT}",  # Text Generation Inference
+    )
+)
