@@ -212,6 +212,7 @@ class Context:
     budget: Budget = NO_BUDGET
     changed: bool = True
     overflowed: bool = False
+    too_large: str = ""  # why the message that was refused as too long fits no request, whatever is rewritten
     restarts: int = 0  # rewrites since the newest user message
     failed_clears: int = 0  # of the open episode
     refused_clear: RefusedClear = NOT_REFUSED

@@ -24,6 +24,7 @@ from remediation.budget import (
     TRIGGER_SHARE,
     Budget,
     answer_room,
+    package_room,
     percent_of,
 )
 from remediation.config import ContextConfig
@@ -277,14 +278,37 @@ def too_large(dialog: Dialog, served: Served, text: str) -> str:
     budget = replace(sizes.budget, window=window)
     if budget.prompt * _sureness(sizes) + LEAST_ANSWER <= window:
         return ""
+    return _too_large(sizes, budget)
+
+
+def _too_large(sizes: Sizes, budget: Budget) -> str:
+    """Say that the view of this budget, which is one message, has no room."""
     tools = min(sizes.tools, budget.frame)
     told = f" tools est. {tools:,}," if tools else ""
     return (
-        f"The message is too large for {model.model_id}: it has est. {budget.view:,} tokens, and there is room for "
-        f"{budget.message_room:,}. The model takes {window:,}, of which instructions and reminders take est. "
-        f"{budget.frame - tools:,},{told} and an answer at least {LEAST_ANSWER:,}. Send it in parts, or choose a model "
-        "with a larger context."
+        f"The message is too large for {sizes.model.model_id}: it has est. {budget.view:,} tokens, and there is room "
+        f"for {budget.message_room:,}. The model takes {budget.window or 0:,}, of which instructions and reminders "
+        f"take est. {budget.frame - tools:,},{told} and an answer at least {LEAST_ANSWER:,}. Send it in parts, or "
+        "choose a model with a larger context."
     )
+
+
+def too_large_after_all(sizes: Sizes, policy: Policy) -> str:
+    """Say why a message that was sent and refused as too long cannot be answered, whatever goes from beside it; empty
+    where it may fit.
+
+    The re-entry package stays beside it, or has to be written first where no policy rewrites.
+    """
+    budget = sizes.budget
+    if budget.window is None:
+        return ""
+    pinned = [unit for unit in sizes.units if unit.pinned]
+    messages = total_tokens([unit for unit in pinned if unit.role is UnitRole.USER and unit.source])
+    beside = total_tokens(pinned) - messages
+    if policy.rewrite is None:
+        beside = max(beside, package_room(budget.window))
+    alone = replace(budget, frame=budget.frame + beside, view=messages)
+    return _too_large(sizes, alone) if messages > alone.message_room else ""
 
 
 def _sureness(sizes: Sizes) -> float:

@@ -43,7 +43,7 @@ from remediation.guidance import (
     judge_last_clear,
     package_of,
 )
-from remediation.tokens.calibration import calibrate
+from remediation.tokens.calibration import MOST_SLOPE, Calibration, calibrate
 
 LONGEST_ADVICE_SECONDS = 86_400.0
 MAX_RESTARTS = 3  # rewrites for one message of an agent that is not guided
@@ -237,6 +237,7 @@ def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, p
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed, dialog.repeats = True, {}
+    _learn_from_overflow(dialog, attempt, error)
     if not dialog.agent.kind.is_guided:  # nothing but its policy can make the request shorter, and that not forever
         dialog.changed_since_rewrite = True
         if dialog.restarts >= MAX_RESTARTS:
@@ -247,6 +248,22 @@ def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, p
     if attempt.forced:
         reason = f"The forced clear itself is too long: {error}"
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, reason), package)
+
+
+def _learn_from_overflow(dialog: Dialog, attempt: Attempt, error: ContextOverflow) -> None:
+    """Correct estimates by a refusal, as by a report: by the size that it tells, or as far as the window, which the
+    request must exceed. A request that no vocabulary makes so long was refused for its bytes.
+    """
+    counted, window = attempt.counted, attempt.thresholds.context_limit
+    if counted is None or attempt.prepared.guided:
+        return
+    known, told = calibration_of(dialog), error.prompt_tokens
+    if told is None:
+        expected = (known or Calibration()).expected(counted)
+        if window is None or not expected <= window < expected * MOST_SLOPE:
+            return
+        told = window + 1
+    dialog.calibration_fit = calibrate(known, counted, told).numbers
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:

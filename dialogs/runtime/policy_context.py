@@ -3,7 +3,7 @@
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import judgement_of
 from dialogs.context.served import Served
-from dialogs.context.sizes import Sizes
+from dialogs.context.sizes import Sizes, too_large_after_all
 from dialogs.context.spending import economy_of, spending_of
 from dialogs.context.view import View
 from dialogs.context.view_sizes import ViewSizes
@@ -21,6 +21,7 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
     requested = with_verb(dialog.requested_rewrite) if dialog.requested_rewrite else None
     counting = requested or (served.policy if served.policy.counts else None)
     counted = sizes.under(counting) if counting else None
+    too_large = too_large_after_all(sizes.own, served.policy) if dialog.overflowed else ""
     watched = overflow_history.recent_context(dialog, view) if served.policy.watches_past else None
     loop = _loop_of(dialog, view, watched)
     endless, near = _endless_loop(dialog), _near_limit(served, sizes)
@@ -29,6 +30,7 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
         budget=counted.budget if counted else NO_BUDGET,
         changed=dialog.changed_since_rewrite,
         overflowed=dialog.overflowed,
+        too_large=too_large,
         restarts=dialog.restarts,
         failed_clears=dialog.failed_clears,
         refused_clear=refused_clear(dialog, served.model, served.thresholds),

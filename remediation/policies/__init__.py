@@ -27,12 +27,21 @@ def decide(policy: Policy, context: Context) -> Decision:
         return Fail("", context.spending.refused_above)
     if context.spending.exceeded:
         return Suspend(BUDGET_KIND, context.spending.reason)
-    for question in (requested.before_generation, policy.before_generation, guided.before_generation):
+    for question in (
+        requested.before_generation,
+        _refuse_too_large,
+        policy.before_generation,
+        guided.before_generation,
+    ):
         answer = question(context) if question else Proceed()
         is_put_off = isinstance(answer, Rewrite) and waits(context, answer, policy.name)
         if answer != Proceed() and not is_put_off:
             return answer
     return Proceed()
+
+
+def _refuse_too_large(context: Context) -> Decision:
+    return Fail("", context.too_large) if context.too_large else Proceed()
 
 
 def while_streaming(policy: Policy, used_tokens: int, limit: int | None) -> StreamDecision:

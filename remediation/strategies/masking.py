@@ -77,27 +77,29 @@ ALL_SHOWN = LeftOut()
 
 def to_leave_out(units: Units, counted: Units, excess: int, count: Callable[[Sequence[Message]], int]) -> LeftOut:
     """Choose what one request leaves out to be ``excess`` tokens smaller: the results of old calls first, then the
-    oldest messages. The newest ``FRESH_UNITS``, system prompts and pinned units stay. ``counted`` has the units' sizes.
+    oldest messages, then both of the newest ``FRESH_UNITS``. System prompts and pinned units stay, but for a message
+    that leaves no room beside them all: it is there again in the next request. ``counted`` has the units' sizes.
     """
-    stays, results, gone = standing(units), list[int](), list[int]()
-    old = [index for index in range(len(units) - FRESH_UNITS) if index not in stays]
-    sizes = {index: counted[index].est_tokens for index in old}
-    for index in old:
-        if excess <= 0:
-            break
-        if units[index].role is UnitRole.TOOL:
-            size = count(_without_results(units[index]).messages)
-            excess -= sizes[index] - size
-            sizes[index] = size
-            results.append(index)
-    for index in old:
-        if excess <= 0:
-            break
-        gone.append(index)
-        excess -= sizes[index]
+    stays, results, gone = standing(units), set[int](), set[int]()
+    sizes = {index: unit.est_tokens for index, unit in enumerate(counted) if index not in stays}
+    if excess > sum(sizes.values()):
+        gone = {index for index in stays if units[index].role is UnitRole.USER and units[index].source}
+        excess -= total_tokens([counted[index] for index in gone])
+    newest = len(units) - FRESH_UNITS
+    for part in ([index for index in sizes if index < newest], [index for index in sizes if index >= newest]):
+        for index in part:
+            if excess > 0 and units[index].role is UnitRole.TOOL:
+                size = count(_without_results(units[index]).messages)
+                excess -= sizes[index] - size
+                sizes[index] = size
+                results.add(index)
+        for index in part:
+            if excess > 0:
+                gone.add(index)
+                excess -= sizes[index]
     if not results and not gone:
         return ALL_SHOWN
-    return LeftOut(tuple(results), tuple(gone), sum(len(unit.messages) for unit in units))
+    return LeftOut(tuple(sorted(results)), tuple(sorted(gone)), sum(len(unit.messages) for unit in units))
 
 
 def without(units: Units, left_out: LeftOut) -> Units:

@@ -15,7 +15,8 @@ COUNTED = {  # where an estimate comes from, in words for people; only the provi
     "characters": "estimated from characters",
 }
 
-BOUNDS = ((0.5, 2.0), (0.0, 3.0))  # of the slope, and of the tools' share
+LEAST_SLOPE, MOST_SLOPE = 0.5, 2.0
+BOUNDS = ((LEAST_SLOPE, MOST_SLOPE), (0.0, 3.0))  # of the slope, and of the tools' share
 
 # How far one report may be believed to move each number, as standard deviations. Tuned on 600 conversations of 24 turns
 # under five chat templates, half of which leave tools out; tests hold the figures.

@@ -28,7 +28,7 @@ class ChatDouble(Double):
         *,
         model: str | None = None,
         usage: UsageMode = "whole",
-        weight: int = 1,
+        weight: float = 1,
         window: int | None = None,
         maximum: int | None = None,
         reasoning: Reasoning | None = None,

@@ -64,7 +64,7 @@ def _over_window(request: ChatRequest) -> Offence:
     return {"excess": excess} if excess > 0 else None
 
 
-LMStudioOverflow = Literal["n_keep", "truncate", "keep_first", "rubbish"]
+LMStudioOverflow = Literal["n_keep", "truncate", "keep_first", "exceeded", "rubbish"]
 TOO_LONG_WORDS: Mapping[LMStudioOverflow, str] = {
     "n_keep": "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: "
     "{tokens}>= n_ctx: {window}). Try to load the model with a larger context length, or provide a shorter input.",
@@ -72,6 +72,7 @@ TOO_LONG_WORDS: Mapping[LMStudioOverflow, str] = {
     "keep_first": "Trying to keep the first {tokens} tokens when context the overflows. However, the model is loaded "
     "with context length of only {window} tokens, which is not enough. Try to load the model with a larger context "
     "length, or provide a shorter input.",
+    "exceeded": "Context size has been exceeded.",  # without any size
 }
 OBJECT_CHOICE = Rule(
     "object choice", _object_choice, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
@@ -137,7 +138,7 @@ class LocalDouble(ChatDouble):
         sees: bool = True,
         window: int = 32_768,
         usage: UsageMode = "whole",
-        weight: int = 1,
+        weight: float = 1,
         reasoning: Reasoning | None = None,
         calls_as_text: bool = False,
         alternates: bool = False,
@@ -155,7 +156,7 @@ class LocalDouble(ChatDouble):
     def count_prompt(self, request: ChatRequest, units: Sequence[Unit]) -> int:
         if not self.by_template:
             return super().count_prompt(request, units)
-        return chat_templates.count_prompt(self.model, dict(request.body)) * self.weight
+        return round(chat_templates.count_prompt(self.model, dict(request.body)) * self.weight)
 
     def load(self, window: int) -> None:
         """Load the model anew, as an operator does."""
@@ -315,7 +316,7 @@ class OllamaDouble(LocalDouble):
             return prompt
         half, tokens, kept = self.family.window // 2, 0, list[Message]()
         for message in reversed(prompt.messages):
-            size = count_text(message.text) * self.weight
+            size = round(count_text(message.text) * self.weight)
             if tokens + size > half and kept:
                 break
             tokens += size

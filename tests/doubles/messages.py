@@ -32,7 +32,7 @@ class MessagesDouble(Double):
         *,
         model: str = "claude-opus-5-5",
         usage: UsageMode = "whole",
-        weight: int = 1,
+        weight: float = 1,
         binding: Binding = "enforce",
         reads: tuple[str, ...] = (),
         window: int | None = None,

@@ -34,7 +34,7 @@ class ResponsesDouble(Double):
         *,
         model: str = "gpt-5.6-terra",
         usage: UsageMode = "whole",
-        weight: int = 1,
+        weight: float = 1,
         window: int | None = None,
         maximum: int | None = None,
         overflow: Literal["event", "status"] = "event",

@@ -78,7 +78,7 @@ class Double:
     reports all see the product.
     """
 
-    def __init__(self, brain: Brain = echo, *, model: str, usage: UsageMode = "whole", weight: int = 1) -> None:
+    def __init__(self, brain: Brain = echo, *, model: str, usage: UsageMode = "whole", weight: float = 1) -> None:
         self.brain, self.model, self.usage, self.weight = brain, model, usage, weight
         self.requests: list[Exchange] = []
         self.cache = PromptCache()
@@ -116,7 +116,7 @@ class Double:
     def unit(self, content: Any, is_breakpoint: bool = False) -> Unit:
         plain, image_tokens = images.parted(content)
         text = canonical(plain)
-        return Unit(text, (count_text(text) + image_tokens) * self.weight, is_breakpoint)
+        return Unit(text, round((count_text(text) + image_tokens) * self.weight), is_breakpoint)
 
     def think(self, record: Exchange, prompt: Prompt) -> Reply:
         """Ask the brain. What it answers in its own words is raised."""

@@ -14,12 +14,14 @@ from dialogs.errors import Conflict, TooLarge
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
-from tests.doubles.brains import Reply
+from tests.doubles.brains import LAST_RESORT, PACKAGE, Call, Prompt, Reply
 from tests.doubles.local_servers import LMStudioDouble
-from tests.flows.conftest import Minds, Serve, dialog_with, say
+from tests.flows.conftest import Minds, Serve, dialog_with, overflows, say
 from tests.flows.doubled import dialog_at, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+BOOKS = "The shelf holds books on bees and boats. "
 
 
 def later() -> None:
@@ -119,7 +121,7 @@ def test_a_change_of_limits_judges_the_last_report_anew(serve: Serve, minds: Min
 
 def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, monkeypatch: Any) -> None:
     """An Ollama would cut its beginning without a word, and report what was left."""
-    paste = "The shelf holds books on bees and boats. " * 700
+    paste = BOOKS * 700
     with start("ollama/qwen3", lambda _: Reply("ok"), window=4_096) as server:
         dialog = dialog_at(server, minds, monkeypatch, "ollama/qwen3", instructions="Be brief. " * 100)
         with pytest.raises(TooLarge) as refused:
@@ -157,12 +159,57 @@ def test_a_message_is_answered_or_refused_unstored_up_to_the_windows_end(
             for text in before:
                 say(dialog, text)
             try:
-                say(dialog, "The shelf holds books on bees and boats. " * (window * percent // 1_000))
+                say(dialog, BOOKS * (window * percent // 1_000))
             except TooLarge:
                 refused.append(percent)
             else:
                 assert dialog.turns.filter(role="user").latest("seq").status == "answered", percent
     assert 105 in refused and 55 not in refused
+
+
+def clearing(prompt: Prompt) -> Reply:
+    """Answer, or clear the mind where nothing else is taken."""
+    if LAST_RESORT in prompt.last.text:
+        return Reply(calls=(Call("clear_mind", {"reminder_content": PACKAGE}),))
+    return Reply("ok")
+
+
+@pytest.mark.parametrize("window", [2_048, 4_096])
+@pytest.mark.parametrize(
+    ("policy", "fields"),
+    [
+        *[(policy, {}) for policy in ("none", "summarize", "retention", "breaking")],
+        ("autocompaction", {"api_type": "lmstudio"}),
+        ("autocompaction", {"api_type": "lmstudio", "traits": {"overflow": "exceeded"}}),
+    ],
+)
+def test_a_denser_vocabulary_never_suspends_a_dialog(
+    serve: Serve, window: int, policy: str, fields: dict[str, Any]
+) -> None:
+    """The server counts 1.3 times what is estimated. A message that it refused suspended the dialog; now it is answered
+    after a rewrite, or fails as one that was too large from the start, and the dialog goes on."""
+    traits = {"weight": 1.3, **fields.get("traits", {})}
+    server = serve(**{**fields, "window": window, "context_length": window, "refuses": "too long", "traits": traits})
+    server.brain = clearing
+    failed = 0
+    for before in ([], ["Hello", BOOKS * (window // 50)]):
+        for percent in range(45, 96, 10):
+            dialog = dialog_with(server, context_policy=policy)
+            for text in before:
+                say(dialog, text)
+            asked = overflows(server)
+            try:
+                say(dialog, BOOKS * (window * percent // 1_000))
+            except TooLarge:
+                continue
+            status = dialog.turns.filter(role="user").latest("seq").status
+            assert status in ("answered", "failed") and overflows(server) <= asked + 1, percent
+            if status == "failed":
+                failed += 1
+                assert "too large for" in dialog.failure
+                say(dialog, "And now?")
+                assert dialog.turns.get(text="And now?").status == "answered", percent
+    assert failed
 
 
 def test_a_person_reads_that_the_message_itself_is_too_long_and_edits_it(serve: Serve) -> None:
@@ -171,7 +218,7 @@ def test_a_person_reads_that_the_message_itself_is_too_long_and_edits_it(serve: 
     server.brain = lambda _: Reply("ok")
     dialog = dialog_with(server)
     say(dialog, "Hello")
-    say(dialog, "The shelf holds books on bees and boats. " * 290)
+    say(dialog, BOOKS * 290)
     question = dialog.questions.get(state="open")
     assert question.text.endswith(
         "It is most of the request: edit it to shorten it, or choose a model with a larger context."

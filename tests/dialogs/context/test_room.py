@@ -13,7 +13,7 @@ from remediation.budget import Budget, package_room
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.policies.policy import CountingFacts
-from remediation.strategies.masking import FRESH_UNITS
+from remediation.strategies.masking import FRESH_UNITS, to_leave_out
 from remediation.tokens.calibration import DENSEST, Counted
 from remediation.tokens.counting import counter_for
 from tests.dominds.llm.asking import info
@@ -41,6 +41,14 @@ def test_a_forced_clear_fits_whatever_goes_and_whatever_stays(
     output = shorter.budget.output(model, 0, SHORT_ANSWER, shorter.margin(shorter.prompt), package_room(window))
     assert output >= package_room(window)
     assert sum(tokens * worth for tokens, worth in stay) + output <= window
+
+
+def test_a_message_waits_where_all_beside_it_makes_no_room() -> None:
+    """Its request was too long for a server that counts more, as was the forced clear: the dialog was suspended."""
+    *others, last = sizes([(100, 1)] * 4 + [(1_000, 1)], 1.0, 0, 0).units
+    units = (*others, replace(last, source=(5,), pinned=True))
+    for excess, gone in ((150, (0, 1)), (350, (0, 1, 2, 3)), (900, (4,)), (1_150, (0, 1, 4))):
+        assert to_leave_out(units, units, excess, lambda _: 0).units == gone
 
 
 def sizes(texts: list[tuple[int, float]], factor: float, reported: int, window: int) -> Sizes:
