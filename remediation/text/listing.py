@@ -21,7 +21,6 @@ ROW_END = re.compile(r"\n|(?<=\})\s*,")
 KEY_END = re.compile(r'"\s*:\s*')  # of JSON
 ARGUMENT = re.compile(r'"\s*:\s*(?:"((?:[^"\\]|\\.)+)|(-?\d[\d.]*))')  # of JSON
 ARGUMENTS_CHARS = 80  # of the arguments of a call, that stand beside its values
-LEAST_ARGUMENT = 16  # characters, to which one that is too long is cut at least
 NAMED = "\x1f "  # put in its place: what stands before it is a name, whatever it looks like
 RULED = re.compile(r"[\s|+:-]*--[\s|+:-]*")  # the line below the names of a table's columns
 JOINTS = " \t\x1f:=-'([{"  # between a name and its value
@@ -127,15 +126,12 @@ def _name_in(before: str) -> str:
 
 
 def arguments_in_short(arguments: str) -> str:
-    """Return the short texts and numbers among a call's arguments, and the beginning of the first long one in words."""
-    found = ARGUMENT.findall(redact(arguments[:INSPECTED_CHARS]))
-    entries = [number or " ".join(text.replace("\\n", " ").replace('\\"', '"').split()) for text, number in found]
+    """Return the short texts and numbers among a call's arguments, as far as they fit."""
+    chosen: list[str] = []
     room = ARGUMENTS_CHARS
-    chosen: dict[int, str] = {}
-    for place, entry in sorted(enumerate(entries), key=lambda pair: len(pair[1]) > ARGUMENTS_CHARS):
-        is_cut = len(entry) > room >= LEAST_ARGUMENT and " " in entry[:room]
-        shown = f"{entry[: room - 1].rstrip()}…" if is_cut else entry
-        if shown and len(shown) <= room:
-            chosen[place] = shown
-            room -= len(shown) + 2
-    return ", ".join(entry for _, entry in sorted(chosen.items()))
+    for text, number in ARGUMENT.findall(redact(arguments[:INSPECTED_CHARS])):
+        entry = number or " ".join(text.replace("\\n", " ").replace('\\"', '"').split())
+        if 0 < len(entry) <= room:
+            chosen.append(entry)
+            room -= len(entry) + 2
+    return ", ".join(chosen)

@@ -64,9 +64,8 @@ def test_secrets_are_not_listed() -> None:
 def test_a_call_is_told_with_its_short_arguments() -> None:
     arguments = json.dumps({"origin": "JFK", "date": "2024-05-20", "text": "x" * 500, "seats": 2})
     assert arguments_in_short(arguments) == "JFK, 2024-05-20, 2"
-    command = 'grep -rn "def due" src |\n head; ' + "echo again; " * 9
-    told = 'shop, grep -rn "def due" src | head; echo again; echo again; echo again; ech…, 5'
-    assert arguments_in_short(json.dumps({"host": "shop", "cmd": command, "seconds": 5})) == told
+    command = 'grep -rn "def due" src |\n head'
+    assert arguments_in_short(json.dumps({"host": "shop", "cmd": command})) == 'shop, grep -rn "def due" src | head'
 
 
 @given(
